@@ -9,7 +9,7 @@ use rustix::process::Signal;
 use saiga_tpcc::db::rows::Rows;
 use saiga_tpcc::results::Record;
 use saiga_trials::witness::await_true;
-use saiga_trials::{leash, sys};
+use saiga_trials::{reaper, sys};
 
 use crate::marked::{Marked, Said, send};
 use crate::system::{OWNER, PASSWORD, System};
@@ -147,7 +147,7 @@ impl Bench {
             .envs(variables.filter_map(|(name, value)| Some((name, value?))));
         command.current_dir(self.path(""));
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        leash::arm(&mut command, saiga_trials::Signal::Terminate);
+        reaper::end_with_parent(&mut command, saiga_trials::Signal::Terminate);
         command.spawn().unwrap()
     }
 

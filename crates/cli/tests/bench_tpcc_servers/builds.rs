@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use rustix::process::Signal;
-use saiga_trials::scale::{Dice, by_scale, seed};
+use saiga_trials::scale::{Rng, by_scale, seed};
 use saiga_trials::sys::wait_stopped;
 use saiga_trials::witness::await_true;
 
@@ -36,9 +36,9 @@ pub(crate) fn one_that_is_killed_is_recognised_and_completed(bench: &Bench) {
     build.kill().unwrap();
     build.wait().unwrap();
     is_recognised(bench);
-    let mut dice = Dice::new(seed(40));
+    let mut rng = Rng::new(seed(40));
     for _ in 0..by_scale(0, 40) {
-        is_killed_at_random(bench, &mut dice);
+        is_killed_at_random(bench, &mut rng);
     }
     let said = bench.said("build", &["--resume"]);
     assert_eq!(said.code, Some(0), "{said:?}");
@@ -87,9 +87,9 @@ fn is_recognised(bench: &Bench) {
 }
 
 /// Anywhere in a build that goes on: while rows are removed or loaded, in the steps behind.
-fn is_killed_at_random(bench: &Bench, dice: &mut Dice) {
+fn is_killed_at_random(bench: &Bench, rng: &mut Rng) {
     let mut build = bench.spawn("build", &["--resume"]);
-    lasting(Duration::from_millis(dice.below(6000)));
+    lasting(Duration::from_millis(rng.below(6000)));
     build.kill().unwrap();
     build.wait().unwrap();
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use saiga_trials::witness::await_true;
-use saiga_trials::{leash, port};
+use saiga_trials::{port, reaper};
 
 use crate::marked::Marked;
 
@@ -65,7 +65,7 @@ impl Small {
             .stdout(Stdio::null())
             .stderr(File::create(&log).unwrap());
         // Armed inside; it need only be started by a thread that stays.
-        let child = leash::spawn(command, saiga_trials::Signal::Kill).unwrap();
+        let child = reaper::spawn(command, saiga_trials::Signal::Kill).unwrap();
         let server = Self { child, folder, log };
         let is_ready = || server.said().contains(ready);
         await_true(is_ready, || server.said());

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use saiga_tpcc::latency::Gap;
-use saiga_trials::scale::{Dice, by_scale, seed};
+use saiga_trials::scale::{Rng, by_scale, seed};
 
 use crate::bench::{Bench, TERMINALS};
 use crate::books::{Books, total};
@@ -14,9 +14,9 @@ const LEAST: Duration = Duration::from_secs(1);
 const OUTAGE: Duration = Duration::from_millis(1200);
 
 pub(crate) fn a_client_that_is_killed_leaves_consistent_tables(bench: &Bench) {
-    let mut dice = Dice::new(seed(41));
+    let mut rng = Rng::new(seed(41));
     for _ in 0..by_scale(1, 40) {
-        let orders = i64::try_from(dice.below(40)).unwrap();
+        let orders = i64::try_from(rng.below(40)).unwrap();
         bench.under_way(orders).kill();
         bench.must_hold();
     }
@@ -24,10 +24,10 @@ pub(crate) fn a_client_that_is_killed_leaves_consistent_tables(bench: &Bench) {
 
 pub(crate) fn a_server_that_is_killed_is_a_gap_and_counts_nothing_twice(bench: &mut Bench) {
     is_killed(bench, 20, OUTAGE, System::resume);
-    let mut dice = Dice::new(seed(42));
+    let mut rng = Rng::new(seed(42));
     for _ in 0..by_scale(0, 40) {
-        let orders = i64::try_from(dice.below(60)).unwrap();
-        let outage = Duration::from_millis(dice.below(3000));
+        let orders = i64::try_from(rng.below(60)).unwrap();
+        let outage = Duration::from_millis(rng.below(3000));
         is_killed(bench, orders, outage, System::resume);
     }
 }

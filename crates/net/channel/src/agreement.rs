@@ -1,27 +1,27 @@
-//! Agreement on a slot: side 0 requests it for one connection, side 1 accepts.
+//! Agreement on a slot: side 0 requests the slot for one connection, side 1 accepts.
 //!
-//! A proposal can be heard long after it was withdrawn, when its slot has been requested
-//! for another connection. So the word names the connection beside the state, and who
-//! accepts says which one it means: two connections never get the same slot.
+//! A proposal can arrive long after it was withdrawn, when its slot was requested for another
+//! connection. So the word identifies the connection beside the state, and accepting names the
+//! connection, too: two connections never get the same slot.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
-/// Bits of the word that hold the state; the rest is the connection's.
+/// Bits of the word that hold the state; the other bits identify the connection.
 const STATE: u64 = 3;
 const REQUESTED: u64 = 1;
 const ACCEPTED: u64 = 2;
 const CANCELLED: u64 = 3;
 
-/// A connection by its two ends, [`key`](crate::tuple::Tuple::key).
+/// Identifies a connection by its two ends, [`key`](crate::tuple::Tuple::key).
 type Key = [u8; 36];
 
-/// The word of one slot.
+/// State of one slot's agreement, in shared memory.
 #[repr(C, align(128))]
 pub struct Agreement {
     word: AtomicU64,
 }
 
-/// The connection's part of the word (FNV-1a, draft-eastlake-fnv).
+/// The bits that identify a connection: a hash of its key (FNV-1a, draft-eastlake-fnv).
 fn connection(key: &Key) -> u64 {
     let hash = key.iter().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
@@ -30,13 +30,13 @@ fn connection(key: &Key) -> u64 {
 }
 
 impl Agreement {
-    /// Side 0 asks for the slot. All its other words are ready for the connection.
+    /// Requests the slot (side 0). All other words of the slot must be ready for the connection.
     pub fn request(&self, key: &Key) {
         let word = connection(key) | REQUESTED;
         self.word.store(word, Ordering::SeqCst);
     }
 
-    /// Side 1 takes it; false when it is not, or no longer, meant for this connection.
+    /// Accepts the slot (side 1); false if it is not, or no longer, meant for this connection.
     #[must_use]
     pub fn accept(&self, key: &Key) -> bool {
         let asked = connection(key) | REQUESTED;
@@ -46,7 +46,7 @@ impl Agreement {
             .is_ok()
     }
 
-    /// Side 0 gives up before an answer; false when there is one.
+    /// Withdraws the request (side 0); false if it was accepted already.
     #[must_use]
     pub fn cancel(&self) -> bool {
         let word = self.word.load(Ordering::SeqCst);
@@ -57,7 +57,7 @@ impl Agreement {
                 .is_ok()
     }
 
-    /// Whether side 1 has taken the slot.
+    /// Whether side 1 has accepted the slot.
     #[must_use]
     pub fn is_accepted(&self) -> bool {
         self.word.load(Ordering::SeqCst) & STATE == ACCEPTED
@@ -74,7 +74,7 @@ mod tests {
         }
     }
 
-    /// Keys that differ in the port alone.
+    /// Keys that differ only in the port.
     fn key(port: u8) -> Key {
         let mut key = [7; 36];
         key[35] = port;
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_requested_is_accepted_once() {
+    fn a_request_is_accepted_once() {
         let slot = fresh();
         assert!(!slot.is_accepted() && !slot.accept(&key(1)) && !slot.cancel());
         slot.request(&key(1));
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_withdrawn_proposal_heard_late_takes_nobody_else_s_slot() {
+    fn a_withdrawn_proposal_received_late_does_not_take_another_connection_s_slot() {
         let slot = fresh();
         slot.request(&key(1));
         assert!(slot.cancel() && !slot.accept(&key(1)));

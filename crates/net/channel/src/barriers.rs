@@ -1,8 +1,8 @@
-//! Barriers on all threads of other processes (`man 2 membarrier`): what one of them did before is
-//! seen by our next load, and its next load sees what we did before.
+//! Barriers on all threads of other processes (`man 2 membarrier`): our next load sees everything
+//! that such a thread did before the barrier, and its next load sees everything that we did before.
 //!
-//! A process that has joined takes part in barriers that take microseconds; children by fork have
-//! joined with it, a program after exec has not. The barrier on all processes of the host takes up
+//! A process that has joined takes part in barriers that take microseconds. Children by fork have
+//! joined with it; a program after exec has not. The barrier on all processes of the host takes up
 //! to 15 ms, so a peer must not be able to cause one.
 
 use crate::sys;
@@ -17,7 +17,7 @@ const REGISTER: usize = 1 << 2;
 
 static JOINED: AtomicBool = AtomicBool::new(false);
 
-/// Registers this process for [`on_members`]; quick while it has one thread. [`joined`] says
+/// Registers this process for [`on_members`]; fast while it has one thread. [`joined`] returns
 /// whether the kernel agreed.
 pub fn join() {
     let joined = sys::membarrier(REGISTER).is_ok();
@@ -30,18 +30,18 @@ pub fn joined() -> bool {
     JOINED.load(Ordering::Relaxed)
 }
 
-/// A barrier on the threads of every process that has joined.
+/// Runs a barrier on the threads of every process that has joined.
 ///
 /// # Errors
-/// ENOSYS and EPERM where a sandbox does not offer it; EINVAL before Linux 4.16.
+/// ENOSYS and EPERM if a sandbox forbids the call; EINVAL before Linux 4.16.
 pub fn on_members() -> Sys<()> {
     sys::membarrier(EXPEDITED)
 }
 
-/// A barrier on every thread of the host. Takes milliseconds.
+/// Runs a barrier on every thread of the host. Takes milliseconds.
 ///
 /// # Errors
-/// ENOSYS and EPERM where the kernel or a sandbox does not offer it; EINVAL with nohz_full.
+/// ENOSYS and EPERM if the kernel or a sandbox does not allow it; EINVAL with nohz_full.
 pub fn on_all_processes() -> Sys<()> {
     sys::membarrier(GLOBAL)
 }

@@ -1,9 +1,9 @@
-//! Doorbells: how a sleeping waiting place is woken.
+//! Doorbells, which wake sleeping threads.
 //!
-//! A bell is a datagram socket with a random abstract name (scoped to the network
-//! namespace); ringing sends one byte to the name. So a channel can move between
-//! waiting places by one store, no descriptor travels, and ringing a bell that is
-//! gone fails cleanly. A stranger who rings causes one spurious wake-up.
+//! A bell is a datagram socket with a random abstract name (scoped to the network namespace);
+//! ringing sends one byte to the name. So a channel can move between wait slots by one store, no
+//! descriptor is passed, and ringing a bell that is closed fails cleanly. A ring by an unrelated
+//! process causes one spurious wake-up.
 
 use crate::sys::{self, Errno, Fd, Sys};
 use core::sync::atomic::{AtomicI32, Ordering};
@@ -11,16 +11,16 @@ use core::sync::atomic::{AtomicI32, Ordering};
 /// `sa_family`, the leading NUL of an abstract name, the prefix and 16 hex digits.
 const NAME_BYTES: usize = 2 + 1 + PREFIX.len() + 16;
 const PREFIX: &[u8] = b"saiga-bell-";
-/// Rings taken out of a bell at once. A socket holds ten (net.unix.max_dgram_qlen) unless the
-/// administrator has raised that.
+/// Rings removed from a bell at once. A socket holds ten (net.unix.max_dgram_qlen) unless the
+/// administrator has raised the limit.
 const MOST_RINGS: u32 = 64;
 
-/// The bell of one waiting place.
+/// The bell of one wait slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bell {
     /// Socket that becomes readable when the bell is rung.
     pub fd: Fd,
-    /// Its name; never 0.
+    /// Random name of the socket; never 0.
     pub name: u64,
 }
 
@@ -40,7 +40,7 @@ impl Bell {
     /// Makes a bell whose descriptor is at `floor` or above, close-on-exec, non-blocking.
     ///
     /// # Errors
-    /// EMFILE and the like.
+    /// EMFILE and other errors of the system calls.
     pub fn create(floor: usize) -> Sys<Bell> {
         let kind = libc::SOCK_DGRAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
         let fd = sys::move_up(sys::socket(libc::AF_UNIX, kind, 0)?, floor)?;
@@ -59,14 +59,14 @@ impl Bell {
         Err(Errno(libc::EADDRINUSE))
     }
 
-    /// Takes one ring out of the bell; true if there was one.
+    /// Removes one ring from the bell; true if there was one.
     #[must_use]
     pub fn drain(&self) -> bool {
         sys::recv(self.fd, &mut [0; 8], libc::MSG_DONTWAIT).is_ok()
     }
 
-    /// Takes the rings out of the bell, but no more than it holds unless strangers flood it; what
-    /// is left wakes its owner once more.
+    /// Removes all rings from the bell, at most as many as it holds by default. Further ones, sent
+    /// by processes that flood the bell, wake its owner once more.
     pub fn drain_all(&self) {
         for _ in 0..MOST_RINGS {
             if !self.drain() {
@@ -75,13 +75,13 @@ impl Bell {
         }
     }
 
-    /// Closes the bell; later rings fail at the ringer.
+    /// Closes the bell; later rings fail in the ringing process.
     pub fn close(self) {
         sys::close(self.fd);
     }
 }
 
-/// What a process rings bells with: one unnamed datagram socket, made at first use.
+/// Rings the bells of other processes, by one unnamed datagram socket.
 #[derive(Debug)]
 pub struct Ringer {
     fd: AtomicI32,
@@ -102,10 +102,10 @@ impl Ringer {
         }
     }
 
-    /// Opens the socket if need be, at `floor` or above.
+    /// Opens the socket if necessary, at `floor` or above.
     ///
     /// # Errors
-    /// EMFILE and the like: then no channel may be used, for no thread could be woken.
+    /// EMFILE and other errors: no channel may be used then, because no thread could be woken.
     pub fn open(&self, floor: usize) -> Sys<()> {
         if self.fd.load(Ordering::Acquire) >= 0 {
             return Ok(());
@@ -122,10 +122,10 @@ impl Ringer {
         Ok(())
     }
 
-    /// Rings a bell. A bell that is gone or already rung needs nothing.
+    /// Rings a bell. Does nothing for a bell that is closed or rung already.
     ///
     /// # Errors
-    /// Our own socket had this number and is gone, closed behind our back; it is forgotten.
+    /// The former descriptor of our socket, if the application has closed it; it is forgotten.
     pub fn ring(&self, name: u64) -> Result<(), Fd> {
         let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
         let fd = self.fd();
@@ -140,13 +140,13 @@ impl Ringer {
         }
     }
 
-    /// The socket, -1 if none.
+    /// Descriptor of the socket; -1 if there is none.
     #[must_use]
     pub fn fd(&self) -> Fd {
         self.fd.load(Ordering::Relaxed)
     }
 
-    /// Forgets the socket (in a forked child, which makes its own); -1 when there is none.
+    /// Forgets the socket, in a forked child, and returns it; -1 when there is none.
     pub fn forget(&self) -> Fd {
         let fd = self.fd();
         if fd >= 0 {
@@ -162,15 +162,15 @@ mod tests {
     use std::net::UdpSocket;
     use std::os::fd::AsRawFd as _;
 
-    /// Strangers ring faster than a thread can drain. A socket of this kind holds more rings than
-    /// the kernel lets a bell's hold by default.
+    /// Other processes can ring faster than a thread can drain. A socket of this kind holds more
+    /// rings than a bell's by default.
     #[test]
     fn a_flooded_bell_is_drained_in_part() {
         let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
         socket.set_nonblocking(true).expect("an option");
         let address = socket.local_addr().expect("it is bound");
         for _ in 0..MOST_RINGS + 3 {
-            socket.send_to(b"!", address).expect("it is there");
+            socket.send_to(b"!", address).expect("the socket exists");
         }
         let bell = Bell {
             fd: socket.as_raw_fd(),

@@ -1,14 +1,14 @@
-//! SIGBUS on the memory of a segment, which ends that segment's connections and not the process.
+//! Handles SIGBUS on a segment's memory: it ends that segment's connections, not the process.
 //!
-//! A peer can punch holes into a segment (`man 2 fallocate`). A thread that touches a hole gets a
+//! A peer can punch holes into a segment (`man 2 fallocate`). A thread that accesses a hole gets a
 //! new page, unless vm.overcommit_memory is 2 and the commit limit is reached: then the kernel
-//! raises SIGBUS (`shmem_inode_acct_blocks` in mm/shmem.c). In the other modes it does not refuse
-//! the page, so no handler is installed.
+//! raises SIGBUS (`shmem_inode_acct_blocks` in mm/shmem.c). In the other modes the kernel does not
+//! refuse the page, so no handler is installed.
 //!
-//! The handler puts other memory in the segment's place. The new header is all ones, which no
-//! ring takes for its words: every connection is reset at its next use, as after corruption.
-//! That memory is charged in full when it is made, and mapping it again is not charged.
-//! A handler that the application installs later replaces this one.
+//! The handler maps substitute memory over the segment. Its header is all ones, which no ring
+//! accepts: every connection is reset at its next use, as after corruption. The substitute is
+//! charged in full when it is made; mapping it again is not charged. A handler that the application
+//! installs later replaces this one.
 
 #![expect(unsafe_code, reason = "a signal handler that maps memory")]
 
@@ -21,15 +21,15 @@ use core::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use syscalls::Sysno;
 
 /// Segments that can be watched: as many as a process keeps, and those that up to 64 threads have
-/// mapped and may have to refuse.
+/// mapped and may have to reject.
 const MOST: usize = 4096 + 64;
-/// Bytes of a ring that are replaced at once, a divisor of its room. Single pages would take a
-/// mapping each, and a process may have 65,530.
+/// Bytes of a ring that are replaced at once, a divisor of the room for a ring. Single pages would
+/// need a mapping each, and a process can have 65,530.
 const WINDOW: usize = 1 << 16;
 const _: () = assert!(WINDOW <= 1 << STRIDE_SHIFT);
-/// Beside a segment's address: some of its memory has been replaced.
+/// Flag in a segment's entry: some of its memory was replaced.
 const DAMAGED: usize = 1;
-/// `si_code` of a memory error that the kernel reports before anything touches the page.
+/// `si_code` of a memory error that the kernel reports before any access to the page.
 const BUS_MCEERR_AO: c_int = 5;
 
 type WithInfo = extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void);
@@ -37,13 +37,13 @@ type WithInfo = extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void);
 /// Addresses of the watched segments; 0: free.
 type Watched = [AtomicUsize; MOST];
 
-/// Memory of this process alone. Null: no handler.
+/// The array of watched segments, in private memory. Null: no handler.
 static WATCHED: AtomicPtr<Watched> = AtomicPtr::new(core::ptr::null_mut());
-/// What takes a segment's place: a header of ones, then [`WINDOW`] bytes.
+/// The substitute memory: a header of ones, then [`WINDOW`] bytes.
 static SUBSTITUTE: AtomicPtr<u8> = AtomicPtr::new(core::ptr::null_mut());
 static PREVIOUS: Previous = Previous(UnsafeCell::new(MaybeUninit::zeroed()));
 
-/// The action for SIGBUS before ours.
+/// The process's action for SIGBUS before ours.
 struct Previous(UnsafeCell<MaybeUninit<libc::sigaction>>);
 // SAFETY: written by one thread before our handler is installed, and only read from then on.
 unsafe impl Sync for Previous {}
@@ -57,12 +57,12 @@ impl Previous {
     }
 }
 
-/// Installs the handler where a segment can raise SIGBUS, unless that was done before: call it
+/// Installs the handler if a segment can raise SIGBUS, and if it is not installed yet. Call it
 /// before the first segment. Two threads must not call it at the same time.
 ///
 /// # Errors
-/// EMFILE, ENFILE or ENOMEM when the system cannot say whether it is needed, or there is no memory
-/// to put in a segment's place.
+/// EMFILE, ENFILE or ENOMEM if the need for a handler cannot be determined, or there is no
+/// substitute memory.
 pub fn prepare() -> Sys<()> {
     if commit_is_limited()? {
         install()
@@ -71,7 +71,7 @@ pub fn prepare() -> Sys<()> {
     }
 }
 
-/// Whether vm.overcommit_memory is 2. A process that does not see /proc takes it not to be.
+/// Whether vm.overcommit_memory is 2; assumed false if /proc is not visible.
 fn commit_is_limited() -> Sys<bool> {
     let fd = match sys::open_to_read(b"/proc/sys/vm/overcommit_memory\0") {
         Ok(fd) => fd,
@@ -103,7 +103,7 @@ fn install() -> Sys<()> {
     unsafe { PREVIOUS.0.get().write(MaybeUninit::new(previous)) };
     SUBSTITUTE.store(substitute.cast(), Ordering::Release);
     WATCHED.store(watched.cast(), Ordering::Release);
-    let mut action = previous; // Its mask, too: its handler runs inside ours.
+    let mut action = previous; // Including its mask: its handler runs inside ours.
     action.sa_sigaction = ours;
     action.sa_flags = libc::SA_SIGINFO
         | match previous.sa_sigaction {
@@ -124,12 +124,12 @@ fn watched() -> Option<&'static Watched> {
     unsafe { WATCHED.load(Ordering::Acquire).as_ref() }
 }
 
-/// A segment's entry among those that the handler knows; none when there is no handler.
+/// A segment's entry in the handler's array; none when there is no handler.
 #[derive(Debug)]
 pub(crate) struct Watch(Option<&'static AtomicUsize>);
 
 impl Watch {
-    /// Watches the segment at `at`, a page's first byte.
+    /// Watches the segment at `at`, the first byte of a page.
     pub(crate) fn begin(at: *mut u8) -> Watch {
         let takes = |entry: &&AtomicUsize| {
             let (order, at) = (Ordering::SeqCst, at.expose_provenance());
@@ -139,7 +139,7 @@ impl Watch {
         Watch(watched().and_then(|all| all.iter().find(takes)))
     }
 
-    /// Before the segment is unmapped: another mapping may get its address.
+    /// Ends the watch, before the segment is unmapped: another mapping may get its address.
     pub(crate) fn end(&self) {
         if let Some(entry) = self.0 {
             entry.store(0, Ordering::SeqCst);
@@ -156,15 +156,15 @@ extern "C" fn on_bus_error(signal: c_int, info: *mut libc::siginfo_t, context: *
     // SAFETY: the kernel passes a siginfo_t to a handler with SA_SIGINFO.
     let what = unsafe { &*info };
     let is_fault = what.si_code > 0 && what.si_code != BUS_MCEERR_AO;
-    // SAFETY: that of a SIGBUS; in one that was sent, the bytes are something else, and not used.
+    // SAFETY: the address of a SIGBUS; for a signal that was sent, other bytes, and not used.
     let address = unsafe { what.si_addr() }.addr();
     if !is_fault || !replace(address) {
         pass_on(signal, info, context, is_fault);
     }
 }
 
-/// Puts the substitute in the place of a watched segment's header, and of the bytes around
-/// `address`. False when no segment is there, or the kernel refuses.
+/// Maps the substitute over a watched segment's header, and over the bytes around `address`. False
+/// if no segment is there, or the kernel refuses.
 fn replace(address: usize) -> bool {
     // The faulting thread uses the segment, so its entry stays. Other entries may change.
     let found = watched().into_iter().flatten().find_map(|entry| {
@@ -181,9 +181,9 @@ fn replace(address: usize) -> bool {
     let header =
         unsafe { core::slice::from_raw_parts(substitute.cast::<AtomicU64>(), DATA_AT / 8) };
     for word in header {
-        word.store(u64::MAX, Ordering::Relaxed); // A new slot's words may have been stored there.
+        word.store(u64::MAX, Ordering::Relaxed); // A new slot's words may have been stored here.
     }
-    // First the header: a copy under way must not be taken for one that has succeeded.
+    // Header first: a copy in progress must not be taken for one that has succeeded.
     if !map_again(substitute.expose_provenance(), at, DATA_AT) {
         return false;
     }
@@ -194,7 +194,7 @@ fn replace(address: usize) -> bool {
     map_again(substitute.expose_provenance() + DATA_AT, window, WINDOW)
 }
 
-/// Maps shared memory at a second address, in place of what is there.
+/// Maps shared memory at a second address, over the mapping there.
 fn map_again(from: usize, to: usize, len: usize) -> bool {
     let flags = sys::reg(libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED);
     // Shared memory with an old size of 0 stays where it is, too (`man 2 mremap`).
@@ -202,7 +202,7 @@ fn map_again(from: usize, to: usize, len: usize) -> bool {
     unsafe { sys::call(Sysno::mremap, [from, 0, len, flags, to, 0]) }.is_ok()
 }
 
-/// Does what would have been done without us.
+/// Performs the action that was in force before this handler.
 fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void, is_fault: bool) {
     let previous = PREVIOUS.get();
     match previous.sa_sigaction {
@@ -210,7 +210,7 @@ fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void, is_f
         libc::SIG_DFL | libc::SIG_IGN => {
             set_action(&previous);
             if !is_fault {
-                // A fault repeats; a signal that was sent does not.
+                // A fault repeats; a sent signal does not.
                 let (process, thread) = (sys::getpid() as usize, sys::gettid() as usize);
                 let args = [process, thread, sys::reg(signal), info.addr(), 0, 0];
                 // SAFETY: the kernel's own siginfo_t, which it reads.
@@ -229,7 +229,7 @@ fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void, is_f
                 handler(signal, info, context);
             } else {
                 type Plain = extern "C" fn(c_int);
-                // SAFETY: without it, one.
+                // SAFETY: without SA_SIGINFO, one argument.
                 let handler = unsafe { core::mem::transmute::<*const c_void, Plain>(handler) };
                 handler(signal);
             }
@@ -244,7 +244,7 @@ mod tests {
     use crate::ring::{Got, Put};
     use crate::segment::Segment;
 
-    /// A segment that is not sealed, so that it can lose its memory.
+    /// A segment that is not sealed, so that the test can truncate it.
     fn unsealed() -> Segment {
         install().expect("memory");
         let fd = sys::memfd(c"unsealed", SEGMENT_BYTES).expect("a descriptor");
@@ -275,8 +275,8 @@ mod tests {
             sys::ftruncate(segment.fd(), DATA_AT).expect("it is not sealed");
             assert_eq!(read(&segment, 0, peek), Got::Corrupt, "peek: {peek}");
             assert!(segment.is_damaged());
-            assert_eq!(write(&segment, 1), Put::Corrupt, "another connection's");
-            // SAFETY: nothing of it is used any more.
+            assert_eq!(write(&segment, 1), Put::Corrupt, "on another slot");
+            // SAFETY: nothing of the segment is used any more.
             unsafe { segment.release() };
         }
         let segment = unsealed();
@@ -292,7 +292,7 @@ mod tests {
         sys::ftruncate(other.fd(), 0).expect("it is not sealed");
         assert_eq!(read(&other, 1, false), Got::Corrupt, "its header is gone");
         for segment in [segment, other] {
-            // SAFETY: nothing of it is used any more.
+            // SAFETY: nothing of the segment is used any more.
             unsafe { segment.release() };
         }
     }

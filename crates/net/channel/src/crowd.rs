@@ -1,28 +1,28 @@
-//! How many threads of this process are inside something.
+//! A count of threads of this process that are inside an operation.
 //!
-//! A forked child has none of its parent's threads, so the count carries the fork epoch in
-//! which it holds; in a later one it is zero.
+//! A forked child has none of its parent's threads. So the count carries the fork epoch in which it
+//! holds; in a later epoch it is zero.
 
 use crate::sync::{AtomicU64, Ordering};
 
-/// The count, and the fork epoch above it.
+/// The count in the low half, its fork epoch in the high half.
 #[derive(Debug)]
 pub struct Crowd(AtomicU64);
 
-/// What `join` returns and `part` takes.
+/// Returned by `join`, passed to `part`.
 #[derive(Debug, Clone, Copy)]
 pub struct Ticket {
     epoch: u32,
 }
 
 impl Ticket {
-    /// The ticket of a thread that came in in that fork epoch.
+    /// The ticket of a thread that joined in a fork epoch.
     #[must_use]
     pub fn of(epoch: u32) -> Ticket {
         Ticket { epoch }
     }
 
-    /// The fork epoch in which its thread came in.
+    /// The fork epoch in which the thread joined.
     #[must_use]
     pub fn epoch(self) -> u32 {
         self.epoch
@@ -31,12 +31,12 @@ impl Ticket {
 
 impl Crowd {
     #[cfg(loom)]
-    /// An empty one for the model checker.
+    /// An empty count for the model checker.
     pub fn model() -> Self {
         Self(AtomicU64::new(0))
     }
 
-    /// Sets the count to zero, for an entry that is used anew.
+    /// Sets the count to zero, for a record that is reused.
     pub fn clear(&self) {
         self.0.store(0, Ordering::Relaxed);
     }
@@ -58,7 +58,7 @@ impl Crowd {
         Ticket { epoch }
     }
 
-    /// Counts the calling thread no longer, unless it came in before a fork and is the child's.
+    /// Stops counting the calling thread, unless it joined before a fork and is now the child's.
     pub fn part(&self, ticket: Ticket, epoch: u32) {
         if ticket.epoch == epoch {
             self.0.fetch_sub(1, Ordering::SeqCst);

@@ -1,21 +1,21 @@
 //! Asks the kernel about one exact TCP connection (`man 7 sock_diag`).
 //!
-//! Only this can say that the other end of a connection is a socket of this network
-//! namespace, and whose: both are needed before a channel is offered to it.
+//! Only sock_diag can show that the other end of a connection is a socket of this network
+//! namespace, and its user: both are needed before a channel is offered.
 
 use crate::sys::{self, Errno, Fd, Sys};
 use crate::tuple::Tuple;
 
-/// What the kernel knows of a socket.
+/// The kernel's data about a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SocketFacts {
-    /// User id of the socket, as this user namespace sees it.
+pub struct SocketInfo {
+    /// User id of the socket, in this user namespace.
     pub uid: u32,
-    /// Inode, 0 when no descriptor refers to the socket any more.
+    /// Inode; 0 when no descriptor refers to the socket any more.
     pub inode: u32,
     /// TCP state (`include/net/tcp_states.h`), 1 is ESTABLISHED.
     pub state: u8,
-    /// Whether its process has [marked](mark) it; `None` in a kernel that does not say (before
+    /// Whether its process has [marked](mark) it; `None` in a kernel without this field (before
     /// 5.10).
     pub marked: Option<bool>,
 }
@@ -24,28 +24,28 @@ const NETLINK_SOCK_DIAG: i32 = 4;
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
 const NLM_F_REQUEST: u16 = 1;
 const REQUEST_BYTES: usize = 16 + 56;
-/// Offsets in `struct inet_diag_msg` behind the 16 bytes of `struct nlmsghdr`.
+/// Offsets in `struct inet_diag_msg`, behind the 16 bytes of `struct nlmsghdr`.
 const STATE_AT: usize = 16 + 1;
 const UID_AT: usize = 16 + 64;
 const INODE_AT: usize = 16 + 68;
 /// The attributes behind `struct inet_diag_msg`, each a length and a type before its value.
 const ATTRIBUTES_AT: usize = 16 + 72;
-/// INET_DIAG_SOCKOPT, a `struct inet_diag_sockopt`: a field of bits.
+/// INET_DIAG_SOCKOPT, a `struct inet_diag_sockopt` of bit fields.
 const SOCKOPT: u16 = 22;
 const MC_LOOP_BIT: u32 = 4;
 
-/// Marks a TCP socket for the process at its other end, which finds it by [`lookup`]; or takes
-/// the mark away. The mark is IP_MULTICAST_LOOP switched off: an option that TCP does not look
-/// at, that belongs to the socket, and that needs no privilege and no descriptor.
+/// Marks a TCP socket for the process at its other end, which sees the mark by [`lookup`]; or
+/// removes the mark. The mark is IP_MULTICAST_LOOP switched off: an option of the socket that TCP
+/// ignores, and that needs neither a privilege nor a descriptor.
 ///
 /// # Errors
-/// What `setsockopt` says.
+/// The errors of `setsockopt(2)`.
 pub fn mark(fd: Fd, marked: bool) -> Sys<()> {
     let looped = i32::from(!marked);
     sys::setsockopt(fd, libc::IPPROTO_IP, libc::IP_MULTICAST_LOOP, &looped)
 }
 
-/// Opens a socket to ask with, at `floor` or above.
+/// Opens a sock_diag socket, at `floor` or above.
 ///
 /// # Errors
 /// EMFILE, or EPROTONOSUPPORT in a kernel without sock_diag.
@@ -57,11 +57,11 @@ pub fn open(floor: usize) -> Sys<Fd> {
     )
 }
 
-/// Looks up the socket whose own view of the connection is `tuple`.
+/// Looks up the socket whose own addresses of the connection are `tuple`.
 ///
 /// # Errors
-/// ENOENT when there is none in this network namespace; EPROTO for an answer that makes no sense.
-pub fn lookup(fd: Fd, tuple: &Tuple) -> Sys<SocketFacts> {
+/// ENOENT if this network namespace has no such socket; EPROTO for an invalid answer.
+pub fn lookup(fd: Fd, tuple: &Tuple) -> Sys<SocketInfo> {
     match lookup_family(fd, tuple, libc::AF_INET) {
         // A dual-stack socket is found under AF_INET as well; a pure IPv6 one is not.
         Err(_) => lookup_family(fd, tuple, libc::AF_INET6),
@@ -69,11 +69,11 @@ pub fn lookup(fd: Fd, tuple: &Tuple) -> Sys<SocketFacts> {
     }
 }
 
-fn lookup_family(fd: Fd, tuple: &Tuple, family: i32) -> Sys<SocketFacts> {
+fn lookup_family(fd: Fd, tuple: &Tuple, family: i32) -> Sys<SocketInfo> {
     let request = request(tuple, family).ok_or(Errno(libc::ENOENT))?;
     sys::sendto(fd, &request, 0, &[])?;
     let mut answer = [0u8; 512];
-    // The kernel has answered by the time the question is sent, or has had no memory for it.
+    // The kernel has answered when the request is sent, unless it had no memory for the answer.
     let len = sys::recv(fd, &mut answer, libc::MSG_DONTWAIT)?;
     parse(answer.get(..len).unwrap_or(&[]))
 }
@@ -108,7 +108,7 @@ fn options(answer: &[u8]) -> Option<u8> {
         let (len, kind) = (usize::from(half(0)?), half(2)?);
         if kind == SOCKOPT && len > 4 {
             let bits = *rest.get(4)?;
-            // The compiler of a big-endian kernel lays fields of bits out from the highest.
+            // The compiler of a big-endian kernel puts bit fields at the highest bits first.
             return Some(if cfg!(target_endian = "big") {
                 bits.reverse_bits()
             } else {
@@ -119,7 +119,7 @@ fn options(answer: &[u8]) -> Option<u8> {
     }
 }
 
-fn parse(answer: &[u8]) -> Sys<SocketFacts> {
+fn parse(answer: &[u8]) -> Sys<SocketInfo> {
     let word = |at: usize| -> Option<u32> {
         Some(u32::from_ne_bytes(answer.get(at..at + 4)?.try_into().ok()?))
     };
@@ -130,7 +130,7 @@ fn parse(answer: &[u8]) -> Sys<SocketFacts> {
         return Err(Errno(0i32.wrapping_sub_unsigned(code)));
     }
     let facts = || {
-        Some(SocketFacts {
+        Some(SocketInfo {
             uid: word(UID_AT)?,
             inode: word(INODE_AT)?,
             state: *answer.get(STATE_AT)?,

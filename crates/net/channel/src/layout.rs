@@ -1,81 +1,81 @@
-//! What a segment looks like in memory: one page of identity, the waiting places of
-//! both sides, the slots, then the bytes of their rings.
+//! The layout of a segment in memory: one page of identity, the wait slots of both sides, the
+//! connections' slots, then the bytes of their rings.
 //!
-//! A segment belongs to two processes. Side 0 made it and hands out its slots;
-//! side 1 was given it. One slot is one channel; ring 0 carries bytes from side 0.
+//! A segment belongs to two processes. Side 0 made it and allocates its slots; side 1 received it.
+//! One slot is one channel; ring 0 carries bytes from side 0.
 
 use crate::agreement::Agreement;
-use crate::place::Place;
 use crate::ring::Ring;
 pub use crate::ring::{LARGEST_SHIFT as STRIDE_SHIFT, START_SHIFT};
+use crate::wait_slot::WaitSlot;
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
-/// Changes with every change of meaning of shared memory or messages.
+/// Version; changes with every change of the meaning of shared memory or messages.
 pub const PROTOCOL: u32 = 4;
-/// Channels in one segment; a waiting place's ready word has a bit for each.
+/// Channels in one segment; a wait slot's ready word has a bit for each.
 pub const SLOTS: usize = 64;
-/// Waiting places of one side that one segment can name.
-pub const PLACES: usize = 64;
+/// Wait slots of one side in one segment.
+pub const WAIT_SLOTS: usize = 64;
 
-/// Which end of a segment: 0 made it, 1 was given it.
+/// One end of a segment: 0 made the segment, 1 received it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Side(pub usize);
 
 impl Side {
-    /// The opposite end.
     #[must_use]
     pub fn peer(self) -> Side {
         Side(1 - self.0)
     }
 }
 
-/// First page: which segment this is.
+/// First page: identifies the segment.
 #[repr(C, align(4096))]
 pub struct Identity {
-    /// Random name of the segment.
+    /// Random id of the segment.
     pub id: AtomicU64,
     /// 1: the side takes part in barriers ([`crate::barriers`]).
     pub joined: [AtomicU32; 2],
-    /// What each side says of its threads.
-    pub turns: [LastTurn; 2],
-    /// What each side says of its use of TCP.
-    pub by_tcp: [ByTcp; 2],
-    /// When each side told of news.
-    pub told: [Told; 2],
+    /// When a thread of each side last began to wait.
+    pub turns: [LastRun; 2],
+    /// When each side last used TCP.
+    pub by_tcp: [LastTcpUse; 2],
+    /// When each side last notified the other of channels' events.
+    pub woken_at: [WakeupTimes; 2],
 }
 
-/// When a thread of a side last began to wait, by the CPU's time counter. On a line of its
-/// own, for it is written at every wait and hardly ever read.
+/// When a thread of a side last began to wait, by the CPU's time counter. On its own cache line,
+/// because it is written at every wait and rarely read.
 #[repr(C, align(128))]
-pub struct LastTurn {
+pub struct LastRun {
     /// Ticks; 0: never.
     pub at: AtomicU64,
 }
 
-/// When a side last used the TCP of a connection that may get a channel, before it told the other
-/// side of a channel's news. On a line of its own, for it is read with all news and seldom changes.
+/// When a side last used the TCP of a connection that may get a channel, before it notified the
+/// other side of a channel's event. On its own cache line, because it is read with all events and
+/// rarely changes.
 #[repr(C, align(128))]
-pub struct ByTcp {
+pub struct LastTcpUse {
     /// Ticks of the CPU's time counter; 0: never.
     pub at: AtomicU64,
 }
 
-/// When a side last told the other of a channel's news, by slot. On lines of its own: the teller
-/// writes there each time, and it is read only where the order of several channels matters.
+/// When a side last notified the other of a channel's event, by slot. On its own cache lines: the
+/// notifier writes it each time, and it is read only if the order of several channels matters.
 #[repr(C, align(128))]
-pub struct Told {
+pub struct WakeupTimes {
     /// Ticks of the CPU's time counter.
     pub at: [AtomicU64; SLOTS],
 }
 
-/// What one side says about one channel. The other side only reads it, if it is honest: so a side
-/// never reads back here what its own decisions depend on ([`crate::own`]).
+/// One side's published words about a channel. An honest other side only reads them. A side never
+/// reads back here what its own decisions depend on ([`crate::own`]).
 #[repr(C, align(128))]
 pub struct SideBlock {
-    /// Waiting places to tell about new bytes.
-    pub rx_places: AtomicU64,
-    /// Waiting places to tell about free space.
-    pub tx_places: AtomicU64,
+    /// Bits of the wait slots to notify of new bytes.
+    pub rx_wait_slots: AtomicU64,
+    /// Bits of the wait slots to notify of free space.
+    pub tx_wait_slots: AtomicU64,
     /// CPU on which this side last published (a hint; u32::MAX: unknown).
     pub cpu: AtomicU32,
     /// [`OPEN_UNUSED`], [`OPEN_MAPPED`] or [`OPEN_CLOSED`].
@@ -86,40 +86,39 @@ pub struct SideBlock {
     pub sends_tcp: AtomicU32,
 }
 
-/// The side has not answered.
+/// The side has not answered yet.
 pub const OPEN_UNUSED: u32 = 0;
 /// The side uses the channel.
 pub const OPEN_MAPPED: u32 = 1;
 /// The side will never touch the channel again.
 pub const OPEN_CLOSED: u32 = 2;
 
-/// One channel.
+/// Shared words of one channel: its rings, both sides, and the agreement.
 #[repr(C)]
 pub struct Slot {
-    /// Ring 0: from side 0 to side 1; ring 1: the other way.
+    /// Ring 0: from side 0 to side 1; ring 1: the opposite direction.
     pub rings: [Ring; 2],
-    /// What each side says.
+    /// Each side's published words.
     pub sides: [SideBlock; 2],
-    /// Whether there is an agreement.
+    /// State of the two sides' agreement on the slot.
     pub agreement: Agreement,
-    /// Room for what comes, and a round size.
+    /// Space for extensions, which makes the size round.
     pub reserved: [u8; 128],
 }
 
-/// The part of a segment before the rings' bytes.
+/// The part of a segment before the bytes of the rings.
 #[repr(C)]
 pub struct Header {
-    /// Identity page.
     pub identity: Identity,
-    /// Waiting places by side.
-    pub places: [[Place; PLACES]; 2],
-    /// Channels.
+    /// Wait slots, by side.
+    pub wait_slots: [[WaitSlot; WAIT_SLOTS]; 2],
+    /// One slot for each channel.
     pub slots: [Slot; SLOTS],
 }
 
 /// Offset of the first ring's bytes.
 pub const DATA_AT: usize = size_of::<Header>().next_multiple_of(4096);
-/// Bytes of a whole segment: room for each ring at its largest. Only touched pages take memory.
+/// Size of a whole segment: room for each ring at its largest. Only accessed pages take memory.
 pub const SEGMENT_BYTES: usize = DATA_AT + SLOTS * 2 * (1 << STRIDE_SHIFT);
 
 /// Offset of the bytes of ring `ring` (0 or 1) of slot `slot`.
@@ -131,10 +130,10 @@ pub fn data_at(slot: usize, ring: usize) -> usize {
 #[cfg(not(loom))]
 const _: () = {
     assert!(size_of::<Identity>() == 4096);
-    assert!(size_of::<Place>() == 128);
+    assert!(size_of::<WaitSlot>() == 128);
     assert!(size_of::<SideBlock>() == 128);
     assert!(size_of::<Slot>() == 1024);
-    assert!(core::mem::offset_of!(Header, places) == 4096);
-    assert!(core::mem::offset_of!(Header, slots) == 4096 + 2 * PLACES * 128);
-    assert!(DATA_AT == 4096 + 2 * PLACES * 128 + SLOTS * 1024);
+    assert!(core::mem::offset_of!(Header, wait_slots) == 4096);
+    assert!(core::mem::offset_of!(Header, slots) == 4096 + 2 * WAIT_SLOTS * 128);
+    assert!(DATA_AT == 4096 + 2 * WAIT_SLOTS * 128 + SLOTS * 1024);
 };

@@ -1,14 +1,14 @@
-//! Channels: two byte rings in shared memory beside a kernel TCP connection, their
-//! segments, doorbells and the rendezvous that sets them up.
+//! Channels: two byte rings in shared memory beside a kernel TCP connection, their segments,
+//! doorbells and the rendezvous that sets them up.
 //!
-//! Nothing here knows descriptor tables or POSIX calls, waits, or starts a thread.
-//! Everything read from shared memory is treated as hostile.
+//! This crate knows no descriptor tables and no POSIX semantics, does not wait, and starts no
+//! thread. It treats all data read from shared memory as hostile.
 
 pub mod crowd;
-pub mod place;
 pub mod ring;
 pub mod sleepers;
 mod sync;
+pub mod wait_slot;
 
 #[cfg(not(loom))]
 pub mod agreement;

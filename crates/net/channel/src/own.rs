@@ -1,32 +1,32 @@
-//! Locks, modes and counts of the slots of a segment, kept by one side where the peer cannot write.
+//! Locks, modes and counts of a segment's slots that one side keeps where the peer cannot write.
 //!
-//! After fork, parent and child have the same connection, so these words are in memory that the
-//! forked processes share, as the kernel's file description is. The peer does not have that
-//! memory. It cannot make a thread wait for a lock that is not held, or move a direction between
+//! After a fork, parent and child have the same connection. So these words are in memory that
+//! forked processes share, like the kernel's open file description. The peer does not have that
+//! memory: it cannot make a thread wait for a lock that is not held, or move a direction between
 //! TCP and the ring.
 
 use crate::layout::{OPEN_CLOSED, OPEN_MAPPED, OPEN_UNUSED, SLOTS};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// Our part of one slot.
+/// This side's private words of one slot.
 #[repr(C, align(128))]
 #[derive(Debug)]
 pub struct OwnSlot {
-    /// Thread that is sending, 0 if none.
+    /// Id of the thread that is sending; 0 if none.
     pub tx_lock: AtomicU32,
-    /// Thread that is receiving, 0 if none.
+    /// Id of the thread that is receiving; 0 if none.
     pub rx_lock: AtomicU32,
     /// Where received bytes come from. The values belong to the socket layer.
     pub rx_mode: AtomicU32,
     /// Where sent bytes go. The values belong to the socket layer.
     pub tx_mode: AtomicU32,
-    /// Bytes still to be read from TCP before the ring follows.
+    /// Bytes still to be read from TCP before the ring.
     pub rx_remaining: AtomicU64,
-    /// Waiting places of the peer that single messages had us wake beyond a few each.
-    pub extra_rings: AtomicU32,
-    /// What we have said in [`SideBlock::open`](crate::layout::SideBlock::open).
+    /// Wait slots of the peer that single messages made us wake, beyond a few each.
+    pub extra_wakeups: AtomicU32,
+    /// The value that we published in [`SideBlock::open`](crate::layout::SideBlock::open).
     open: AtomicU32,
-    /// 1 while a connection of ours has the slot.
+    /// 1 while a connection of this side uses the slot.
     in_use: AtomicU32,
 }
 
@@ -39,7 +39,7 @@ impl OwnSlot {
             rx_mode,
             tx_mode,
             rx_remaining,
-            extra_rings,
+            extra_wakeups,
             open,
             in_use,
         } = self;
@@ -48,29 +48,29 @@ impl OwnSlot {
         rx_mode.store(mode, Ordering::Relaxed);
         tx_mode.store(mode, Ordering::Relaxed);
         rx_remaining.store(0, Ordering::Relaxed);
-        extra_rings.store(0, Ordering::Relaxed);
+        extra_wakeups.store(0, Ordering::Relaxed);
         open.store(OPEN_UNUSED, Ordering::Relaxed);
         in_use.store(1, Ordering::SeqCst);
     }
 
-    /// Takes the slot for a connection that the peer has proposed; false when another connection
-    /// of ours has it, which no honest peer proposes.
+    /// Claims the slot for a connection that the peer has proposed; false if another connection of
+    /// this side uses it, which no honest peer proposes.
     #[must_use]
     pub fn claim(&self) -> bool {
         self.in_use.swap(1, Ordering::SeqCst) == 0
     }
 
-    /// Gives the slot back without a word to the peer.
+    /// Releases the slot without publishing it to the peer.
     pub fn unclaim(&self) {
         self.in_use.store(0, Ordering::SeqCst);
     }
 
-    /// Notes that our end uses the channel.
+    /// Records that our end uses the channel.
     pub fn note_open(&self) {
         self.open.store(OPEN_MAPPED, Ordering::SeqCst);
     }
 
-    /// Notes that our end never touches the channel again.
+    /// Records that our end never touches the channel again.
     pub fn note_closed(&self) {
         self.open.store(OPEN_CLOSED, Ordering::SeqCst);
     }
@@ -88,14 +88,14 @@ impl OwnSlot {
     }
 }
 
-/// Our part of one segment.
+/// This side's private words of one segment.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Own {
-    /// Indexed by the number of the slot, as the slots of the segment are.
+    /// Indexed like the slots of the segment.
     pub slots: [OwnSlot; SLOTS],
-    /// Bits of our waiting places that are in use.
-    pub places_used: AtomicU64,
+    /// Bits of our wait slots that are in use.
+    pub wait_slots_used: AtomicU64,
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
-//! How the two ends of a connection find each other.
+//! The rendezvous: how the two ends of a connection set up their channel.
 //!
-//! The end with the lower address offers: it listens on an abstract name made of the
-//! connection's addresses. The other connects and sends one message with the slot it
-//! proposes and, the first time, the segment. Nothing here waits: each step is tried
-//! inside a call of the application and given up after a while. Who stands behind
-//! the name is checked by `SO_PEERCRED` against the kernel's owner of the socket.
+//! The end with the lower address offers: it listens on an abstract name made of the connection's
+//! addresses. The other end connects and sends one message with the slot that it proposes and, the
+//! first time, the segment. Nothing here waits: each step is tried inside a call of the application
+//! and given up after a while. The process behind the name is checked by comparing `SO_PEERCRED`
+//! with the kernel's owner of the socket.
 
 #![expect(unsafe_code, reason = "sendmsg and recvmsg with a descriptor")]
 
@@ -19,42 +19,42 @@ const NAME_BYTES: usize = 2 + 1 + PREFIX.len() + 2 * KEY_BYTES;
 const KIND: i32 = libc::SOCK_SEQPACKET | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
 const MAGIC: u64 = u64::from_le_bytes(*b"saiga/ch");
 
-/// The proposal that the connecting end sends. One that was received is in our protocol, its
-/// slot exists and its rings fit their storage; the key is for the caller to compare.
+/// The proposal that the connecting end sends. A decoded proposal uses our protocol, its slot
+/// exists and its rings fit their storage; the caller compares the key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Proposal {
     /// Protocol of the sender.
     pub protocol: u32,
-    /// Slot that it proposes.
+    /// Index of the proposed slot.
     pub slot: u32,
-    /// Segment that the slot is in.
+    /// Id of the segment with the slot.
     pub segment: u64,
-    /// Largest ring capacity that it will use, as a logarithm.
+    /// Logarithm of the largest ring capacity that the sender will use.
     pub max_shift: u32,
     /// The connection, as [`Tuple::key`].
     pub key: [u8; KEY_BYTES],
 }
 
-/// Bytes of an encoded proposal.
+/// Size of an encoded proposal.
 const PROPOSAL_BYTES: usize = 8 + 4 + 4 + 8 + 4 + KEY_BYTES;
 
-/// The offering end's refusal: one byte.
+/// The offering end's refusal, sent as one byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
-    /// The segment is not known any more: propose again and send it.
+    /// The segment is not known: propose again and send it.
     UnknownSegment,
-    /// Another protocol.
+    /// The proposal uses another protocol.
     Version,
-    /// Anything else: stay on TCP.
+    /// Any other reason: stay on TCP.
     No,
 }
 
-/// Process behind the other end of an AF_UNIX connection.
+/// The process at the other end of an AF_UNIX connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Credentials {
-    /// Process id in our namespace, 0 if it has none there.
+    /// Process id in our PID namespace; 0 if it has none there.
     pub pid: u32,
-    /// User id in our namespace.
+    /// User id in our user namespace.
     pub uid: u32,
 }
 
@@ -75,7 +75,7 @@ fn address(tuple: &Tuple) -> [u8; NAME_BYTES] {
 /// Listens on the connection's name.
 ///
 /// # Errors
-/// EADDRINUSE when somebody else sits there, EMFILE and the like.
+/// EADDRINUSE when another socket has the name; EMFILE and other errors of the system calls.
 pub fn offer(tuple: &Tuple, floor: usize) -> Sys<Fd> {
     let fd = sys::move_up(sys::socket(libc::AF_UNIX, KIND, 0)?, floor)?;
     match sys::bind(fd, &address(tuple)).and_then(|()| sys::listen(fd, 1)) {
@@ -90,7 +90,7 @@ pub fn offer(tuple: &Tuple, floor: usize) -> Sys<Fd> {
 /// Connects to the other end's offer.
 ///
 /// # Errors
-/// ECONNREFUSED while there is none; EAGAIN when its backlog is full; EACCES and the like.
+/// ECONNREFUSED while there is no offer; EAGAIN when its backlog is full; EACCES and others.
 pub fn connect(tuple: &Tuple, floor: usize) -> Sys<Fd> {
     let fd = sys::socket(libc::AF_UNIX, KIND, 0)?;
     if let Err(e) = sys::connect(fd, &address(tuple)) {
@@ -100,10 +100,10 @@ pub fn connect(tuple: &Tuple, floor: usize) -> Sys<Fd> {
     sys::move_up(fd, floor)
 }
 
-/// Takes one visitor of an offer.
+/// Accepts one visitor of an offer.
 ///
 /// # Errors
-/// EAGAIN while there is none.
+/// EAGAIN while there is no visitor.
 pub fn accept(listener: Fd, floor: usize) -> Sys<Fd> {
     sys::move_up(
         sys::accept(listener, libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC)?,
@@ -111,10 +111,10 @@ pub fn accept(listener: Fd, floor: usize) -> Sys<Fd> {
     )
 }
 
-/// Who is at the other end.
+/// The process at the other end of an AF_UNIX connection.
 ///
 /// # Errors
-/// What `getsockopt` says.
+/// The errors of `getsockopt(2)`.
 pub fn credentials(fd: Fd) -> Sys<Credentials> {
     let mut raw = libc::ucred {
         pid: 0,
@@ -141,7 +141,7 @@ impl Proposal {
         }
     }
 
-    /// The message: magic, protocol, slot, segment, ring, key; little-endian.
+    /// Encodes the message: magic, protocol, slot, segment, ring, key; little-endian.
     #[must_use]
     pub fn encode(&self) -> [u8; PROPOSAL_BYTES] {
         let Self {
@@ -161,12 +161,12 @@ impl Proposal {
         out
     }
 
-    /// Reads a message. Another protocol is recognised by its number alone: what follows may
-    /// have any length and meaning.
+    /// Decodes a message. Another protocol is recognised by its number alone: the following bytes
+    /// may have any length and meaning.
     ///
     /// # Errors
-    /// [`Refusal::Version`] for another protocol, [`Refusal::No`] for anything that no sender
-    /// of ours writes.
+    /// [`Refusal::Version`] for another protocol, [`Refusal::No`] for any other message that
+    /// [`encode`](Self::encode) cannot produce.
     pub fn decode(bytes: &[u8]) -> Result<Self, Refusal> {
         let (magic, rest) = bytes.split_first_chunk().ok_or(Refusal::No)?;
         let (protocol, rest) = rest.split_first_chunk().ok_or(Refusal::No)?;
@@ -201,7 +201,7 @@ impl Proposal {
     }
 }
 
-/// Room for one descriptor in a control message, aligned as `struct cmsghdr` is.
+/// Space for one descriptor in a control message, aligned as `struct cmsghdr`.
 #[repr(C, align(8))]
 struct Control([u8; 24]);
 /// CMSG_LEN of one descriptor.
@@ -219,10 +219,10 @@ fn message(iov: &mut libc::iovec, control: Option<&mut Control>) -> libc::msghdr
     msg
 }
 
-/// Sends a proposal, with the segment's descriptor when the other end does not have it.
+/// Sends a proposal, with the segment's descriptor if the other end does not have the segment.
 ///
 /// # Errors
-/// What `sendmsg` says.
+/// The errors of `sendmsg(2)`.
 pub fn propose(fd: Fd, proposal: &Proposal, segment: Option<Fd>) -> Sys<()> {
     let mut bytes = proposal.encode();
     let mut iov = libc::iovec {
@@ -249,11 +249,11 @@ pub fn propose(fd: Fd, proposal: &Proposal, segment: Option<Fd>) -> Sys<()> {
     .map(drop)
 }
 
-/// Receives a proposal and, if it carries one, a descriptor that is now ours.
+/// Receives a proposal and, if it carries one, a descriptor, which the caller then owns.
 ///
 /// # Errors
-/// EAGAIN while there is none; EPROTONOSUPPORT for another protocol and EPROTO for nonsense (a
-/// descriptor that came along is closed).
+/// EAGAIN while there is none; EPROTONOSUPPORT for another protocol and EPROTO for an invalid
+/// message (a descriptor passed with it is closed).
 pub fn receive(fd: Fd) -> Sys<(Proposal, Option<Fd>)> {
     let mut bytes = [0u8; PROPOSAL_BYTES + 1];
     let mut iov = libc::iovec {
@@ -262,7 +262,7 @@ pub fn receive(fd: Fd) -> Sys<(Proposal, Option<Fd>)> {
     };
     let mut control = Control([0; 24]);
     let mut msg = message(&mut iov, Some(&mut control));
-    msg.msg_controllen = ONE_DESCRIPTOR as _; // With the padding, the kernel would give us two.
+    msg.msg_controllen = ONE_DESCRIPTOR as _; // With the padding, there would be room for two.
     let flags = sys::reg(libc::MSG_DONTWAIT | libc::MSG_CMSG_CLOEXEC);
     let args = [sys::reg(fd), &raw mut msg as usize, flags, 0, 0, 0];
     // SAFETY: the message and all that it points to outlive the call.
@@ -295,7 +295,7 @@ fn passed_descriptor(control: &Control, len: usize) -> Option<Fd> {
     if rights { int(16) } else { None }
 }
 
-/// Refuses a proposal.
+/// Sends a refusal of a proposal.
 pub fn refuse(fd: Fd, refusal: Refusal) {
     let byte = match refusal {
         Refusal::UnknownSegment => b'u',
@@ -305,7 +305,7 @@ pub fn refuse(fd: Fd, refusal: Refusal) {
     let _ = sys::sendto(fd, &[byte], libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL, &[]);
 }
 
-/// Whether the offering end has refused or gone. `None` while it has said nothing.
+/// The offering end's refusal, or `No` if it has closed; `None` while there is no answer.
 #[must_use]
 pub fn refusal(fd: Fd) -> Option<Refusal> {
     let mut byte = [0];

@@ -1,15 +1,15 @@
 //! One direction of a channel: a byte ring between one producer and one consumer.
 //!
-//! Positions count bytes since the ring began and never wrap. The producer's word carries a
-//! FROZEN bit: whoever sets it ends the ring at exactly the position beside it, because publishing
-//! is a compare-and-swap that fails from then on. That is how a direction goes back to TCP at an
-//! exact byte, decided by either end alone. An empty ring is rewound to its first byte, so small
-//! traffic stays within a few KiB. Where bytes would go around behind unread ones the ring grows
-//! instead, up to its limit: a reader's lag stops its writer no earlier than that. A ring that
-//! has been idle gives all of its memory up, and gets some again with the next byte.
+//! Positions count bytes since the ring began and never wrap. The producer's word has a FROZEN bit.
+//! Setting it, which either end may do, ends the ring at exactly the position beside it, because
+//! publishing is a compare-and-swap that fails from then on. That is how a direction goes back to
+//! TCP at an exact byte. An empty ring is rewound to its first byte, so small traffic stays within
+//! a few KiB. If bytes would wrap around behind unread ones, the ring grows instead, up to its
+//! limit: only there does a lagging reader stop its writer. An idle ring gives up its memory, and
+//! gets new memory with the next byte.
 //!
-//! Every word here is shared with a process that may be hostile: cursors are
-//! checked before use and offsets are masked; at worst the peer hurts itself.
+//! Every word is shared with a process that may be hostile: cursors are checked before use and
+//! offsets are masked; at worst the peer harms itself.
 
 mod copy;
 
@@ -18,26 +18,26 @@ use copy::{copy_in, copy_out};
 
 /// Set in the producer's word once no further byte will be published.
 const FROZEN: u64 = 1 << 63;
-/// Where the capacity's binary logarithm sits in the geometry word.
+/// Bit position of the capacity's binary logarithm in the geometry word.
 const SHIFT_AT: u32 = 56;
-/// Positions use 56 bits: 2^56 bytes, centuries at any rate seen today.
+/// Positions use 56 bits: 2^56 bytes, enough for centuries at today's rates.
 const POSITION: u64 = (1 << SHIFT_AT) - 1;
-/// Logarithm of a ring's capacity when it starts, or wakes: two pages hold it.
+/// Logarithm of a ring's capacity when it starts, or gets memory again: two pages.
 pub const START_SHIFT: u32 = 13;
-/// Logarithm of the largest capacity: what TCP's buffers take of a reader that lags.
+/// Logarithm of the largest capacity: as large as TCP's buffers for a lagging reader.
 pub const LARGEST_SHIFT: u32 = 22;
-/// Logarithm of a capacity that is enough to wait for its reader. A ring of less that cannot grow
-/// is out of memory when it is full.
+/// Logarithm of a capacity at which a full ring waits for its reader. A smaller full ring that
+/// cannot grow is out of memory.
 pub const PLENTY_SHIFT: u32 = 20;
-/// Bytes that are published at once. The reader of a large message begins while its writer still
-/// copies, and the ring grows by what the reader leaves, not by what the writer has.
+/// Bytes published at once. The reader of a large message can begin while its writer still copies,
+/// and the ring grows by the bytes that the reader leaves, not by the size of the message.
 const AT_ONCE: u64 = 1 << 18;
-/// Reads of one call that a signal handler or another process of ours may come between.
+/// Attempts of one read: a signal handler or another process of this side may read in between.
 const READS: u32 = 64;
-/// In place of the capacity's logarithm while the ring has no memory. It is empty then.
+/// Replaces the capacity's logarithm while the ring has no memory. The ring is empty then.
 const ASLEEP: u32 = 0;
 
-/// Words that the producer writes, apart from `want_space` being cleared by the consumer.
+/// Words that the producer writes; the consumer only clears `want_space`.
 #[repr(C, align(128))]
 #[derive(Debug)]
 pub struct ProducerLine {
@@ -45,31 +45,31 @@ pub struct ProducerLine {
     head: AtomicU64,
     /// Position of the ring's first byte (56 bits), logarithm of its capacity above.
     geometry: AtomicU64,
-    /// Bytes that went over TCP before the first byte of this ring.
+    /// Bytes that were sent by TCP before the first byte of this ring.
     tcp_total: AtomicU64,
-    /// 1 once `tcp_total` holds: the consumer may finish TCP and turn to the ring.
+    /// 1 once `tcp_total` is valid: the consumer may finish TCP and change to the ring.
     switched: AtomicU32,
     /// 1 while the producer waits for space.
     want_space: AtomicU32,
 }
 
-/// Words that the consumer writes, apart from `armed` being cleared by the producer.
+/// Words that the consumer writes; the producer only clears `armed`.
 #[repr(C, align(128))]
 #[derive(Debug)]
 pub struct ConsumerLine {
     /// Bytes consumed so far.
     tail: AtomicU64,
-    /// 1 while the consumer asks to be told of the next publication.
+    /// 1 while the consumer asks to be woken for the next publication.
     armed: AtomicU32,
     /// 1 once the consumer watches its doorbells and the ring may be used.
     ready: AtomicU32,
     /// 1 once the consumer has seen `switched` and will not read past `tcp_total` on TCP.
     acknowledged: AtomicU32,
-    /// 1 once the consumer reads no more from the ring: the producer sends what is left by TCP.
+    /// 1 once the consumer reads no more from the ring: the producer sends the rest by TCP.
     recalled: AtomicU32,
 }
 
-/// Cursors and flags of one direction; its bytes live elsewhere in the segment.
+/// Cursors and flags of one direction; its bytes are elsewhere in the segment.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Ring {
@@ -87,30 +87,30 @@ const _: () = {
 pub trait Storage {
     /// Largest capacity of this storage as a binary logarithm.
     fn max_shift(&self) -> u32;
-    /// Capacity, as a binary logarithm, to which the ring may grow now. It may be larger already.
+    /// Logarithm of the capacity to which the ring may grow now. The ring may be larger already.
     fn limit(&self) -> u32 {
         self.max_shift()
     }
-    /// Stores `bytes` from `offset` on; the range lies within the capacity.
+    /// Stores `bytes` at `offset`; the range lies within the capacity.
     fn put(&self, offset: usize, bytes: &[u8]);
-    /// Loads `bytes.len()` bytes from `offset` on; the range lies within the capacity.
+    /// Loads `bytes.len()` bytes at `offset`; the range lies within the capacity.
     fn take(&self, offset: usize, bytes: &mut [u8]);
 }
 
-/// What a write did.
+/// Outcome of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Put {
-    /// So many bytes are published; `notify` if the consumer had asked to be told.
+    /// `n` bytes are published; `notify`: the consumer had asked to be woken.
     Bytes {
         /// Bytes published, at least one.
         n: usize,
-        /// Whether the consumer must be told.
+        /// Whether the producer must wake the consumer.
         notify: bool,
     },
-    /// No space.
+    /// There is no space.
     Full,
-    /// The ring is full or asleep, should have had more memory, and `grow` got none. Waiting for
-    /// space might last for ever.
+    /// The ring is full or asleep, needed more memory, and `grow` got none. A wait for space might
+    /// last for ever.
     NoMemory,
     /// The ring has ended; nothing was published.
     Frozen,
@@ -118,25 +118,25 @@ pub enum Put {
     Corrupt,
 }
 
-/// What a read did.
+/// Outcome of a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Got {
-    /// So many bytes; `notify` if the producer waits for space that is now there.
+    /// `n` bytes were read; `notify`: the producer waits for space that is now free.
     Bytes {
         /// Bytes delivered, at least one.
         n: usize,
-        /// Whether the producer must be told.
+        /// Whether the consumer must wake the producer.
         notify: bool,
     },
-    /// Nothing to read now.
+    /// There is nothing to read now.
     Empty,
-    /// Nothing to read, and the ring has ended: TCP goes on from here.
+    /// There is nothing to read, and the ring has ended: TCP follows.
     Ended,
     /// The shared words contradict each other.
     Corrupt,
 }
 
-/// Cursors read once and checked.
+/// Consistent copy of the cursors.
 #[derive(Debug, Clone, Copy)]
 struct View {
     head: u64,
@@ -147,7 +147,7 @@ struct View {
 }
 
 impl View {
-    /// Whether the words can belong together, whichever side wrote them.
+    /// Whether the words are consistent; either side may have written false ones.
     fn is_sane(&self, max_shift: u32) -> bool {
         self.shift <= max_shift
             && self.head <= POSITION
@@ -158,7 +158,7 @@ impl View {
     fn used(&self) -> u64 {
         self.head - self.tail
     }
-    /// How many of so many bytes are taken now.
+    /// How many of `wanted` bytes a write takes now.
     fn taken_of(&self, wanted: u64, limit: u32) -> u64 {
         if !self.has_quarter() && !self.can_grow(limit) {
             return 0;
@@ -169,20 +169,20 @@ impl View {
     fn has_quarter(&self) -> bool {
         self.capacity() - self.used() >= self.capacity() / 4
     }
-    /// Whether so many more bytes would lie in places that bytes before them had.
+    /// Whether `more` bytes would overwrite the places of earlier bytes.
     fn goes_around(&self, more: u64) -> bool {
         self.since_base().saturating_add(more) > self.capacity()
     }
-    /// Whether there may be more memory at once: as long as no byte has gone around, every one of
-    /// them stays where it is.
+    /// Whether the capacity may grow now: as long as no byte has wrapped around, every byte stays
+    /// at its offset.
     fn can_grow(&self, max: u32) -> bool {
         self.shift != ASLEEP && self.shift < max && !self.goes_around(0)
     }
-    /// Bytes since the ring's first one; any number where a hostile peer wrote the words.
+    /// Bytes since the ring's first byte; any number if a hostile peer wrote the words.
     fn since_base(&self) -> u64 {
         self.head.wrapping_sub(self.base)
     }
-    /// No ring has a capacity of one byte: that bit is cleared for [`ASLEEP`].
+    /// The capacity in bytes; 0 for [`ASLEEP`]. No ring has a capacity of one byte.
     fn capacity(&self) -> u64 {
         (1 << self.shift) & !(1 << ASLEEP)
     }
@@ -235,10 +235,10 @@ impl Ring {
         }
     }
 
-    /// Reads and checks the cursors. `None` when they contradict each other.
+    /// Reads and checks the cursors. `None` if they are inconsistent.
     fn view(&self, max_shift: u32) -> Option<View> {
-        // Tail first: it never passes a head that is read later. It may move in between, when
-        // a signal handler or another thread reads; then both are read again.
+        // Tail first: it never passes a head that is read later. It may move in between, when a
+        // signal handler or another thread reads; then both are read again.
         for _ in 0..4 {
             let view = self.look();
             if view.is_sane(max_shift) {
@@ -264,13 +264,13 @@ impl Ring {
         }
     }
 
-    /// Publishes as much of `parts`, taken in order, as fits; nothing while the ring is not
-    /// [`writable`](Self::writable). So up to 256 KiB go whole, where a quarter of a full-grown
-    /// ring holds them: bytes of several writers do not mix where one of them waits for room.
+    /// Publishes as many bytes of `parts`, in order, as fit; none while the ring is not
+    /// [`writable`](Self::writable). So up to 256 KiB are published whole, if a quarter of a
+    /// full-grown ring holds them: bytes of several writers do not mix when one waits for room.
     ///
     /// `grow` is called with the wanted logarithm when the ring is too small for the message, or
-    /// for a large one's next part, and below its storage's limit, so always when it is asleep; it
-    /// makes the memory real and says whether it could.
+    /// for a large message's next part, and below its storage's limit, so always when it is asleep.
+    /// It allocates the memory and returns whether it succeeded.
     pub fn write<P>(&self, storage: &impl Storage, parts: P, grow: impl FnOnce(u32) -> bool) -> Put
     where
         P: IntoIterator<Item: AsRef<[u8]>> + Clone,
@@ -290,8 +290,8 @@ impl Ring {
         }
         let n = view.taken_of(wanted, limit);
         if n == 0 {
-            // A ring below its limit could not grow: memory was short, or its bytes had gone around
-            // while the limit was lower.
+            // A ring below its limit could not grow: memory was short, or its bytes had wrapped
+            // around while the limit was lower.
             let grows = view.shift < limit && (view.shift < PLENTY_SHIFT || view.can_grow(limit));
             let starved = wanted > 0 && grows;
             return if starved { Put::NoMemory } else { Put::Full };
@@ -304,7 +304,7 @@ impl Ring {
             Ordering::Relaxed,
         );
         if let Err(now) = published {
-            // Only a freeze moves this word beside us (writers hold the sender's lock).
+            // Only a freeze can change this word now (writers hold the sender's lock).
             let frozen = now == view.head | FROZEN;
             return if frozen { Put::Frozen } else { Put::Corrupt };
         }
@@ -314,8 +314,8 @@ impl Ring {
         }
     }
 
-    /// Makes room behind unread bytes: a reader that lags must not stop its writer earlier than
-    /// TCP's buffers would. Before one goes around, for then it is too late.
+    /// Grows the ring behind unread bytes, so that a lagging reader stops its writer no earlier
+    /// than TCP's buffers would. Must happen before a byte wraps around; afterwards it cannot grow.
     fn enlarge(&self, view: &mut View, max: u32, wanted: u64, grow: impl FnOnce(u32) -> bool) {
         let end = view.since_base() + wanted;
         let target = (64 - (end - 1).leading_zeros()).clamp(view.shift + 1, max);
@@ -327,7 +327,7 @@ impl Ring {
         }
     }
 
-    /// Starts an empty ring at its first byte again, larger if the message wants it.
+    /// Starts an empty ring at its first byte again, larger if the message needs it.
     fn rewind(&self, view: &mut View, max: u32, wanted: u64, grow: impl FnOnce(u32) -> bool) {
         let mut shift = view.shift;
         if wanted > view.capacity() && shift < max {
@@ -348,18 +348,18 @@ impl Ring {
         view.base = view.head;
         view.shift = shift;
         let geometry = (u64::from(shift) << SHIFT_AT) | view.base;
-        // Relaxed: the consumer reads it only behind the head that publishes data under it.
+        // Relaxed: the consumer reads it only after the head that publishes bytes under it.
         self.producer.geometry.store(geometry, Ordering::Relaxed);
     }
 
-    /// Bytes published so far, if the ring has memory and is sane; for the producer.
+    /// Bytes published so far, if the ring has memory and is consistent; for the producer.
     pub fn head_while_awake(&self, max_shift: u32) -> Option<u64> {
         let view = self.view(max_shift)?;
         (view.shift != ASLEEP).then_some(view.head)
     }
 
-    /// Leaves an empty ring without memory until the next write; for the producer when the
-    /// connection idles. True when all of the ring's bytes may be given back.
+    /// Leaves an empty ring without memory until the next write; for the producer of an idle
+    /// connection. True when the memory of all of the ring's bytes may be released.
     pub fn sleep(&self, max_shift: u32) -> bool {
         let Some(view) = self.view(max_shift) else {
             return false;
@@ -373,14 +373,14 @@ impl Ring {
         true
     }
 
-    /// Delivers bytes into `parts`, taken in order; `peek` leaves them in the ring. For the
-    /// consumer, to which a ring that it has recalled has ended.
+    /// Delivers bytes into `parts`, in order; `peek` leaves them in the ring. For the consumer; a
+    /// ring that it has recalled counts as ended.
     pub fn read(&self, storage: &impl Storage, parts: &mut [&mut [u8]], peek: bool) -> Got {
         self.deliver(storage, parts, peek, || self.recalled())
     }
 
-    /// As [`read`](Self::read), of what a recall has left in the ring: for the producer, and for
-    /// the consumer of a producer that has gone.
+    /// As [`read`](Self::read), for bytes that a recall has left in the ring: for the producer, and
+    /// for the consumer of a producer that has ended.
     pub fn read_recalled(
         &self,
         storage: &impl Storage,
@@ -401,7 +401,7 @@ impl Ring {
             let Some(view) = self.view(storage.max_shift()) else {
                 return Got::Corrupt;
             };
-            // Asked behind the view: a signal handler of this thread that recalls the ring later
+            // Checked after the view: a signal handler of this thread that recalls the ring later
             // moves the tail, or leaves these bytes to this read.
             if is_over() {
                 return Got::Ended;
@@ -412,7 +412,7 @@ impl Ring {
             let n = copy_out(storage, &view, parts);
             let count = usize::try_from(n).unwrap_or(0);
             if peek && self.tail() != view.tail {
-                continue; // As below: these bytes are not the next ones any more.
+                continue; // As below: these bytes are no longer the next ones.
             }
             if peek || n == 0 {
                 return Got::Bytes {
@@ -427,7 +427,7 @@ impl Ring {
                 Ordering::Relaxed,
             );
             if moved.is_err() {
-                continue; // A signal handler of this thread read in between: its bytes are gone.
+                continue; // A signal handler of this thread read in between and took the bytes.
             }
             return Got::Bytes {
                 n: count,
@@ -437,8 +437,8 @@ impl Ring {
         Got::Corrupt // Only the peer can have moved our cursor so often.
     }
 
-    /// Drops `n` bytes, which were peeked at while the [tail](Self::tail) was at `from`. False,
-    /// and nothing is dropped, when the tail has moved since.
+    /// Drops `n` bytes that were peeked at while the [tail](Self::tail) was `from`. False, without
+    /// dropping any, if the tail has moved since.
     pub fn skip(&self, from: u64, n: u64) -> bool {
         let end = from.wrapping_add(n);
         let tail = &self.consumer.tail;
@@ -446,7 +446,7 @@ impl Ring {
             .is_ok()
     }
 
-    /// After a publication: whether the consumer had asked to be told. Clears the request.
+    /// After a publication: whether the consumer had asked to be woken. Clears the request.
     fn claim_armed(&self) -> bool {
         let armed = &self.consumer.armed;
         armed.load(Ordering::SeqCst) != 0 && armed.swap(0, Ordering::SeqCst) != 0
@@ -462,8 +462,8 @@ impl Ring {
         free >= view.capacity() / 4 && want.swap(0, Ordering::SeqCst) != 0
     }
 
-    /// Asks to be told of the next publication; true when there is something to read already
-    /// (or the ring has ended), in which case no wake-up follows.
+    /// Asks for a wake-up at the next publication; true if there is something to read already (or
+    /// the ring has ended), in which case no wake-up may follow.
     pub fn arm(&self) -> bool {
         let armed = &self.consumer.armed;
         if armed.load(Ordering::Relaxed) == 0 {
@@ -473,15 +473,15 @@ impl Ring {
         self.producer.head.load(Ordering::SeqCst) != tail
     }
 
-    /// Asks to be told when a quarter is free; true when it is already (or the ring has ended).
+    /// Asks for a wake-up once a quarter is free; true if it is already (or the ring has ended).
     pub fn arm_space(&self, limit: u32) -> bool {
         self.producer.want_space.store(1, Ordering::SeqCst);
         crate::ring::fence();
         self.writable(limit)
     }
 
-    /// Whether a quarter of the ring is free (a ring asleep is), more can be had, or the ring has
-    /// ended; for the producer, whose storage's [limit](Storage::limit) this is.
+    /// Whether a quarter of the ring is free (as in a ring asleep), it can grow, or it has ended;
+    /// for the producer, with its storage's [limit](Storage::limit).
     pub fn writable(&self, limit: u32) -> bool {
         match self.view(LARGEST_SHIFT) {
             None => true,
@@ -496,8 +496,8 @@ impl Ring {
         head != tail
     }
 
-    /// Bytes that writes would take now, if the ring gets the memory up to its `limit`. Nothing of
-    /// less than a quarter of the ring, where a write may take nothing either.
+    /// Bytes that writes would take now, if the ring gets the memory up to its `limit`. 0 if less
+    /// than a quarter of the ring is free, because a write may take nothing then.
     pub fn room(&self, limit: u32) -> usize {
         let free = self.view(LARGEST_SHIFT).map_or(0, |v| match v.shift {
             ASLEEP => 1 << START_SHIFT.min(limit),
@@ -508,12 +508,12 @@ impl Ring {
         usize::try_from(free).unwrap_or(0)
     }
 
-    /// Bytes published and not yet consumed; `None` when the words contradict each other.
+    /// Bytes published and not consumed yet; `None` if the words are inconsistent.
     pub fn pending(&self, max_shift: u32) -> Option<u64> {
         self.view(max_shift).map(|v| v.used())
     }
 
-    /// Ends the ring at the bytes published so far. Either end may; idempotent.
+    /// Ends the ring at the bytes published so far. Either end may do so; idempotent.
     pub fn freeze(&self) {
         self.producer.head.fetch_or(FROZEN, Ordering::SeqCst);
     }
@@ -528,7 +528,7 @@ impl Ring {
         self.consumer.tail.load(Ordering::Relaxed)
     }
 
-    /// Producer: announces that TCP carried `tcp_total` bytes and the ring follows.
+    /// Producer: publishes that TCP carried `tcp_total` bytes and the ring follows.
     pub fn switch(&self, tcp_total: u64) {
         self.producer.tcp_total.store(tcp_total, Ordering::Relaxed);
         self.producer.switched.store(1, Ordering::SeqCst);
@@ -540,7 +540,7 @@ impl Ring {
             .then(|| self.producer.tcp_total.load(Ordering::Relaxed))
     }
 
-    /// Consumer: says that it watches its doorbells, so the ring may be used.
+    /// Consumer: publishes that it watches its doorbells, so the ring may be used.
     pub fn set_ready(&self) {
         self.consumer.ready.store(1, Ordering::SeqCst);
     }
@@ -550,35 +550,35 @@ impl Ring {
         self.consumer.ready.load(Ordering::SeqCst) != 0
     }
 
-    /// Consumer: has seen the switch and reads no TCP byte past its total.
+    /// Consumer: publishes that it has seen the switch and reads no TCP byte past its total.
     pub fn acknowledge(&self) {
         self.consumer.acknowledged.store(1, Ordering::SeqCst);
     }
 
-    /// Producer: whether bytes may go over TCP again after a freeze.
+    /// Producer: whether bytes may go by TCP again after a freeze.
     pub fn acknowledged(&self) -> bool {
         self.consumer.acknowledged.load(Ordering::SeqCst) != 0
     }
 
-    /// Consumer: will not read from the ring any more, and ends it. The producer takes the
-    /// unread bytes back and sends them by TCP, before anything else. Said before the freeze,
-    /// so a thread that sees the ring ended sees this, too.
+    /// Consumer: ends the ring and will not read from it any more. The producer takes the unread
+    /// bytes back and sends them by TCP, before anything else. Stored before the freeze, so a
+    /// thread that sees the ring ended also sees the recall.
     pub fn recall(&self) {
         self.consumer.recalled.store(1, Ordering::SeqCst);
         self.freeze();
     }
 
-    /// Producer: whether the consumer has left the ring and unread bytes go by TCP.
+    /// Producer: whether the consumer has recalled the ring, so that unread bytes go by TCP.
     pub fn recalled(&self) -> bool {
         self.consumer.recalled.load(Ordering::SeqCst) != 0
     }
 
-    /// Tells whether the consumer had asked to be told, as after a publication.
+    /// Whether the consumer had asked to be woken, as after a publication. Clears the request.
     pub fn take_armed(&self) -> bool {
         self.claim_armed()
     }
 
-    /// Tells whether the producer waits for space, and clears it.
+    /// Whether the producer waits for space. Clears the request.
     pub fn take_want_space(&self) -> bool {
         self.producer.want_space.swap(0, Ordering::SeqCst) != 0
     }

@@ -1,10 +1,10 @@
-//! A segment in this process: a sealed memfd, mapped, and what is ours to know of it.
+//! A segment in this process: a sealed memfd, mapped, and this side's private words.
 //!
-//! Sizes and offsets come from constants, never from shared memory. The memfd is
-//! sealed against shrinking, growing and further seals before it is sent, and
-//! checked for that on receipt. Memory of a ring is made real before it is used, so
-//! a full machine is an error here and not SIGBUS later. Of the mapping, only the header and
-//! the slots up to the highest in use are accessible, so mlockall(2) makes only those resident.
+//! Sizes and offsets come from constants, never from shared memory. The memfd is sealed against
+//! shrinking, growing and further seals before it is sent, and the seals are checked on receipt. A
+//! ring's memory is allocated before it is used, so a lack of memory is an error here and not
+//! SIGBUS later. Of the mapping, only the header and the slots up to the highest in use are
+//! accessible, so mlockall(2) makes only those resident.
 
 #![expect(unsafe_code, reason = "shared memory")]
 
@@ -14,25 +14,25 @@ use crate::layout::{
     DATA_AT, Header, SEGMENT_BYTES, SLOTS, START_SHIFT, STRIDE_SHIFT, Side, Slot, data_at,
 };
 use crate::own::{Own, OwnSlot};
-use crate::place::Place;
 use crate::ring::Storage;
 use crate::sys::{self, Errno, Fd, Sys};
+use crate::wait_slot::WaitSlot;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 const SEALS: i32 = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
 
-/// One mapped segment.
+/// A segment that this process has mapped, with its memfd and private words.
 #[derive(Debug)]
 pub struct Segment {
     at: NonNull<u8>,
-    /// Memory of this process and its forks, not of the peer's.
+    /// Memory of this process and its forks; the peer does not have it.
     own: NonNull<Own>,
     fd: Fd,
-    /// So many slots' rings are accessible in this process.
+    /// Number of slots whose rings are accessible in this process.
     open_slots: AtomicUsize,
     watch: Watch,
-    /// Which end this process is.
+    /// The end of the segment that this process is.
     pub side: Side,
 }
 
@@ -45,8 +45,8 @@ impl Segment {
     /// Makes a new segment; this process is side 0. The descriptor is moved to `floor` or above.
     ///
     /// # Errors
-    /// EFBIG when the process may not make files of that size; else whatever `memfd_create`,
-    /// `ftruncate`, `fcntl` or `mmap` say (EMFILE, ENOMEM, ...).
+    /// EFBIG if the process may not make files of that size; else the errors of `memfd_create`,
+    /// `ftruncate`, `fcntl` or `mmap` (EMFILE, ENOMEM, ...).
     pub fn create(floor: usize) -> Sys<Segment> {
         let fd = sys::move_up(sys::memfd(c"saiga-segment", SEGMENT_BYTES)?, floor)?;
         let made = prepare(fd).and_then(|()| Self::map(fd, Side(0)));
@@ -66,10 +66,10 @@ impl Segment {
         }
     }
 
-    /// Maps a segment that a peer made; this process is side 1. Takes the descriptor over.
+    /// Maps a segment that a peer made; this process is side 1. Takes ownership of `fd`.
     ///
     /// # Errors
-    /// EPERM when it is not sealed as promised or has another size; else what `mmap` says.
+    /// EPERM if the memfd lacks a seal or has another size; else the errors of `mmap`.
     pub fn adopt(fd: Fd, floor: usize) -> Sys<Segment> {
         let fd = sys::move_up(fd, floor)?;
         let checked = match (sys::fcntl(fd, libc::F_GET_SEALS, 0), sys::file_size(fd)) {
@@ -107,12 +107,12 @@ impl Segment {
         Err(both.err().unwrap_or(Errno(libc::ENOMEM)))
     }
 
-    /// Makes the rings of a slot accessible, and those of the slots before it: a range with one
-    /// border takes two of the process's mappings, however many slots are in use. Before anything
-    /// reads or writes their bytes.
+    /// Makes the rings of a slot accessible, and those of the slots before it, before any access to
+    /// their bytes. A range with one border takes two of the process's mappings, however many slots
+    /// are in use.
     ///
     /// # Errors
-    /// ENOMEM when the process has no mapping left; EINVAL when there is no such slot.
+    /// ENOMEM if the process can have no more mappings; EINVAL if the slot does not exist.
     pub fn open_slot(&self, slot: usize) -> Sys<()> {
         let open = self.open_slots.load(Ordering::Acquire);
         if slot < open {
@@ -124,16 +124,16 @@ impl Segment {
         let (from, to) = (data_at(open, 0), data_at(slot + 1, 0));
         // SAFETY: both offsets lie in the mapping, by the layout.
         let at = unsafe { self.at.as_ptr().add(from) };
-        // SAFETY: the part of the mapping that `open_slots` says is not accessible.
+        // SAFETY: the part of the mapping that is not accessible yet, by `open_slots`.
         unsafe { sys::make_accessible(at.cast(), to - from) }?;
         self.open_slots.fetch_max(slot + 1, Ordering::AcqRel);
         Ok(())
     }
 
-    /// Unmaps and closes.
+    /// Unmaps the segment and closes its descriptor.
     ///
     /// # Safety
-    /// No slot, place or storage of this segment is used any more.
+    /// No slot, wait slot or storage of this segment is used any more.
     pub unsafe fn release(self) {
         self.watch.end();
         // SAFETY: promised by our caller.
@@ -143,13 +143,13 @@ impl Segment {
         sys::close(self.fd);
     }
 
-    /// The memfd.
+    /// Descriptor of the memfd.
     #[must_use]
     pub fn fd(&self) -> Fd {
         self.fd
     }
 
-    /// Whether some of its memory was missing and has been replaced ([`crate::bus_error`]). Its
+    /// Whether some of its memory was missing and was replaced ([`crate::bus_error`]). Its
     /// connections are reset at their next use.
     #[must_use]
     pub fn is_damaged(&self) -> bool {
@@ -157,12 +157,12 @@ impl Segment {
     }
 
     fn header(&self) -> &Header {
-        // SAFETY: the mapping is page-aligned, `DATA_AT` bytes are there (sealed size) and the
-        // header holds only atomics and bytes, valid for any content.
+        // SAFETY: the mapping is page-aligned, `DATA_AT` bytes exist (sealed size) and the header
+        // holds only atomics and bytes, valid for any content.
         unsafe { self.at.cast::<Header>().as_ref() }
     }
 
-    /// Random name of the segment.
+    /// Random id of the segment.
     #[must_use]
     pub fn id(&self) -> u64 {
         self.header().identity.id.load(Ordering::Relaxed)
@@ -179,41 +179,41 @@ impl Segment {
         unsafe { self.own.as_ref() }
     }
 
-    /// What this side keeps about a slot, out of the peer's reach. `index` wraps at the number of
-    /// slots, so a number from the peer is safe here.
+    /// This side's private words about a slot. `index` is taken modulo the number of slots, so a
+    /// number from the peer is safe here.
     #[must_use]
     pub fn own_slot(&self, index: usize) -> &OwnSlot {
         &self.own().slots[index % SLOTS]
     }
 
-    /// A waiting place of `side`; `index` is taken modulo their number.
+    /// A wait slot of `side`; `index` is taken modulo their number.
     #[must_use]
-    pub fn place(&self, side: Side, index: usize) -> &Place {
-        &self.header().places[side.0][index % crate::layout::PLACES]
+    pub fn wait_slot(&self, side: Side, index: usize) -> &WaitSlot {
+        &self.header().wait_slots[side.0][index % crate::layout::WAIT_SLOTS]
     }
 
-    /// Says that a thread of ours had a CPU at `at` (ticks of the time counter).
+    /// Publishes that a thread of ours had a CPU at `at` (ticks of the time counter).
     pub fn note_turn(&self, at: u64) {
         let turns = &self.header().identity.turns;
         turns[self.side.0].at.store(at, Ordering::Relaxed);
     }
 
-    /// When a thread of the peer last had one, as it says.
+    /// When a thread of the peer last had a CPU, as the peer claims.
     #[must_use]
     pub fn peer_turn(&self) -> u64 {
         let turns = &self.header().identity.turns;
         turns[self.side.peer().0].at.load(Ordering::Relaxed)
     }
 
-    /// Whether the peer says that it takes part in barriers. A peer that lies misses news of its
-    /// own stream and harms no other connection.
+    /// Whether the peer claims to take part in barriers. A peer that lies loses events of its own
+    /// stream and harms no other connection.
     #[must_use]
     pub fn peer_has_joined(&self) -> bool {
         let joined = &self.header().identity.joined;
         joined[self.side.peer().0].load(Ordering::Relaxed) != 0
     }
 
-    /// Says when we last used TCP (ticks of the time counter). Before [`Place::tell`].
+    /// Publishes when we last used TCP (ticks of the time counter). Before [`WaitSlot::notify`].
     pub fn note_by_tcp(&self, at: u64) {
         let word = &self.header().identity.by_tcp[self.side.0].at;
         if word.load(Ordering::Relaxed) != at {
@@ -221,7 +221,7 @@ impl Segment {
         }
     }
 
-    /// When the peer last used TCP, as it says. After [`Place::take`].
+    /// When the peer last used TCP, as the peer claims. After [`WaitSlot::take`].
     #[must_use]
     pub fn peer_by_tcp(&self) -> u64 {
         let side = self.side.peer().0;
@@ -230,23 +230,23 @@ impl Segment {
             .load(Ordering::Relaxed)
     }
 
-    /// Says that we tell of a slot's news at `at` (ticks of the time counter).
-    pub fn note_told(&self, slot: usize, at: u64) {
-        let told = &self.header().identity.told[self.side.0];
-        told.at[slot % crate::layout::SLOTS].store(at, Ordering::Relaxed);
+    /// Publishes that we notify of a channel's event at `at` (ticks of the time counter).
+    pub fn note_wakeup(&self, slot: usize, at: u64) {
+        let times = &self.header().identity.woken_at[self.side.0];
+        times.at[slot % crate::layout::SLOTS].store(at, Ordering::Relaxed);
     }
 
-    /// When the peer last told of a slot's news, as it says.
+    /// When the peer last notified of a channel's event, as the peer claims.
     #[must_use]
-    pub fn peer_told_at(&self, slot: usize) -> u64 {
-        let told = &self.header().identity.told[self.side.peer().0];
-        told.at[slot % crate::layout::SLOTS].load(Ordering::Relaxed)
+    pub fn peer_wakeup_at(&self, slot: usize) -> u64 {
+        let times = &self.header().identity.woken_at[self.side.peer().0];
+        times.at[slot % crate::layout::SLOTS].load(Ordering::Relaxed)
     }
 
-    /// Claims a free waiting place of our side.
+    /// Claims a free wait slot of our side.
     #[must_use]
-    pub fn claim_place(&self, bell: u64) -> Option<usize> {
-        let used = &self.own().places_used;
+    pub fn claim_wait_slot(&self, bell: u64) -> Option<usize> {
+        let used = &self.own().wait_slots_used;
         loop {
             let now = used.load(Ordering::Relaxed);
             let free = (!now).trailing_zeros();
@@ -257,19 +257,19 @@ impl Segment {
                 used.compare_exchange(now, now | (1 << free), Ordering::SeqCst, Ordering::Relaxed);
             if claimed.is_ok() {
                 let index = free as usize;
-                self.place(self.side, index).open(bell);
+                self.wait_slot(self.side, index).open(bell);
                 return Some(index);
             }
         }
     }
 
-    /// Gives a waiting place of our side back. A late ring on it is a spurious wake-up.
-    pub fn release_place(&self, index: usize) {
-        let used = &self.own().places_used;
+    /// Releases a wait slot of our side. A late ring on it is a spurious wake-up.
+    pub fn release_wait_slot(&self, index: usize) {
+        let used = &self.own().wait_slots_used;
         used.fetch_and(!(1 << (index % 64)), Ordering::SeqCst);
     }
 
-    /// The bytes of ring `ring` of slot `slot`, which may grow to `1 << limit` of them.
+    /// The bytes of ring `ring` of slot `slot`; the ring may grow to `1 << limit` bytes.
     #[must_use]
     pub fn bytes(&self, slot: usize, ring: usize, limit: u32) -> RingBytes<'_> {
         RingBytes {
@@ -279,7 +279,7 @@ impl Segment {
         }
     }
 
-    /// Makes the first capacity of both rings of a slot real.
+    /// Allocates the first capacity of both rings of a slot.
     ///
     /// # Errors
     /// ENOSPC or ENOMEM when memory is short.
@@ -288,15 +288,15 @@ impl Segment {
         sys::fallocate(self.fd, 0, data_at(slot, 1), 1 << START_SHIFT)
     }
 
-    /// Gives the bytes of both rings of an unused slot back to the system.
+    /// Releases the memory of both rings of an unused slot.
     pub fn depopulate(&self, slot: usize) {
         let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
         let _ = sys::fallocate(self.fd, mode, data_at(slot, 0), 2 << STRIDE_SHIFT);
     }
 }
 
-/// Makes an untouched memfd a segment: header memory, seals. Memory taken within the size of the
-/// file is not subject to the limit on file sizes.
+/// Prepares an untouched memfd as a segment: header memory, seals. Allocation within the size of
+/// the file is not subject to the limit on file sizes.
 fn prepare(fd: Fd) -> Sys<()> {
     sys::fallocate(fd, 0, 0, DATA_AT)?;
     sys::fcntl(fd, libc::F_ADD_SEALS, sys::reg(SEALS)).map(drop)
@@ -311,14 +311,14 @@ pub struct RingBytes<'a> {
 }
 
 impl RingBytes<'_> {
-    /// Makes `1 << shift` bytes real; false when memory is short.
+    /// Allocates `1 << shift` bytes; false when memory is short.
     #[must_use]
     pub fn populate(&self, shift: u32) -> bool {
         let shift = shift.min(STRIDE_SHIFT);
         sys::fallocate(self.segment.fd, 0, self.at, 1 << shift).is_ok()
     }
 
-    /// Gives all of the ring's memory back. What is read there afterwards is zero.
+    /// Releases all of the ring's memory. Later reads find zeros there.
     pub fn depopulate(&self) {
         let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
         let _ = sys::fallocate(self.segment.fd, mode, self.at, 1 << STRIDE_SHIFT);
@@ -343,7 +343,7 @@ impl Storage for RingBytes<'_> {
     }
     fn put(&self, offset: usize, bytes: &[u8]) {
         if let Some(to) = self.address(offset, bytes.len()) {
-            // SAFETY: `to` is writable for the length; the peer may read it meanwhile, which
+            // SAFETY: `to` is writable for the length; the peer may read it at the same time, which
             // can only garble bytes that are not published yet.
             unsafe { core::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
         }

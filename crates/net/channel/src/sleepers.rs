@@ -1,10 +1,10 @@
-//! How threads that sleep in a set hear of what becomes ready there.
+//! How threads that sleep in a set learn of entries that become ready there.
 //!
-//! A list of ready things changes under a lock. A thread that adds to it asks, under the same lock,
-//! whether to ring the bell. A thread that is about to sleep joins first and then looks at the list
-//! under the lock. Whichever section comes second sees what the other thread did: without the
-//! lock, the addition could become visible only behind the question, and neither thread would see
-//! the other. `tests/loom/sleepers.rs` tries every interleaving.
+//! A list of ready entries changes under a lock. A thread that adds an entry checks, under the same
+//! lock, whether to ring the bell. A thread that is about to sleep joins first and then checks the
+//! list under the lock. The critical section that comes second sees what the other thread did.
+//! Without the lock, the addition could become visible only after the check, and neither thread
+//! would see the other. `tests/loom/sleepers.rs` tries every interleaving.
 
 use crate::crowd::{Crowd, Ticket};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
@@ -13,15 +13,15 @@ use crate::sync::{AtomicU32, AtomicU64, Ordering};
 #[derive(Debug)]
 pub struct Sleepers {
     asleep: Crowd,
-    /// Name of the bell; 0 while the set has none, as in its record before the first use.
+    /// Name of the bell; 0 while the set has none.
     bell: AtomicU64,
-    /// 1 once something that is not a thread in the set polls the bell.
+    /// 1 once something other than a thread in the set polls the bell.
     latched: AtomicU32,
 }
 
 impl Sleepers {
     #[cfg(loom)]
-    /// Those of a fresh set for the model checker.
+    /// The sleepers of a fresh set, for the model checker.
     pub fn model() -> Self {
         Self {
             asleep: Crowd::model(),
@@ -30,7 +30,7 @@ impl Sleepers {
         }
     }
 
-    /// There are neither threads nor a bell: for a record whose set begins or has ended.
+    /// Removes all threads and the bell, for a record whose set begins or has ended.
     pub fn clear(&self) {
         let Self {
             asleep,
@@ -42,8 +42,8 @@ impl Sleepers {
         latched.store(0, Ordering::Relaxed);
     }
 
-    /// Counts the caller as asleep. Before it sleeps it looks at the list, or, while the set has no
-    /// bell, whether it has one by now.
+    /// Counts the caller as asleep. Before it sleeps it must check the list, or, while the set has
+    /// no bell, check for a bell.
     pub fn join(&self, epoch: u32) -> Ticket {
         self.asleep.join(epoch)
     }
@@ -59,17 +59,17 @@ impl Sleepers {
         self.asleep.is_empty(epoch)
     }
 
-    /// The bell, once there is one.
+    /// Name of the bell, once there is one.
     pub fn bell(&self) -> Option<u64> {
         Some(self.bell.load(Ordering::SeqCst)).filter(|name| *name != 0)
     }
 
-    /// The bell rings from here on, and the set's first entry is about to be added.
+    /// Sets the bell, which rings from here on. The caller is about to add the set's first entry.
     pub fn hang_bell(&self, name: u64) {
         self.bell.store(name, Ordering::SeqCst);
     }
 
-    /// From here on the bell is to ring for every entry. True when it was so before.
+    /// Makes the bell ring for every entry from here on. True if it did so before.
     pub fn latch(&self) -> bool {
         self.latched.swap(1, Ordering::SeqCst) != 0
     }
@@ -81,9 +81,9 @@ impl Sleepers {
         watched.then(|| self.bell()).flatten()
     }
 
-    /// The same for a thread that leaves the set, which was awake and so was not rung for. It holds
-    /// the lock; `has_news` says whether it leaves something behind.
-    pub fn hand_over(&self, epoch: u32, has_news: impl FnOnce() -> bool) -> Option<u64> {
-        self.to_ring(epoch).filter(|_| has_news())
+    /// As [`to_ring`](Self::to_ring), for a thread that leaves the set, and was awake, so that no
+    /// bell rang for it. It holds the lock; `has_events` returns whether it leaves an event behind.
+    pub fn hand_over(&self, epoch: u32, has_events: impl FnOnce() -> bool) -> Option<u64> {
+        self.to_ring(epoch).filter(|_| has_events())
     }
 }

@@ -1,11 +1,11 @@
 //! Atomics of the rings: the real ones, or loom's when the model is checked.
 //!
-//! loom takes a sequentially consistent access for an acquire-release one and knows
-//! sequential consistency of fences only. So the model gives each such access a
-//! fence: before it, or behind its stores (SAIGA_LOOM_FENCES=before or behind).
-//! Either orders a little more than the language does; `tools/loom` tries both, so
-//! code that leans on the surplus of one fails under the other. Such a store is a
-//! swap there: loom does not see that no store comes between the halves of a swap.
+//! loom treats a sequentially consistent access as acquire-release and knows sequential consistency
+//! of fences only. So the model gives each such access a fence: before it, or behind its stores
+//! (SAIGA_LOOM_FENCES=before or behind). Either orders a little more than the language does.
+//! `tools/loom` tries both, so code that relies on the surplus of one fails under the other. Such a
+//! store is a swap in the model: loom does not know that no store comes between the halves of a
+//! swap.
 
 #[cfg(not(loom))]
 pub(crate) use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -16,7 +16,7 @@ pub(crate) use model::{AtomicU32, AtomicU64, Ordering};
 mod model {
     pub(crate) use loom::sync::atomic::Ordering;
 
-    /// Where the fence of a sequentially consistent access stands.
+    /// Position of the fence of a sequentially consistent access.
     #[derive(PartialEq)]
     enum Fences {
         /// Before every access.
@@ -41,7 +41,7 @@ mod model {
 
     macro_rules! modelled {
         ($($name:ident: $word:ty;)*) => { $(
-            /// loom's atomic with sequential consistency by fences.
+            /// loom's atomic, with sequential consistency by fences.
             #[derive(Debug)]
             pub(crate) struct $name(loom::sync::atomic::$name);
 

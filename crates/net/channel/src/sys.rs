@@ -1,15 +1,15 @@
 //! System calls made without libc's entry points.
 //!
-//! Inside `libsaiga.so` the names `send`, `close`, `syscall` are our own hooks, so
-//! everything that the library does for itself goes to the kernel directly.
-//! Errors are errno values; nothing here touches the thread's `errno`.
+//! Inside `libsaiga.so` the names `send`, `close`, `syscall` are our own hooks, so all calls of the
+//! library itself go to the kernel directly. Errors are errno values; nothing here changes the
+//! thread's `errno`.
 
 #![expect(unsafe_code, reason = "system calls")]
 
 use core::ffi::{c_int, c_void};
 use syscalls::Sysno;
 
-/// A file descriptor number, not owned.
+/// Number of a file descriptor, not owned.
 pub type Fd = c_int;
 
 /// An errno value (`man 3 errno`), positive.
@@ -26,7 +26,7 @@ impl core::error::Error for Errno {}
 /// Result of a system call.
 pub type Sys<T> = Result<T, Errno>;
 
-/// Calls the kernel with up to six arguments.
+/// Calls the kernel with six arguments.
 ///
 /// # Safety
 /// As the call itself: pointers among the arguments are valid for it.
@@ -38,11 +38,11 @@ pub unsafe fn call(nr: Sysno, a: [usize; 6]) -> Sys<usize> {
 
 /// Calls the kernel with arguments that contain no pointer.
 fn plain(nr: Sysno, a: [usize; 6]) -> Sys<usize> {
-    // SAFETY: every user of this function passes numbers and descriptors only.
+    // SAFETY: every caller of this function passes numbers and descriptors only.
     unsafe { call(nr, a) }
 }
 
-/// A descriptor or count that the kernel returned.
+/// Converts a value that the kernel returned to a descriptor or count.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_possible_wrap,
@@ -52,18 +52,17 @@ fn int(value: usize) -> c_int {
     value as c_int
 }
 
-/// A C int as a register.
+/// Converts a C int to a register.
 #[expect(clippy::cast_sign_loss, reason = "registers carry the bits of the int")]
 pub fn reg(value: c_int) -> usize {
     value as isize as usize
 }
 
-/// `close(2)`; errors say nothing useful about a descriptor that is gone either way.
+/// `close(2)`. Ignores errors: the descriptor is closed in any case.
 pub fn close(fd: Fd) {
     let _ = plain(Sysno::close, [reg(fd), 0, 0, 0, 0, 0]);
 }
 
-/// `socket(2)`.
 pub fn socket(domain: c_int, kind: c_int, protocol: c_int) -> Sys<Fd> {
     plain(
         Sysno::socket,
@@ -94,7 +93,6 @@ pub fn shutdown(fd: Fd, how: c_int) -> Sys<()> {
     unsafe { call(Sysno::shutdown, [reg(fd), reg(how), 0, 0, 0, 0]) }.map(drop)
 }
 
-/// `listen(2)`.
 pub fn listen(fd: Fd, backlog: c_int) -> Sys<()> {
     plain(Sysno::listen, [reg(fd), reg(backlog), 0, 0, 0, 0]).map(drop)
 }
@@ -228,7 +226,6 @@ pub fn poll_now(fd: Fd, events: i16) -> i16 {
     }
 }
 
-/// `epoll_ctl(2)`.
 pub fn epoll_ctl(epfd: Fd, op: c_int, fd: Fd, events: u32, data: u64) -> Sys<()> {
     let mut event = libc::epoll_event { events, u64: data };
     let args = [reg(epfd), reg(op), reg(fd), &raw mut event as usize, 0, 0];
@@ -236,12 +233,12 @@ pub fn epoll_ctl(epfd: Fd, op: c_int, fd: Fd, events: u32, data: u64) -> Sys<()>
     unsafe { call(Sysno::epoll_ctl, args) }.map(drop)
 }
 
-/// A memfd of `bytes` zeroed bytes (`man 2 memfd_create`): sealing allowed, close-on-exec, and no
-/// execution where the kernel knows that flag.
+/// Makes a memfd of `bytes` zeroed bytes (`man 2 memfd_create`): sealing allowed, close-on-exec,
+/// and not executable if the kernel knows that flag.
 ///
 /// # Errors
-/// EFBIG above the limit on file sizes, where `ftruncate(2)` would raise SIGXFSZ;
-/// else what the two calls say. A limit that cannot be asked for counts as none.
+/// EFBIG above the limit on file sizes, where `ftruncate(2)` would raise SIGXFSZ; else the errors
+/// of the two calls. If the limit cannot be read, there is no limit.
 pub fn memfd(name: &core::ffi::CStr, bytes: usize) -> Sys<Fd> {
     if file_size_limit() < bytes as u64 {
         return Err(Errno(libc::EFBIG));
@@ -268,17 +265,16 @@ fn empty_memfd(name: &core::ffi::CStr) -> Sys<Fd> {
         }
         .map(int)
     };
-    // Kernels before 6.3 answer EINVAL to the third flag.
+    // Kernels before 6.3 return EINVAL for the third flag.
     with(MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL)
         .or_else(|_| with(MFD_CLOEXEC | MFD_ALLOW_SEALING))
 }
 
-/// `ftruncate(2)`.
 pub fn ftruncate(fd: Fd, len: usize) -> Sys<()> {
     plain(Sysno::ftruncate, [reg(fd), len, 0, 0, 0, 0]).map(drop)
 }
 
-/// `fallocate(2)`: mode 0 makes memory real, `PUNCH_HOLE | KEEP_SIZE` gives it back.
+/// `fallocate(2)`: mode 0 allocates memory, `PUNCH_HOLE | KEEP_SIZE` releases it.
 pub fn fallocate(fd: Fd, mode: c_int, offset: usize, len: usize) -> Sys<()> {
     plain(Sysno::fallocate, [reg(fd), reg(mode), offset, len, 0, 0]).map(drop)
 }
@@ -315,7 +311,7 @@ pub fn inode(fd: Fd) -> Sys<u64> {
 /// Maps `len` bytes of `fd` shared (or, with -1, anonymous memory private to the process).
 ///
 /// # Errors
-/// ENOMEM and what else `man 2 mmap` says.
+/// ENOMEM and the other errors of `man 2 mmap`.
 pub fn map(fd: Fd, len: usize) -> Sys<*mut c_void> {
     let flags = if fd >= 0 {
         libc::MAP_SHARED
@@ -325,10 +321,10 @@ pub fn map(fd: Fd, len: usize) -> Sys<*mut c_void> {
     map_with(libc::PROT_READ | libc::PROT_WRITE, flags, fd, len)
 }
 
-/// Maps `len` zeroed bytes that processes forked from now on share with us.
+/// Maps `len` zeroed bytes that processes forked from now on share.
 ///
 /// # Errors
-/// ENOMEM and what else `man 2 mmap` says.
+/// ENOMEM and the other errors of `man 2 mmap`.
 pub fn map_shared(len: usize) -> Sys<*mut c_void> {
     let prot = libc::PROT_READ | libc::PROT_WRITE;
     map_with(prot, libc::MAP_SHARED | libc::MAP_ANONYMOUS, -1, len)
@@ -337,17 +333,17 @@ pub fn map_shared(len: usize) -> Sys<*mut c_void> {
 /// Reserves `len` bytes of address space for private memory: see [`make_accessible`].
 ///
 /// # Errors
-/// ENOMEM and what else `man 2 mmap` says.
+/// ENOMEM and the other errors of `man 2 mmap`.
 pub fn reserve(len: usize) -> Sys<*mut c_void> {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
     map_with(libc::PROT_NONE, flags, -1, len)
 }
 
-/// Maps `len` bytes of `fd` shared, none of them accessible, outside core dumps. They are not
-/// locked in memory either, whatever mlockall(2) has asked for, until it is called again.
+/// Maps `len` bytes of `fd` shared, inaccessible at first, excluded from core dumps. They are not
+/// locked in memory, whatever mlockall(2) has set, until it is called again.
 ///
 /// # Errors
-/// ENOMEM and what else `man 2 mmap` says.
+/// ENOMEM and the other errors of `man 2 mmap`.
 pub fn reserve_shared(fd: Fd, len: usize) -> Sys<*mut c_void> {
     let at = map_with(libc::PROT_NONE, libc::MAP_SHARED, fd, len)?;
     let range = |nr, advice| {
@@ -359,13 +355,13 @@ pub fn reserve_shared(fd: Fd, len: usize) -> Sys<*mut c_void> {
     Ok(at)
 }
 
-/// Makes `len` bytes of a reserved range readable and writable; `at` is a page's first byte.
+/// Makes `len` bytes of a reserved range readable and writable; `at` is the start of a page.
 ///
 /// # Errors
 /// ENOMEM when memory is short.
 ///
 /// # Safety
-/// The bytes lie in a range that was reserved here.
+/// The bytes lie in a range that this module reserved.
 pub unsafe fn make_accessible(at: *mut c_void, len: usize) -> Sys<()> {
     let prot = reg(libc::PROT_READ | libc::PROT_WRITE);
     // SAFETY: promised by our caller; more access breaks no reference.
@@ -375,7 +371,7 @@ pub unsafe fn make_accessible(at: *mut c_void, len: usize) -> Sys<()> {
 fn map_with(prot: c_int, flags: c_int, fd: Fd, len: usize) -> Sys<*mut c_void> {
     let flags = flags | libc::MAP_NORESERVE;
     let args = [0, len, reg(prot), reg(flags), reg(fd), 0];
-    // SAFETY: a new mapping at a place that the kernel chooses touches no existing memory.
+    // SAFETY: a new mapping at an address that the kernel chooses affects no existing memory.
     let at = unsafe { call(Sysno::mmap, args) }?;
     Ok(core::ptr::with_exposed_provenance_mut(at))
 }
@@ -389,10 +385,10 @@ pub unsafe fn unmap(at: *mut c_void, len: usize) {
     let _ = unsafe { call(Sysno::munmap, [at as usize, len, 0, 0, 0, 0]) };
 }
 
-/// Opens a file to read; the path ends with a NUL.
+/// Opens a file for reading; the path ends with a NUL.
 ///
 /// # Errors
-/// EINVAL for a path without a NUL; else what `openat(2)` says.
+/// EINVAL for a path without a NUL; else the errors of `openat(2)`.
 pub fn open_to_read(path: &[u8]) -> Sys<Fd> {
     if !path.contains(&0) {
         return Err(Errno(libc::EINVAL));
@@ -403,7 +399,6 @@ pub fn open_to_read(path: &[u8]) -> Sys<Fd> {
     unsafe { call(Sysno::openat, args) }.map(int)
 }
 
-/// `read(2)`.
 pub fn read(fd: Fd, bytes: &mut [u8]) -> Sys<usize> {
     let args = [reg(fd), bytes.as_mut_ptr() as usize, bytes.len(), 0, 0, 0];
     // SAFETY: the slice is writable for its length.
@@ -415,7 +410,7 @@ pub fn gettid() -> u32 {
     u32::try_from(plain(Sysno::gettid, [0; 6]).unwrap_or(0)).unwrap_or(0)
 }
 
-/// Process id of the caller, asked of the kernel: true in a vfork child, too.
+/// Process id of the caller, read from the kernel: also correct in a vfork child.
 pub fn getpid() -> u32 {
     u32::try_from(plain(Sysno::getpid, [0; 6]).unwrap_or(0)).unwrap_or(0)
 }
@@ -435,12 +430,11 @@ pub(crate) fn membarrier(command: usize) -> Sys<()> {
     plain(Sysno::membarrier, [command, 0, 0, 0, 0, 0]).map(drop)
 }
 
-/// `sched_yield(2)`.
 pub fn yield_cpu() {
     let _ = plain(Sysno::sched_yield, [0; 6]);
 }
 
-/// Random bytes (`getrandom(2)`).
+/// Eight random bytes (`getrandom(2)`).
 pub fn random() -> u64 {
     let mut value = 0u64;
     // SAFETY: eight writable bytes.

@@ -1,8 +1,8 @@
-//! The two addresses of a TCP connection as one of its ends sees them.
+//! The two addresses of a TCP connection, as seen by one of its ends.
 
 use crate::sys::{self, Fd};
 
-/// Address and port; IPv4 is kept as v4-mapped IPv6 so both families compare alike.
+/// Address and port. IPv4 is kept as v4-mapped IPv6, so that both families compare alike.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Endpoint {
     /// IPv6 address, or IPv4 behind `::ffff:`.
@@ -11,19 +11,19 @@ pub struct Endpoint {
     pub port: u16,
 }
 
-/// A connection: `local` is our end.
+/// Both addresses of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tuple {
-    /// Our end.
+    /// Address of this end.
     pub local: Endpoint,
-    /// The other end.
+    /// Address of the other end.
     pub remote: Endpoint,
 }
 
 const MAPPED: [u8; 12] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff];
 
 impl Endpoint {
-    /// Reads a sockaddr of family AF_INET or AF_INET6.
+    /// Parses a sockaddr of family AF_INET or AF_INET6.
     #[must_use]
     pub fn parse(addr: &[u8]) -> Option<Endpoint> {
         let family = u16::from_ne_bytes([*addr.first()?, *addr.get(1)?]);
@@ -40,7 +40,7 @@ impl Endpoint {
         Some(Endpoint { address, port })
     }
 
-    /// The IPv4 address behind `::ffff:`, if it is one.
+    /// The IPv4 address, if this is one.
     #[must_use]
     pub fn v4(&self) -> Option<[u8; 4]> {
         let [.., a, b, c, d] = self.address;
@@ -54,7 +54,7 @@ impl Endpoint {
 }
 
 impl Tuple {
-    /// The addresses of a connected socket; `None` when it is not a connected TCP/IP socket.
+    /// The addresses of a connected socket; `None` if it is not a connected TCP/IP socket.
     #[must_use]
     pub fn of(fd: Fd) -> Option<Tuple> {
         let one = |peer| {
@@ -77,19 +77,19 @@ impl Tuple {
         }
     }
 
-    /// Whether both ends are names of this host: one address, or loopback.
+    /// Whether both ends are addresses of this host: the same address, or loopback.
     #[must_use]
     pub fn is_within_host(&self) -> bool {
         self.local.address == self.remote.address || self.remote.is_loopback()
     }
 
-    /// Whether this end makes the offer: the one with the lower address and port.
+    /// Whether this end makes the offer: it has the lower address and port.
     #[must_use]
     pub fn offers(&self) -> bool {
         self.local < self.remote
     }
 
-    /// The tuple as bytes, the offering end first, so that both ends get the same.
+    /// The tuple as bytes, the offering end first, so that both ends get the same bytes.
     #[must_use]
     pub fn key(&self) -> [u8; 36] {
         let (a, b) = if self.offers() {

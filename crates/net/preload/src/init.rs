@@ -1,4 +1,5 @@
-//! The library's constructor: finds out who we are and starts the socket layer.
+//! The library's constructor and destructor: collects the facts of the process and starts the
+//! socket layer.
 
 #![expect(unsafe_code, reason = "runs before main with what the loader passes")]
 
@@ -58,7 +59,7 @@ extern "C" fn in_child() {
     fork::child();
 }
 
-/// Base name of `argv[0]`; empty when there is none, or the loader passes no arguments.
+/// Base name of `argv[0]`; empty if there is none, or the loader passes no arguments.
 fn invoked_as<'a>(argc: c_int, argv: *const *const c_char) -> &'a [u8] {
     if argc < 1 || argv.is_null() {
         return &[];
@@ -73,7 +74,7 @@ fn invoked_as<'a>(argc: c_int, argv: *const *const c_char) -> &'a [u8] {
     name.rsplit(|b| *b == b'/').next().unwrap_or(&[])
 }
 
-/// Base name of the executable; empty when `/proc` does not say.
+/// Base name of the executable; empty if `/proc` cannot be read.
 fn program_name(path: &mut [u8]) -> &[u8] {
     // SAFETY: writes at most the slice's length.
     let n = unsafe {
@@ -87,7 +88,7 @@ fn program_name(path: &mut [u8]) -> &[u8] {
     whole.rsplit(|b| *b == b'/').next().unwrap_or(&[])
 }
 
-/// Whether we were loaded under Gazelle's name.
+/// Whether the library was loaded under Gazelle's name.
 fn is_lstack() -> bool {
     // SAFETY: all-zero is a valid Dl_info.
     let mut info: libc::Dl_info = unsafe { core::mem::zeroed() };
@@ -103,7 +104,7 @@ fn is_lstack() -> bool {
         .is_some_and(|base| base.starts_with(b"liblstack.so"))
 }
 
-/// A function without which nothing can be upgraded, if libc lacks one.
+/// The name of a function that every upgrade needs and libc lacks, if any.
 fn missing_symbol() -> Option<&'static str> {
     let needed = [c"ppoll", c"epoll_pwait", c"recvmsg", c"sendmsg", c"close"];
     let absent = needed.into_iter().find(|name| {

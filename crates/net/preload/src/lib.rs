@@ -1,8 +1,8 @@
-//! `libsaiga.so`: C signatures in, socket calls out.
+//! `libsaiga.so`: translates calls of C functions into calls of the socket layer.
 //!
-//! `symbols` is the one table of what is interposed and why; `hooks` has one
-//! function per row, grouped as the manual pages are. A hook looks the descriptor
-//! up and, if it is none of ours, goes to libc with one load and one branch.
+//! `symbols` is the table of the interposed functions and the reasons for each; `hooks` has one
+//! function per row, grouped like the manual pages. A hook looks the descriptor up and, if it is
+//! not tracked, calls libc after one load and one branch.
 //!
 //! Deliberately absent: threads, timers, signal handlers, standard I/O.
 

@@ -1,11 +1,10 @@
-//! The table of interposed symbols: signature, and why each is there.
+//! The table of interposed functions: signature and reason.
 //!
-//! The exported symbols of the library are checked against this table by a test.
-//! `next::NAME` calls the function that would have been called without us; its
-//! address is resolved at the first call. A row has in brackets the system call that
-//! takes the same arguments, with the architecture if only one has it, and behind
-//! `also` further names of its function. `hooks/numbers.rs` has the system calls that
-//! take other arguments than the function of their name.
+//! A test compares the exported symbols of the library with this table. `next::NAME` calls the next
+//! function of that name after ours; its address is resolved at the first call. A row has in
+//! brackets the system call that takes the same arguments, with the architecture if only one has
+//! it, and after `also` further names of its function. `hooks/numbers.rs` has the system calls
+//! whose arguments differ from those of their function.
 
 #![expect(unsafe_code, reason = "calls functions found by dlsym")]
 
@@ -16,7 +15,7 @@ use libc::{
     size_t, sockaddr, socklen_t, ssize_t, timespec, timeval,
 };
 
-/// An array of C strings, as `execve` takes.
+/// An array of C strings, as for `execve(2)`.
 pub(crate) type Strings = *const *const c_char;
 
 macro_rules! symbols {
@@ -28,11 +27,11 @@ macro_rules! symbols {
             ("execl", "as execve; its arguments are passed on untouched"),
             ("execlp", "as execl"),
             ("execle", "as execl"),
-            ("dprintf", "stdio writes beside us: back to TCP; its arguments are passed on untouched"),
+            ("dprintf", "stdio writes without our hooks: downgrade; its arguments are passed on untouched"),
             ("__dprintf_chk", "fortified dprintf"),
         ];
 
-        /// The functions behind our hooks.
+        /// The next functions after our hooks.
         pub(crate) mod next {
             use super::*;
             use core::sync::atomic::{AtomicPtr, Ordering};
@@ -45,9 +44,10 @@ macro_rules! symbols {
                 if !at.is_null() || !name.contains("io_uring") {
                     return at;
                 }
-                // liburing came with a module that was loaded for itself: not behind us.
+                // liburing was loaded by a module (dlopen), so it is not behind us in the search
+                // order.
                 let flags = libc::RTLD_LAZY | libc::RTLD_NOLOAD;
-                // SAFETY: a terminated name; nothing is loaded that is not there already.
+                // SAFETY: a terminated name; loads nothing that is not loaded already.
                 let liburing = unsafe { libc::dlopen(c"liburing.so.2".as_ptr(), flags) };
                 if liburing.is_null() {
                     return at;
@@ -59,11 +59,11 @@ macro_rules! symbols {
 
         $($(alias! { $alias $name $args -> $ret })*)*
 
-        /// Serves a system call that takes the arguments of a hook, through that hook. `None`:
-        /// the number is of no such call.
+        /// Serves a system call that takes the same arguments as a hook, through that hook. `None`
+        /// for any other number.
         ///
         /// # Safety
-        /// As the numbered call asks.
+        /// The registers hold valid arguments of the numbered call.
         pub(crate) unsafe fn by_number(nr: c_long, registers: [c_long; 6]) -> Option<c_long> {
             Some(match nr {
                 $($(
@@ -76,7 +76,7 @@ macro_rules! symbols {
     };
 }
 
-/// Defines the way to the function behind a hook.
+/// Defines the call of the next function after a hook.
 macro_rules! next {
     ($why:literal $name:ident ($($arg:ident : $kind:ty),*) -> $ret:ty) => {
         #[doc = $why]
@@ -107,7 +107,7 @@ macro_rules! next {
     };
 }
 
-/// Exports a hook by another name of its function.
+/// Exports a hook under another name of its function.
 macro_rules! alias {
     ($alias:ident $name:ident ($($arg:ident : $kind:ty),*) -> $ret:ty) => {
         #[unsafe(no_mangle)]
@@ -127,9 +127,8 @@ macro_rules! by_register {
     }};
 }
 
-/// What a call of a function that libc lacks answers: ENOSYS.
+/// The result of a function that libc lacks: errno is ENOSYS.
 pub(crate) trait Missing {
-    /// The answer.
     fn missing() -> Self;
 }
 
@@ -147,7 +146,7 @@ missing!(c_int => -1, i64 => -1, isize => -1, *mut FILE => core::ptr::null_mut()
 
 /// An argument of a system call.
 pub(crate) trait Register {
-    /// What the kernel reads in a register.
+    /// Converts a register as the kernel does.
     fn of(register: c_long) -> Self;
 }
 
@@ -181,16 +180,16 @@ impl<T> Register for *const T {
 }
 
 symbols! {
-    socket(domain: c_int, kind: c_int, protocol: c_int) [SYS_socket] -> c_int = "follow TCP sockets from birth, also those added to a set before they connect";
-    connect(fd: c_int, addr: *const sockaddr, len: socklen_t) [SYS_connect] -> c_int = "an active open: which end counts the SYN" also __connect;
-    accept(fd: c_int, addr: *mut sockaddr, len: *mut socklen_t) [SYS_accept] -> c_int = "follow accepted connections";
-    accept4(fd: c_int, addr: *mut sockaddr, len: *mut socklen_t, flags: c_int) [SYS_accept4] -> c_int = "follow accepted connections";
-    shutdown(fd: c_int, how: c_int) [SYS_shutdown] -> c_int = "half-close: the kernel does it, we stop using the ring";
+    socket(domain: c_int, kind: c_int, protocol: c_int) [SYS_socket] -> c_int = "track TCP sockets from the start, also those added to a set before they connect";
+    connect(fd: c_int, addr: *const sockaddr, len: socklen_t) [SYS_connect] -> c_int = "an active open, whose end counts the SYN" also __connect;
+    accept(fd: c_int, addr: *mut sockaddr, len: *mut socklen_t) [SYS_accept] -> c_int = "track accepted connections";
+    accept4(fd: c_int, addr: *mut sockaddr, len: *mut socklen_t, flags: c_int) [SYS_accept4] -> c_int = "track accepted connections";
+    shutdown(fd: c_int, how: c_int) [SYS_shutdown] -> c_int = "half-close by the kernel; end the ring";
     close(fd: c_int) [SYS_close] -> c_int = "end the channel; keep our own descriptors" also __close;
-    close_range(first: u32, last: u32, flags: c_int) [SYS_close_range] -> c_int = "as close, for many; ours survive";
+    close_range(first: u32, last: u32, flags: c_int) [SYS_close_range] -> c_int = "as close, for a range; keep our own descriptors";
     closefrom(first: c_int) -> () = "as close_range";
     setsockopt(fd: c_int, level: c_int, name: c_int, value: *const c_void, len: socklen_t) [SYS_setsockopt] -> c_int = "options that a channel cannot honour keep the socket on TCP";
-    getsockopt(fd: c_int, level: c_int, name: c_int, value: *mut c_void, len: *mut socklen_t) [SYS_getsockopt] -> c_int = "SO_ERROR of a connection that we reset";
+    getsockopt(fd: c_int, level: c_int, name: c_int, value: *mut c_void, len: *mut socklen_t) [SYS_getsockopt] -> c_int = "SO_ERROR of a connection that the library has reset";
     fcntl(fd: c_int, cmd: c_int, arg: c_long) [SYS_fcntl] -> c_int = "F_DUPFD and O_NONBLOCK" also fcntl64 also __fcntl;
     ioctl(fd: c_int, request: c_long, arg: c_long) [SYS_ioctl] -> c_int = "FIONREAD, SIOCOUTQ, FIONBIO";
     read(fd: c_int, buf: *mut c_void, n: size_t) [SYS_read] -> ssize_t = "receive" also __read;
@@ -205,27 +204,27 @@ symbols! {
     pwritev2(fd: c_int, iov: *const iovec, n: c_int, at: off_t, flags: c_int) -> ssize_t = "send when the offset is -1" also pwritev64v2;
     send(fd: c_int, buf: *const c_void, n: size_t, flags: c_int) -> ssize_t = "send" also __send;
     sendto(fd: c_int, buf: *const c_void, n: size_t, flags: c_int, addr: *const sockaddr, len: socklen_t) [SYS_sendto] -> ssize_t = "send";
-    sendmsg(fd: c_int, msg: *const msghdr, flags: c_int) [SYS_sendmsg] -> ssize_t = "send; a descriptor that is passed on goes back to TCP";
+    sendmsg(fd: c_int, msg: *const msghdr, flags: c_int) [SYS_sendmsg] -> ssize_t = "send; downgrade a connection whose descriptor is passed on";
     sendmmsg(fd: c_int, msgs: *mut mmsghdr, n: u32, flags: c_int) [SYS_sendmmsg] -> c_int = "send";
     sendfile(out: c_int, input: c_int, at: *mut off_t, n: size_t) [SYS_sendfile] -> ssize_t = "send file contents through the channel" also sendfile64;
     splice(from: c_int, from_at: *mut off_t, to: c_int, to_at: *mut off_t, n: size_t, flags: u32) [SYS_splice] -> ssize_t = "pipes to and from a channel";
     dup(fd: c_int) [SYS_dup] -> c_int = "one connection, two numbers";
-    dup2(old: c_int, new: c_int) [SYS_dup2 "x86_64"] -> c_int = "as dup; closes the new number first; never ours" also __dup2;
+    dup2(old: c_int, new: c_int) [SYS_dup2 "x86_64"] -> c_int = "as dup; closes the new number first, unless it is our own descriptor" also __dup2;
     dup3(old: c_int, new: c_int, flags: c_int) [SYS_dup3] -> c_int = "as dup2";
     poll(fds: *mut pollfd, n: nfds_t, timeout: c_int) [SYS_poll "x86_64"] -> c_int = "readiness of channels" also __poll;
     ppoll(fds: *mut pollfd, n: nfds_t, timeout: *const timespec, mask: *const sigset_t) -> c_int = "readiness of channels";
     select(n: c_int, r: *mut fd_set, w: *mut fd_set, e: *mut fd_set, timeout: *mut timeval) [SYS_select "x86_64"] -> c_int = "readiness of channels" also __select;
     pselect(n: c_int, r: *mut fd_set, w: *mut fd_set, e: *mut fd_set, timeout: *const timespec, mask: *const sigset_t) -> c_int = "readiness of channels";
-    epoll_create(size: c_int) [SYS_epoll_create "x86_64"] -> c_int = "know the sets";
-    epoll_create1(flags: c_int) [SYS_epoll_create1] -> c_int = "know the sets";
-    epoll_ctl(epfd: c_int, op: c_int, fd: c_int, event: *mut epoll_event) [SYS_epoll_ctl] -> c_int = "know who waits for what";
+    epoll_create(size: c_int) [SYS_epoll_create "x86_64"] -> c_int = "track the sets";
+    epoll_create1(flags: c_int) [SYS_epoll_create1] -> c_int = "track the sets";
+    epoll_ctl(epfd: c_int, op: c_int, fd: c_int, event: *mut epoll_event) [SYS_epoll_ctl] -> c_int = "track the registrations";
     epoll_wait(epfd: c_int, events: *mut epoll_event, max: c_int, timeout: c_int) [SYS_epoll_wait "x86_64"] -> c_int = "readiness of channels";
     epoll_pwait(epfd: c_int, events: *mut epoll_event, max: c_int, timeout: c_int, mask: *const sigset_t) -> c_int = "readiness of channels";
     epoll_pwait2(epfd: c_int, events: *mut epoll_event, max: c_int, timeout: *const timespec, mask: *const sigset_t) -> c_int = "readiness of channels";
-    fdopen(fd: c_int, mode: *const c_char) -> *mut FILE = "stdio reads and writes beside us: back to TCP" also _IO_fdopen;
+    fdopen(fd: c_int, mode: *const c_char) -> *mut FILE = "stdio reads and writes without our hooks: downgrade" also _IO_fdopen;
     vdprintf(fd: c_int, format: *const c_char, list: *mut c_void) -> c_int = "as dprintf";
     __vdprintf_chk(fd: c_int, flag: c_int, format: *const c_char, list: *mut c_void) -> c_int = "fortified vdprintf";
-    aio_read(request: *mut aiocb) -> c_int = "threads of libc read beside us: back to TCP" also aio_read64;
+    aio_read(request: *mut aiocb) -> c_int = "threads of libc read without our hooks: downgrade" also aio_read64;
     aio_write(request: *mut aiocb) -> c_int = "as aio_read" also aio_write64;
     lio_listio(mode: c_int, list: *const *mut aiocb, n: c_int, notice: *mut c_void) -> c_int = "as aio_read, for many" also lio_listio64;
     __read_chk(fd: c_int, buf: *mut c_void, n: size_t, room: size_t) -> ssize_t = "fortified read";
@@ -235,28 +234,28 @@ symbols! {
     __ppoll_chk(fds: *mut pollfd, n: nfds_t, timeout: *const timespec, mask: *const sigset_t, room: size_t) -> c_int = "fortified ppoll";
     fork() -> c_int = "the child is another process with copies of our records" also __fork;
     _Fork() -> c_int = "fork without handlers";
-    _exit(status: c_int) -> () = "what peers send from here on goes by TCP, which refuses it" also _Exit;
-    execve(path: *const c_char, argv: Strings, envp: Strings) [SYS_execve] -> c_int = "connections that survive go back to TCP";
+    _exit(status: c_int) -> () = "makes peers send by TCP from here on, which refuses the bytes" also _Exit;
+    execve(path: *const c_char, argv: Strings, envp: Strings) [SYS_execve] -> c_int = "downgrade connections that survive";
     execv(path: *const c_char, argv: Strings) -> c_int = "as execve";
     execvp(file: *const c_char, argv: Strings) -> c_int = "as execve";
     execvpe(file: *const c_char, argv: Strings, envp: Strings) -> c_int = "as execve";
     fexecve(fd: c_int, argv: Strings, envp: Strings) -> c_int = "as execve";
     execveat(dir: c_int, path: *const c_char, argv: Strings, envp: Strings, flags: c_int) -> c_int = "as execve";
-    posix_spawn_file_actions_adddup2(actions: *mut c_void, fd: c_int, new: c_int) -> c_int = "the new program gets the connection, by another number";
-    posix_spawn(pid: *mut c_int, path: *const c_char, actions: *const c_void, attributes: *const c_void, argv: Strings, envp: Strings) -> c_int = "connections that the new program inherits go back to TCP";
+    posix_spawn_file_actions_adddup2(actions: *mut c_void, fd: c_int, new: c_int) -> c_int = "the new program gets the connection under another number";
+    posix_spawn(pid: *mut c_int, path: *const c_char, actions: *const c_void, attributes: *const c_void, argv: Strings, envp: Strings) -> c_int = "downgrade connections that the new program inherits";
     posix_spawnp(pid: *mut c_int, file: *const c_char, actions: *const c_void, attributes: *const c_void, argv: Strings, envp: Strings) -> c_int = "as posix_spawn";
     pidfd_spawn(pidfd: *mut c_int, path: *const c_char, actions: *const c_void, attributes: *const c_void, argv: Strings, envp: Strings) -> c_int = "as posix_spawn";
     pidfd_spawnp(pidfd: *mut c_int, file: *const c_char, actions: *const c_void, attributes: *const c_void, argv: Strings, envp: Strings) -> c_int = "as posix_spawn";
     system(command: *const c_char) -> c_int = "as posix_spawn, of a shell";
     popen(command: *const c_char, mode: *const c_char) -> *mut FILE = "as system" also _IO_popen;
     wordexp(words: *const c_char, result: *mut c_void, flags: c_int) -> c_int = "as system, for each command in the words";
-    prctl(option: c_int, a: c_long, b: c_long, c: c_long, d: c_long) [SYS_prctl] -> c_int = "PR_SET_SECCOMP: a sandboxed process is not upgraded";
+    prctl(option: c_int, a: c_long, b: c_long, c: c_long, d: c_long) [SYS_prctl] -> c_int = "PR_SET_SECCOMP: a process with seccomp is not upgraded";
     seccomp(operation: u32, flags: u32, args: *mut c_void) -> c_int = "as prctl";
-    io_uring_queue_init(entries: u32, ring: *mut c_void, flags: u32) -> c_int = "know the rings whose requests we see";
+    io_uring_queue_init(entries: u32, ring: *mut c_void, flags: u32) -> c_int = "track the rings whose requests are seen";
     io_uring_queue_init_params(entries: u32, ring: *mut c_void, params: *mut c_void) -> c_int = "as io_uring_queue_init";
     io_uring_queue_init_mem(entries: u32, ring: *mut c_void, params: *mut c_void, memory: *mut c_void, size: size_t) -> c_int = "as io_uring_queue_init";
     io_uring_queue_exit(ring: *mut c_void) -> () = "as io_uring_queue_init";
-    io_uring_submit(ring: *mut c_void) -> c_int = "connections that a request names go back to TCP";
+    io_uring_submit(ring: *mut c_void) -> c_int = "downgrade connections that a request names";
     io_uring_submit_and_wait(ring: *mut c_void, count: u32) -> c_int = "as io_uring_submit";
     io_uring_submit_and_get_events(ring: *mut c_void) -> c_int = "as io_uring_submit";
     io_uring_submit_and_wait_timeout(ring: *mut c_void, first: *mut *mut c_void, count: u32, time: *mut timespec, mask: *mut sigset_t) -> c_int = "as io_uring_submit";
@@ -264,11 +263,11 @@ symbols! {
     io_uring_submit_and_wait_reg(ring: *mut c_void, first: *mut *mut c_void, count: u32, index: c_int) -> c_int = "as io_uring_submit";
     io_uring_wait_cqes(ring: *mut c_void, first: *mut *mut c_void, count: u32, time: *mut timespec, mask: *mut sigset_t) -> c_int = "submits a time-out, and all before it, to kernels before 5.11";
     io_uring_wait_cqe_timeout(ring: *mut c_void, first: *mut *mut c_void, time: *mut timespec) -> c_int = "as io_uring_wait_cqes";
-    io_uring_register_files(ring: *mut c_void, files: *const c_int, count: u32) -> c_int = "requests name a registered connection by its place";
+    io_uring_register_files(ring: *mut c_void, files: *const c_int, count: u32) -> c_int = "later requests name a registered connection by its index";
     io_uring_register_files_tags(ring: *mut c_void, files: *const c_int, tags: *const u64, count: u32) -> c_int = "as io_uring_register_files";
     io_uring_register_files_update(ring: *mut c_void, from: u32, files: *const c_int, count: u32) -> c_int = "as io_uring_register_files";
     io_uring_register_files_update_tag(ring: *mut c_void, from: u32, files: *const c_int, tags: *const u64, count: u32) -> c_int = "as io_uring_register_files";
-    unshare(flags: c_int) [SYS_unshare] -> c_int = "in another namespace no bell is heard and no peer is known: back to TCP";
+    unshare(flags: c_int) [SYS_unshare] -> c_int = "in another namespace bells and peers cannot be reached: downgrade";
     setns(fd: c_int, kind: c_int) [SYS_setns] -> c_int = "as unshare";
     syscall(nr: c_long, a: c_long, b: c_long, c: c_long, d: c_long, e: c_long, f: c_long) -> c_long = "calls by number go through the hook of their name";
 }

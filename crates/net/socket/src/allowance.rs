@@ -1,31 +1,32 @@
-//! How much memory the rings that this process writes may have beyond 1 MiB each.
+//! Limits the memory that the rings written by this process may have beyond 1 MiB each.
 //!
-//! A ring whose reader lags grows to what TCP's buffers would take. The kernel bounds those for
-//! the whole machine (tcp_mem); here each process has a bound of its own, or a thousand readers
-//! that lag would take gigabytes. A ring that grows no more is full, as a socket's buffer is.
+//! A ring whose reader lags grows to the size that TCP's buffers would have. The kernel bounds
+//! TCP's buffers for the whole machine (tcp_mem). Here each process has its own bound; without a
+//! bound, a thousand lagging readers would take gigabytes. A ring that cannot grow is full, like a
+//! socket's buffer.
 
 use crate::sock::Socket;
 use crate::{process, rt};
 use core::sync::atomic::{AtomicU64, Ordering};
 use saiga_channel::ring::PLENTY_SHIFT;
 
-/// The part of the machine's memory that goes to larger rings.
+/// Divisor of the machine's memory: larger rings may use 1/16 of it.
 const PART: u64 = 16;
-/// More than that, in bytes, no process gets: a container may have less than the machine.
+/// Upper bound in bytes for each process: a container may have less memory than the machine.
 const MOST: u64 = 256 << 20;
 
-/// Bytes that may be lent.
+/// Bytes that may be lent to rings.
 static ALL: AtomicU64 = AtomicU64::new(0);
-/// Bytes that are lent.
+/// Bytes that are lent to rings now.
 static LENT: AtomicU64 = AtomicU64::new(0);
 
-/// Looks how much memory the machine has.
+/// Sets the limit from the machine's memory.
 pub(crate) fn start() {
     ALL.store((process::memory() / PART).min(MOST), Ordering::Relaxed);
 }
 
 /// Logarithm of the capacity to which a ring may grow now. Threads that ask at the same time may
-/// lend one ring more than there is.
+/// exceed the limit by one ring each.
 pub(crate) fn limit() -> u32 {
     limit_of(
         rt::max_shift(),
@@ -42,8 +43,8 @@ fn limit_of(largest: u32, lent: u64, all: u64) -> u32 {
     }
 }
 
-/// Notes that the ring which `socket` writes has `1 << shift` bytes. Caller holds the lock
-/// for sending of our side.
+/// Records that the ring which `socket` writes has `1 << shift` bytes. The caller holds the send
+/// lock of our side.
 pub(crate) fn lend(socket: &Socket, shift: u32) {
     let beyond = (1u64 << shift.min(63)).saturating_sub(1 << PLENTY_SHIFT);
     // A process that shares the connection may have given its memory back.
@@ -52,7 +53,7 @@ pub(crate) fn lend(socket: &Socket, shift: u32) {
     }
 }
 
-/// Notes that the memory of that ring is given back.
+/// Records that the memory of the ring which `socket` writes was released.
 pub(crate) fn take_back(socket: &Socket) {
     if socket.lent.load(Ordering::Relaxed) > 0 {
         note(socket, 0);
@@ -82,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lent_beyond_a_mebibyte_comes_back_once() {
+    fn memory_lent_beyond_a_mebibyte_is_returned_once() {
         let socket = Socket::open(-1, crate::sock::origin::CREATED).expect("a record");
         let before = LENT.load(Ordering::Relaxed);
         lend(socket, 20);

@@ -1,5 +1,5 @@
-//! What the hooks call. Every function says whether it served the call; if not, the
-//! hook goes on to libc.
+//! The functions that the hooks call. Each returns whether it served the call; if not, the hook
+//! calls libc.
 
 #![expect(unsafe_code, reason = "buffers of the hooks' callers")]
 
@@ -10,8 +10,8 @@ use crate::gather::Gather;
 use crate::sock::{NOT_BOUND, Socket, origin, phase};
 use crate::table::Entry;
 use crate::{
-    allowance, asleep, by_tcp, chaos, close, epoll, idle, iov, kernel, recv, rt, send, settings,
-    sever, table, upgrade,
+    allowance, asleep, chaos, close, epoll, idle, iov, kernel, recv, reset, rt, send, settings,
+    table, tcp_use, upgrade,
 };
 use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering;
@@ -19,11 +19,11 @@ use libc::iovec;
 use saiga_channel::sys::{Errno, Fd, Sys};
 use saiga_status::{Entry as Shown, Reason};
 
-/// A socket that the library follows.
+/// A socket that the library tracks.
 #[derive(Debug, Clone, Copy)]
 pub struct Handle(&'static Socket);
 
-/// The socket behind a descriptor, if the library follows it.
+/// The socket behind a descriptor, if the library tracks it.
 #[inline]
 #[must_use]
 pub fn lookup(fd: Fd) -> Option<Handle> {
@@ -36,7 +36,7 @@ pub fn is_hidden(fd: Fd) -> bool {
     matches!(table::get(fd), Entry::Hidden)
 }
 
-/// Result of a call as libc gives it: -1 and errno, or a count.
+/// Converts a result into libc's form: a count, or -1 with errno set.
 #[must_use]
 pub fn c_result(result: Sys<usize>) -> isize {
     match result {
@@ -48,22 +48,22 @@ pub fn c_result(result: Sys<usize>) -> isize {
     }
 }
 
-/// Starts to follow a socket that the application has just got from the kernel.
+/// Starts to track a socket that `accept(2)` has just returned.
 pub fn track_accepted(fd: Fd, nonblocking: bool) {
     track(fd, origin::ACCEPTED, Some(nonblocking));
 }
 
-/// Starts to follow a TCP socket that the application has just made.
+/// Starts to track a TCP socket that `socket(2)` has just made.
 pub fn track_created(fd: Fd, nonblocking: bool) {
     track(fd, origin::CREATED, Some(nonblocking));
 }
 
-/// Starts to follow a socket that connects; one that is followed goes on.
+/// Starts to track a socket that connects. A socket that is tracked already stays tracked.
 pub fn track_connected(fd: Fd) {
     match table::get(fd) {
         Entry::Socket(s) => {
             s.origin.store(origin::CONNECTED, Ordering::Relaxed);
-            by_tcp::note(s); // The listener has been told.
+            tcp_use::note(s); // The connect has made the listener readable.
         }
         Entry::Unknown => track(fd, origin::CONNECTED, None),
         Entry::Epoll(_) | Entry::Hidden => {}
@@ -90,11 +90,11 @@ fn track(fd: Fd, how: u8, nonblocking: Option<bool>) {
     }
     rt::show_new(fd);
     if (0..=libc::STDERR_FILENO).contains(&fd) {
-        socket.never(fd, Reason::Stdio); // perror and its kin write there, past our hooks.
+        socket.never(fd, Reason::Stdio); // perror(3) and others write there without our hooks.
     }
 }
 
-/// Notes an epoll set; also while upgrades are off, for connections that come when they are on.
+/// Records an epoll set, also while upgrades are off: they may be switched on later.
 pub fn track_epoll(fd: Fd) {
     if settings::may_enable() {
         close::forget_stale(fd);
@@ -102,7 +102,7 @@ pub fn track_epoll(fd: Fd) {
     }
 }
 
-/// Notes that `new` refers to what `old` refers to (`dup` and its kin).
+/// Records that `new` refers to the same open file as `old` (`dup(2)` and similar calls).
 pub fn duplicated(old: Fd, new: Fd) {
     if old == new || !rt::in_own_process() {
         return;
@@ -119,25 +119,25 @@ pub fn duplicated(old: Fd, new: Fd) {
 }
 
 impl Handle {
-    /// Forgets what is known of O_NONBLOCK.
+    /// Invalidates the cached O_NONBLOCK flag.
     pub fn flags_changed(self) {
         self.0.nonblock.note_change();
     }
 
-    /// Keeps the connection on TCP from now on; what is in the rings is still delivered.
+    /// Keeps the connection on TCP from now on. Bytes in the rings are still delivered.
     pub fn stay_on_tcp(self, fd: Fd, reason: Reason) {
         let Some(_pin) = self.0.pin_as(fd) else {
             return;
         };
         let settled = self.0.phase.load(Ordering::Relaxed) == phase::NEVER;
-        // One that stays, and whose rings are not empty yet, may go to somebody whose calls
-        // pass no hook.
-        if !settled || (self.0.is_bound() && close::goes_unseen(reason)) {
-            close::hand_back(fd, self.0, reason);
+        // A connection that stays on TCP, and whose rings are not empty yet, may now be used by a
+        // process that calls no hook.
+        if !settled || (self.0.is_bound() && close::leaves_the_hooks(reason)) {
+            close::downgrade(fd, self.0, reason);
         }
     }
 
-    /// After SO_RCVLOWAT was set: only the kernel waits for more than one byte.
+    /// Handles a change of SO_RCVLOWAT: only the kernel can wait for more than one byte.
     pub fn low_water_changed(self, fd: Fd) {
         if upgrade::waits_for_more_than_a_byte(fd) {
             self.stay_on_tcp(fd, Reason::SocketOption);
@@ -150,18 +150,18 @@ impl Handle {
         self.0.is_bound()
     }
 
-    /// `shutdown(2)`: noted before the kernel does it. Our ring ends first, so that nothing can
-    /// be written to it behind the FIN, and a thread that is woken finds TCP, where the kernel
-    /// decides what still goes.
+    /// Prepares `shutdown(2)`, before the kernel performs it. Our ring ends first, so no byte can
+    /// be written to the ring behind the FIN, and a woken thread finds the connection on TCP, where
+    /// the kernel decides which bytes may still be sent.
     pub fn shutting_down(self, fd: Fd, how: i32) {
         let Some(_pin) = self.0.pin_as(fd) else {
             return;
         };
         let chan = Chan::of(self.0).filter(|_| self.0.is_bound());
         if how == libc::SHUT_WR || how == libc::SHUT_RDWR {
-            by_tcp::note_soon(self.0);
+            tcp_use::note_soon(self.0);
             if let Some(chan) = &chan {
-                close::finish_recall(fd, self.0, chan, close::end_of_patience());
+                close::finish_recall(fd, self.0, chan, close::wait_limit());
                 let _lock = chan.lock_tx(self.0);
                 chan.end_tx();
             }
@@ -171,7 +171,7 @@ impl Handle {
             self.0.rx_shut.store(true, Ordering::SeqCst);
         }
         if let Some(chan) = &chan {
-            chan.tell_ourselves();
+            chan.wake_own_threads();
         }
     }
 
@@ -181,13 +181,13 @@ impl Handle {
         self.0.tx_shut.load(Ordering::SeqCst)
     }
 
-    /// Whether the library reset the connection and no call said so: SO_ERROR says it once.
+    /// Takes the pending error of a connection that the library reset; SO_ERROR returns it once.
     #[must_use]
     pub fn take_reset(self, fd: Fd) -> bool {
-        self.0.is_reset() && sever::take_error(fd, self.0)
+        self.0.is_reset() && reset::take_error(fd, self.0)
     }
 
-    /// FIONREAD on a bound socket.
+    /// Bytes that a receive would find on a bound socket (FIONREAD).
     #[must_use]
     pub fn readable_bytes(self, fd: Fd) -> Option<i32> {
         let _pin = self.0.pin();
@@ -195,7 +195,7 @@ impl Handle {
         i32::try_from(recv::readable_bytes(fd, self.0, &chan)).ok()
     }
 
-    /// Bytes that the peer has not taken from the ring yet, for SIOCOUTQ.
+    /// Bytes that the peer has not read from the ring yet (SIOCOUTQ).
     #[must_use]
     pub fn unread_bytes(self) -> Option<i32> {
         let _pin = self.0.pin();
@@ -204,8 +204,8 @@ impl Handle {
         i32::try_from(chan.tx_ring().pending(all)?).ok()
     }
 
-    /// Room in the ring for bytes that must not fail once they are taken from elsewhere;
-    /// `None` while TCP carries what is sent.
+    /// Free space in the ring, for bytes that cannot be returned to their source. `None` while TCP
+    /// carries the bytes.
     #[must_use]
     pub fn ring_room(self) -> Option<usize> {
         let _pin = self.0.pin();
@@ -214,7 +214,7 @@ impl Handle {
         (in_ring && !chan.tx_ring().frozen()).then(|| chan.tx_ring().room(allowance::limit()))
     }
 
-    /// Gives the memory of the ring that we write back if it is empty, as a quiet second does.
+    /// Releases the memory of the ring that we write if the ring is empty, as an idle second does.
     pub fn rest(self) {
         let _pin = self.0.pin();
         if let Some(chan) = self.0.is_bound().then(|| Chan::of(self.0)).flatten() {
@@ -222,11 +222,11 @@ impl Handle {
         }
     }
 
-    /// Sends all of `bytes` on a bound socket, waiting for room even if the descriptor does not
-    /// block: they come from where they cannot be put back.
+    /// Sends all of `bytes`, also on a nonblocking descriptor, by waiting for room: the bytes
+    /// cannot be returned to their source.
     ///
     /// # Errors
-    /// As `send(2)`, EAGAIN excepted.
+    /// As `send(2)`, except EAGAIN.
     pub fn transmit_all(self, fd: Fd, bytes: &[u8]) -> Sys<usize> {
         let Some(_pin) = self.0.pin_as(fd) else {
             return Err(Errno(libc::EBADF));
@@ -234,12 +234,12 @@ impl Handle {
         if !self.0.is_bound() {
             return send::plain_waiting(fd, self.0, bytes);
         }
-        let result = sever::told(fd, self.0, send::send_waiting(fd, self.0, bytes.into()));
+        let result = reset::report(fd, self.0, send::send_waiting(fd, self.0, bytes.into()));
         show_bytes(self.0, |e| &e.channel_tx, &self.0.sent, &result);
         result
     }
 
-    /// Serves a receiving call; `next` is the same call in libc.
+    /// Serves a receiving call. `next` makes the same call in libc.
     ///
     /// # Safety
     /// As `recvmsg(2)`: every vector is writable for its length.
@@ -259,7 +259,7 @@ impl Handle {
                 socket.nonblock.note_nothing(flags);
             }
             if flags & (libc::MSG_PEEK | libc::MSG_ERRQUEUE) == 0 {
-                by_tcp::counted(socket, n, &socket.received);
+                tcp_use::counted(socket, n, &socket.received);
             }
             n
         };
@@ -279,15 +279,15 @@ impl Handle {
         if result == Err(NOT_BOUND) {
             return by_kernel(asleep::inside(socket, next));
         }
-        let result = sever::told(fd, socket, result);
+        let result = reset::report(fd, socket, result);
         if flags & libc::MSG_PEEK == 0 {
             show_bytes(socket, |e| &e.channel_rx, &socket.received, &result);
         }
         c_result(result)
     }
 
-    /// Makes a call of the kernel that sends bytes we never see, and counts them as evidence.
-    /// `None`, and nothing is called: the socket is bound.
+    /// Makes a kernel call that sends bytes which we never see, and counts the bytes as evidence.
+    /// Returns `None` without calling `next` if the socket is bound.
     pub fn transmit_plain(self, fd: Fd, next: impl FnOnce() -> isize) -> Option<isize> {
         let Some(_pin) = self.0.pin_as(fd) else {
             return Some(next());
@@ -295,14 +295,14 @@ impl Handle {
         if enter(fd, self.0) {
             return None;
         }
-        Some(by_tcp::counted(
+        Some(tcp_use::counted(
             self.0,
             asleep::inside(self.0, next),
             &self.0.sent,
         ))
     }
 
-    /// Serves a sending call; `next` is the same call in libc.
+    /// Serves a sending call. `next` makes the same call in libc.
     ///
     /// # Safety
     /// As `sendmsg(2)`: every vector is readable for its length.
@@ -321,20 +321,20 @@ impl Handle {
             if flags & (libc::MSG_OOB | libc::MSG_ZEROCOPY | libc::MSG_FASTOPEN) != 0 {
                 socket.never(fd, Reason::OutOfBand);
             }
-            return by_tcp::counted(socket, asleep::inside(socket, next), &socket.sent);
+            return tcp_use::counted(socket, asleep::inside(socket, next), &socket.sent);
         }
         // SAFETY: promised by our caller.
         let result = unsafe { transmit_bound(fd, socket, iov, flags) };
         if result == Err(NOT_BOUND) {
-            return by_tcp::counted(socket, asleep::inside(socket, next), &socket.sent);
+            return tcp_use::counted(socket, asleep::inside(socket, next), &socket.sent);
         }
-        let result = sever::told(fd, socket, result);
+        let result = reset::report(fd, socket, result);
         show_bytes(socket, |e| &e.channel_tx, &socket.sent, &result);
         c_result(result)
     }
 }
 
-/// Takes the next step towards a channel, or away from one. True when the socket is bound.
+/// Takes the next step of an upgrade or downgrade. True when the socket is bound.
 fn enter(fd: Fd, socket: &'static Socket) -> bool {
     if !socket.is_bound() {
         return socket.step_due() && upgrade::step(fd, socket);
@@ -349,7 +349,7 @@ fn enter(fd: Fd, socket: &'static Socket) -> bool {
     true
 }
 
-/// Shows on the status page what a bound call moved: by the channel, less what went by TCP.
+/// Adds the bytes of a bound call to the status page: those moved by TCP, and by the channel.
 fn show_bytes(
     socket: &Socket,
     channel: impl Fn(&Shown) -> &AtomicU64,
@@ -404,7 +404,7 @@ unsafe fn receive_bound(fd: Fd, socket: &'static Socket, iov: &[iovec], flags: i
     Ok(done)
 }
 
-/// MSG_TRUNC on TCP: the bytes are dropped (`man 7 tcp`), or counted where they are peeked at.
+/// MSG_TRUNC on TCP drops the bytes (`man 7 tcp`); with MSG_PEEK it only counts them.
 fn discard(fd: Fd, socket: &'static Socket, iov: &[iovec], flags: i32) -> Sys<usize> {
     let wanted: usize = iov.iter().map(|v| v.iov_len).sum();
     let flags = flags & !libc::MSG_TRUNC;
@@ -428,7 +428,7 @@ fn discard(fd: Fd, socket: &'static Socket, iov: &[iovec], flags: i32) -> Sys<us
     }
 }
 
-/// The flags with which a receiving call goes on for more when it has something.
+/// The flags for further parts of a receiving call that has received something.
 fn later(flags: i32) -> i32 {
     if flags & libc::MSG_WAITALL != 0 {
         flags
@@ -447,14 +447,14 @@ unsafe fn transmit_bound(fd: Fd, socket: &'static Socket, iov: &[iovec], flags: 
     send::send(fd, socket, unsafe { Gather::new(iov) }?, flags)
 }
 
-/// Serves `epoll_ctl(2)`. `None`: none of our business, or nothing of it is emulated.
+/// Serves `epoll_ctl(2)`. `None`: the set or the socket is not ours, or stays with the kernel.
 #[must_use]
 pub fn epoll_ctl(epfd: Fd, op: i32, fd: Fd, event: Option<(u32, u64)>) -> Option<Sys<()>> {
     match (table::get(epfd), table::get(fd)) {
         (_, Entry::Hidden) | (Entry::Hidden, _) => Some(Err(Errno(libc::EBADF))),
         (Entry::Epoll(set), Entry::Socket(s)) => Some(epoll::control(epfd, set, op, fd, s, event)),
         (_, Entry::Socket(s)) => {
-            // A set that came from elsewhere: its members stay where they are.
+            // The set is unknown (received from elsewhere): its members stay on TCP.
             if matches!(s.phase.load(Ordering::Relaxed), phase::NEVER) {
                 return None;
             }
@@ -472,7 +472,7 @@ pub fn epoll_ctl(epfd: Fd, op: i32, fd: Fd, event: Option<(u32, u64)>) -> Option
     }
 }
 
-/// Serves `epoll_wait(2)` and its kin on a set that the library knows; `None` when it does not.
+/// Serves `epoll_wait(2)` and its variants on a known set; `None` for other descriptors.
 ///
 /// # Safety
 /// `events` is writable for `room` events.
@@ -497,11 +497,11 @@ pub unsafe fn epoll_wait(
     }
 }
 
-/// Copies bytes of a bound socket to a writer without losing any: looks, writes, then drops
-/// what was written. For `splice(2)` out of a socket. `None`: it is not bound any more.
+/// Copies bytes of a bound socket to a writer without losing any, for `splice(2)` out of a socket:
+/// peeks, writes, then drops the written bytes. `None`: the socket is not bound any more.
 ///
 /// # Errors
-/// As `recv(2)`, or what `write` says.
+/// As `recv(2)`, or the error of `write`.
 pub fn relay(
     handle: Handle,
     fd: Fd,
@@ -517,7 +517,7 @@ pub fn relay(
     let mut buffer = [0u8; 4096]; // A thread may have 16 KiB of stack.
     let n = max.min(buffer.len());
     let seen = recv::recv(fd, socket, &mut [&mut buffer[..n]], flags | libc::MSG_PEEK);
-    let seen = sever::told(fd, socket, seen)?;
+    let seen = reset::report(fd, socket, seen)?;
     if seen == 0 {
         return Ok(Some(0));
     }
@@ -527,14 +527,14 @@ pub fn relay(
         let rest = &mut buffer[dropped..written];
         let n = recv::recv(fd, socket, &mut [rest], libc::MSG_DONTWAIT)?;
         if n == 0 {
-            break; // The peer has taken back what was seen a moment ago.
+            break; // The peer has taken back bytes that were peeked at a moment ago.
         }
         dropped += n;
     }
     Ok(Some(written))
 }
 
-/// Every descriptor number that the library follows or owns, from `first` to `last`.
+/// Every descriptor number from `first` to `last` that the library tracks or owns.
 pub fn known(first: Fd, last: Fd) -> impl Iterator<Item = Fd> {
     let end = usize::try_from(last)
         .unwrap_or(usize::MAX)
@@ -549,9 +549,9 @@ mod tests {
     use super::*;
     use crate::sock::mode;
 
-    /// As a thread sees it that looked while another one tried to bind the socket, in vain.
+    /// A thread can see the mode BOUND while another thread's attempt to bind is failing.
     #[test]
-    fn a_call_that_finds_no_channel_is_the_kernel_s() {
+    fn a_call_that_finds_no_channel_goes_to_the_kernel() {
         assert!(table::init());
         let socket = Socket::open(80, origin::CREATED).expect("there is room");
         assert!(table::set_socket(80, socket));

@@ -1,13 +1,13 @@
-//! What a thread holds while it sleeps in the kernel, kept where a frame that never returns
-//! cannot take it away.
+//! Records the resources that a thread holds while it sleeps in the kernel, where a frame that
+//! never returns cannot lose them.
 //!
 //! A thread that is cancelled (`pthread_cancel`), or that leaves a signal handler by
-//! `siglongjmp`, abandons our frames and runs none of their destructors. So each frame notes
-//! what it holds before it sleeps. An end of the thread gives everything back, by a destructor
-//! of thread-specific data; a jump is noticed when the thread sleeps or closes again, by the
-//! address of the frame: the stack has receded behind it.
+//! `siglongjmp`, abandons our frames without running their destructors. So each frame notes its
+//! resources before it sleeps. When the thread ends, a destructor of thread-specific data releases
+//! them all. A jump is noticed when the thread sleeps or closes again, by the address of the
+//! frame: the stack has receded behind it.
 //!
-//! Deliberately absent: what a thread holds while it computes.
+//! Deliberately absent: resources that a thread holds while it computes.
 
 #![expect(
     unsafe_code,
@@ -15,11 +15,11 @@
 )]
 
 use crate::epoll::EpollSet;
-use crate::places::ThreadPlace;
 use crate::poll::{Claim, Mapped};
 use crate::pool::{Pool, Record};
 use crate::sock::{Pin, Socket};
-use crate::{epoll_wait, places, poll, rt};
+use crate::thread_bells::ThreadBell;
+use crate::{epoll_wait, poll, rt, thread_bells};
 use core::cell::Cell;
 use core::ffi::c_void;
 use core::marker::PhantomData;
@@ -29,53 +29,53 @@ use core::sync::atomic::{
 use saiga_channel::sys;
 use syscalls::Sysno;
 
-/// Things that one thread can have noted; further ones are lost if their frame is abandoned.
-const THINGS: usize = 160;
-/// Threads that can sleep at once and be followed.
+/// Notes for each thread. Further resources are lost if their frame is abandoned.
+const NOTES: usize = 160;
+/// Threads whose notes can be kept at once.
 const THREADS: usize = 16_384;
-/// Keys below this need no memory of the program's heap (`PTHREAD_KEY_2NDLEVEL_SIZE` of glibc).
+/// Keys below this number need no heap memory (`PTHREAD_KEY_2NDLEVEL_SIZE` of glibc).
 const CHEAP_KEYS: libc::pthread_key_t = 32;
-/// A frame that is this close to a call's, or closer, is not below a signal handler's: what the
-/// kernel puts on the stack for a handler is larger.
+/// A frame at most this far from a call's frame does not belong to a signal handler below it: the
+/// data that the kernel puts on the stack for a handler is larger.
 const SLACK: usize = 512;
 const NO_KEY: libc::pthread_key_t = libc::pthread_key_t::MAX;
 
-static POOL: Pool<Sleeper, THREADS> = Pool::new();
-/// The thread-specific data whose destructor tells of a thread's end.
+static POOL: Pool<ThreadNotes, THREADS> = Pool::new();
+/// The thread-specific data whose destructor runs at a thread's end.
 static KEY: AtomicU32 = AtomicU32::new(NO_KEY);
 
 thread_local! {
     /// This thread's notes, if it has slept before.
-    static MINE: Cell<Option<&'static Sleeper>> = const { Cell::new(None) };
+    static MINE: Cell<Option<&'static ThreadNotes>> = const { Cell::new(None) };
 }
 
-/// One thing that must be given back. Several of a frame are given back last to first.
+/// A resource that must be released. Those of one frame are released last to first.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Thing {
-    /// The caller is inside the socket.
+pub(crate) enum Held {
+    /// A pin: the caller is inside the socket.
     Pin(&'static Socket),
-    /// The caller is inside a bound socket, which it has named a waiting place of its segment.
+    /// A pin on a bound socket, and its bit for a wait slot of the segment.
     Claim(&'static Socket, usize),
-    /// As `Claim`, and the place was claimed for this socket.
+    /// As `Claim`, and the wait slot itself, which was claimed for this socket.
     FirstClaim(&'static Socket, usize),
-    /// So many claims, in memory that is noted as well.
+    /// An array of this many claims, in memory that is noted as well.
     Claims(*const Claim, usize),
-    /// The same in a forked child: the sockets are entered, and the places are the parent's.
+    /// As `Claims`, in a forked child: the sockets are pinned, the wait slots are the parent's.
     ParentsClaims(*const Claim, usize),
     /// The bell that the caller's thread has borrowed.
-    Bell(&'static ThreadPlace),
+    Bell(&'static ThreadBell),
     /// Borrowed memory of a large poll.
     Memory(&'static Mapped),
-    /// The caller is counted among the pollers of sockets that are not pinned.
+    /// One count among the pollers of sockets that are not pinned.
     Polling,
-    /// Counted as a waiter in the set, in a fork epoch.
+    /// One count among the set's waiters, in a fork epoch.
     Waiter(&'static EpollSet, u32),
-    /// Counted as a sleeper in the set, in a fork epoch.
+    /// One count among the set's sleepers, in a fork epoch.
     Sleeper(&'static EpollSet, u32),
 }
 
-/// One note. A signal handler may come at any moment and use the notes above it, so an entry
-/// without a kind has nothing to give back yet.
+/// One note. A signal handler may run at any moment and use the notes above this one, so a note
+/// whose kind is 0 holds nothing yet.
 #[derive(Debug)]
 struct Note {
     kind: AtomicU32,
@@ -84,39 +84,39 @@ struct Note {
     frame: AtomicUsize,
 }
 
-/// The notes of one thread, innermost frame last. Only that thread looks at them.
+/// The notes of one thread, innermost frame last. Only that thread accesses them.
 #[derive(Debug)]
-pub(crate) struct Sleeper {
+pub(crate) struct ThreadNotes {
     depth: AtomicUsize,
-    notes: [Note; THINGS],
-    next_free: AtomicPtr<Sleeper>,
+    notes: [Note; NOTES],
+    next_free: AtomicPtr<ThreadNotes>,
 }
 
-impl Record for Sleeper {
+impl Record for ThreadNotes {
     fn next_free(&self) -> &AtomicPtr<Self> {
         &self.next_free
     }
 }
 
-/// A frame that is about to sleep. Dropped before anything that it has noted is given back.
+/// A frame that is about to sleep. Dropped before any resource that it has noted is released.
 #[derive(Debug)]
 pub(crate) struct Asleep {
-    /// This thread's notes, and how many there are of frames further out.
-    notes: Option<(&'static Sleeper, usize)>,
-    /// How many are this frame's, and under which address.
+    /// This thread's notes, and the number of notes that belong to outer frames.
+    notes: Option<(&'static ThreadNotes, usize)>,
+    /// Number of this frame's notes, and the address stored in them.
     held: Cell<usize>,
     frame: Cell<usize>,
-    /// Belongs to one thread.
+    /// Makes the type neither `Send` nor `Sync`.
     _here: PhantomData<*const ()>,
 }
 
 impl Asleep {
-    /// Begins a frame's notes. `call` lies in a frame of the same call, the further out the
-    /// better: what was noted at lower addresses was abandoned. One call of the application has
-    /// one of these at a time.
+    /// Begins a frame's notes. `call` lies in a frame of the same call, as far out as possible:
+    /// notes of frames at lower addresses were abandoned. One call of the application has at most
+    /// one `Asleep` at a time.
     #[inline]
     pub(crate) fn begin<T>(call: &T) -> Asleep {
-        let mine = MINE.get().or_else(enlist);
+        let mine = MINE.get().or_else(register);
         if let Some(mine) = mine.filter(|mine| mine.depth.load(Relaxed) > 0) {
             mine.give_back_abandoned(end_of(call));
         }
@@ -128,20 +128,20 @@ impl Asleep {
         }
     }
 
-    /// Notes one more thing that the frame holds.
+    /// Notes one more resource of the frame.
     #[inline]
-    pub(crate) fn hold(&self, thing: Thing) {
+    pub(crate) fn hold(&self, held: Held) {
         let Some((mine, _)) = self.notes else { return };
         if self.held.get() == 0 {
             self.frame.set(core::ptr::from_ref(self).addr());
         }
-        if mine.push(thing, self.frame.get()) {
+        if mine.push(held, self.frame.get()) {
             self.held.set(self.held.get() + 1);
         }
     }
 
-    /// Ends the notes of a frame that goes on. False: it was taken for abandoned, as may happen
-    /// where a signal handler switches stacks, and nothing that it held is its own any more.
+    /// Ends the notes of a frame that goes on. False: the frame was taken for abandoned, as may
+    /// happen where a signal handler switches stacks, and its resources were released.
     #[must_use]
     pub(crate) fn end(self) -> bool {
         self.is_intact()
@@ -163,7 +163,7 @@ impl Asleep {
 impl Drop for Asleep {
     fn drop(&mut self) {
         if let Some((mine, before)) = self.notes.filter(|_| self.is_intact()) {
-            // What is above was left behind within a signal handler that has returned.
+            // Notes above these were left by a signal handler that has returned.
             while mine.depth.load(Relaxed) > before + self.held.get() {
                 mine.pop_and_give_back();
             }
@@ -172,11 +172,11 @@ impl Drop for Asleep {
     }
 }
 
-/// Notes, around a call that may sleep, that the caller is inside the socket.
+/// Notes a pin on the socket around a call that may sleep.
 #[inline(never)] // The closure and the notes lie close to each other then.
 pub(crate) fn inside<T>(socket: &'static Socket, call: impl FnOnce() -> T) -> T {
     let asleep = Asleep::begin(&call);
-    asleep.hold(Thing::Pin(socket));
+    asleep.hold(Held::Pin(socket));
     let result = call();
     if !asleep.end() {
         pin_again(socket);
@@ -184,12 +184,12 @@ pub(crate) fn inside<T>(socket: &'static Socket, call: impl FnOnce() -> T) -> T 
     result
 }
 
-/// Enters a socket for a caller that believes to be inside.
+/// Pins a socket again for a caller whose pin was released as abandoned.
 pub(crate) fn pin_again(socket: &'static Socket) {
     core::mem::forget(socket.pin());
 }
 
-/// Makes the thread-specific data; without it, nothing is noted.
+/// Makes the thread-specific data. Without it, nothing is noted.
 pub(crate) fn start() {
     let mut key = NO_KEY;
     // SAFETY: `key` is writable and the destructor is never unloaded.
@@ -199,9 +199,9 @@ pub(crate) fn start() {
     }
 }
 
-/// Gives the calling thread its notes. `None`: it would not be told of the thread's end.
+/// Gives the calling thread its notes. `None`: the thread's end would not be noticed.
 #[cold]
-fn enlist() -> Option<&'static Sleeper> {
+fn register() -> Option<&'static ThreadNotes> {
     let key = KEY.load(Relaxed);
     // A sandbox may forbid the calls that make memory.
     if key == NO_KEY || rt::SANDBOXED.load(Relaxed) {
@@ -217,7 +217,7 @@ fn enlist() -> Option<&'static Sleeper> {
     Some(mine)
 }
 
-/// Destructor of thread-specific data: the calling thread ends, and none of our frames is left.
+/// Destructor of thread-specific data: the calling thread ends; none of our frames is left.
 extern "C" fn thread_ends(_notes: *mut c_void) {
     if let Some(mine) = MINE.take() {
         while mine.depth.load(Relaxed) > 0 {
@@ -227,9 +227,9 @@ extern "C" fn thread_ends(_notes: *mut c_void) {
     }
 }
 
-/// Gives back what frames of the calling thread held that it has jumped out of. `call` is a local
+/// Releases the resources of frames that the calling thread has jumped out of. `call` is a local
 /// of the calling hook, as for [`Asleep::begin`].
-pub(crate) fn look_for_jumps<T>(call: &T) {
+pub(crate) fn release_abandoned<T>(call: &T) {
     if let Some(mine) = MINE.get().filter(|mine| mine.depth.load(Relaxed) > 0) {
         mine.give_back_abandoned(end_of(call));
     }
@@ -239,35 +239,35 @@ fn end_of<T>(value: &T) -> usize {
     core::ptr::from_ref(value).addr() + size_of::<T>()
 }
 
-/// In a forked child: what the forking thread is inside of, in frames below a signal handler.
+/// In a forked child, pins the sockets noted by the forking thread's frames below a signal handler.
 pub(crate) fn forked() {
     let Some(mine) = MINE.get() else { return };
-    let depth = mine.depth.load(Relaxed).min(THINGS);
+    let depth = mine.depth.load(Relaxed).min(NOTES);
     for note in &mine.notes[..depth] {
-        match note.thing() {
-            Some(Thing::Pin(socket)) => pin_again(socket),
-            // The waiting place is the parent's.
-            Some(Thing::Claim(socket, _) | Thing::FirstClaim(socket, _)) => {
+        match note.held() {
+            Some(Held::Pin(socket)) => pin_again(socket),
+            // The wait slot is the parent's.
+            Some(Held::Claim(socket, _) | Held::FirstClaim(socket, _)) => {
                 note.kind.store(kind::PIN, Relaxed);
                 pin_again(socket);
             }
-            Some(Thing::Claims(at, n) | Thing::ParentsClaims(at, n)) => {
+            Some(Held::Claims(at, n) | Held::ParentsClaims(at, n)) => {
                 note.kind.store(kind::PARENTS_CLAIMS, Relaxed);
                 poll::sockets_of(at, n).for_each(pin_again);
             }
             Some(
-                Thing::Bell(_)
-                | Thing::Memory(_)
-                | Thing::Polling
-                | Thing::Waiter(..)
-                | Thing::Sleeper(..),
+                Held::Bell(_)
+                | Held::Memory(_)
+                | Held::Polling
+                | Held::Waiter(..)
+                | Held::Sleeper(..),
             )
             | None => {}
         }
     }
 }
 
-/// Numbers of the kinds of things; 0 is none.
+/// Numbers of the kinds of resources; 0 is none.
 mod kind {
     pub(super) const PIN: u32 = 1;
     pub(super) const CLAIM: u32 = 2;
@@ -288,25 +288,27 @@ fn address<T>(record: &'static T) -> *mut c_void {
 /// # Safety
 /// `at` was made by [`address`] of the same type.
 unsafe fn record<T>(at: *mut c_void) -> &'static T {
-    // SAFETY: promised by our caller; such references hold for ever.
+    // SAFETY: promised by our caller; pool records are never unmapped.
     unsafe { &*at.cast() }
 }
 
 impl Note {
     #[inline]
-    fn write(&self, thing: Thing, frame: usize) {
+    fn write(&self, held: Held, frame: usize) {
         let small = |n: usize| u32::try_from(n).unwrap_or(0);
-        let (kind, at, number) = match thing {
-            Thing::Pin(socket) => (kind::PIN, address(socket), 0),
-            Thing::Claim(socket, place) => (kind::CLAIM, address(socket), small(place)),
-            Thing::FirstClaim(socket, place) => (kind::FIRST_CLAIM, address(socket), small(place)),
-            Thing::Claims(at, n) => (kind::CLAIMS, at.cast_mut().cast(), small(n)),
-            Thing::ParentsClaims(at, n) => (kind::PARENTS_CLAIMS, at.cast_mut().cast(), small(n)),
-            Thing::Bell(place) => (kind::BELL, address(place), 0),
-            Thing::Memory(memory) => (kind::MEMORY, address(memory), 0),
-            Thing::Polling => (kind::POLLING, core::ptr::null_mut(), 0),
-            Thing::Waiter(set, epoch) => (kind::WAITER, address(set), epoch),
-            Thing::Sleeper(set, epoch) => (kind::SLEEPER, address(set), epoch),
+        let (kind, at, number) = match held {
+            Held::Pin(socket) => (kind::PIN, address(socket), 0),
+            Held::Claim(socket, wait_slot) => (kind::CLAIM, address(socket), small(wait_slot)),
+            Held::FirstClaim(socket, wait_slot) => {
+                (kind::FIRST_CLAIM, address(socket), small(wait_slot))
+            }
+            Held::Claims(at, n) => (kind::CLAIMS, at.cast_mut().cast(), small(n)),
+            Held::ParentsClaims(at, n) => (kind::PARENTS_CLAIMS, at.cast_mut().cast(), small(n)),
+            Held::Bell(bell) => (kind::BELL, address(bell), 0),
+            Held::Memory(memory) => (kind::MEMORY, address(memory), 0),
+            Held::Polling => (kind::POLLING, core::ptr::null_mut(), 0),
+            Held::Waiter(set, epoch) => (kind::WAITER, address(set), epoch),
+            Held::Sleeper(set, epoch) => (kind::SLEEPER, address(set), epoch),
         };
         self.frame.store(frame, Relaxed);
         self.at.store(at, Relaxed);
@@ -315,38 +317,38 @@ impl Note {
         self.kind.store(kind, Relaxed);
     }
 
-    fn thing(&self) -> Option<Thing> {
+    fn held(&self) -> Option<Held> {
         let kind = self.kind.load(Relaxed);
         compiler_fence(SeqCst);
         let (at, number) = (self.at.load(Relaxed), self.number.load(Relaxed));
         let count = number as usize;
         Some(match kind {
             // SAFETY: `write` has stored a socket with these kinds.
-            kind::PIN => Thing::Pin(unsafe { record(at) }),
+            kind::PIN => Held::Pin(unsafe { record(at) }),
             // SAFETY: as above.
-            kind::CLAIM => Thing::Claim(unsafe { record(at) }, count),
+            kind::CLAIM => Held::Claim(unsafe { record(at) }, count),
             // SAFETY: as above.
-            kind::FIRST_CLAIM => Thing::FirstClaim(unsafe { record(at) }, count),
-            kind::CLAIMS => Thing::Claims(at.cast(), count),
-            kind::PARENTS_CLAIMS => Thing::ParentsClaims(at.cast(), count),
-            // SAFETY: as above, a bell's place.
-            kind::BELL => Thing::Bell(unsafe { record(at) }),
+            kind::FIRST_CLAIM => Held::FirstClaim(unsafe { record(at) }, count),
+            kind::CLAIMS => Held::Claims(at.cast(), count),
+            kind::PARENTS_CLAIMS => Held::ParentsClaims(at.cast(), count),
+            // SAFETY: as above, a thread's bell.
+            kind::BELL => Held::Bell(unsafe { record(at) }),
             // SAFETY: as above, memory of a large poll.
-            kind::MEMORY => Thing::Memory(unsafe { record(at) }),
-            kind::POLLING => Thing::Polling,
+            kind::MEMORY => Held::Memory(unsafe { record(at) }),
+            kind::POLLING => Held::Polling,
             // SAFETY: as above, a set.
-            kind::WAITER => Thing::Waiter(unsafe { record(at) }, number),
+            kind::WAITER => Held::Waiter(unsafe { record(at) }, number),
             // SAFETY: as above, a set.
-            kind::SLEEPER => Thing::Sleeper(unsafe { record(at) }, number),
+            kind::SLEEPER => Held::Sleeper(unsafe { record(at) }, number),
             _ => return None,
         })
     }
 }
 
-impl Sleeper {
-    /// False when there is no place for it.
+impl ThreadNotes {
+    /// False when all notes are in use.
     #[inline]
-    fn push(&self, thing: Thing, frame: usize) -> bool {
+    fn push(&self, held: Held, frame: usize) -> bool {
         let depth = self.depth.load(Relaxed);
         let Some(note) = self.notes.get(depth) else {
             return false;
@@ -355,13 +357,13 @@ impl Sleeper {
         compiler_fence(SeqCst);
         self.depth.store(depth + 1, Relaxed);
         compiler_fence(SeqCst); // From here a signal handler's notes come above this one.
-        note.write(thing, frame);
+        note.write(held, frame);
         true
     }
 
     #[inline]
     fn forget_down_to(&self, before: usize) {
-        let depth = self.depth.load(Relaxed).min(THINGS);
+        let depth = self.depth.load(Relaxed).min(NOTES);
         for note in self.notes.get(before..depth).into_iter().flatten() {
             note.kind.store(0, Relaxed);
         }
@@ -369,14 +371,14 @@ impl Sleeper {
         self.depth.store(before, Relaxed);
     }
 
-    /// Gives back the innermost thing, once.
+    /// Releases the innermost resource, once.
     fn pop_and_give_back(&self) {
-        let last = self.depth.load(Relaxed).saturating_sub(1).min(THINGS - 1);
-        let thing = self.notes[last].thing();
+        let last = self.depth.load(Relaxed).saturating_sub(1).min(NOTES - 1);
+        let held = self.notes[last].held();
         self.forget_down_to(last);
         compiler_fence(SeqCst);
-        if let Some(thing) = thing {
-            give_back(thing);
+        if let Some(held) = held {
+            give_back(held);
         }
     }
 
@@ -389,7 +391,7 @@ impl Sleeper {
             let Some(last) = self.depth.load(Relaxed).checked_sub(1) else {
                 return;
             };
-            let frame = self.notes[last.min(THINGS - 1)].frame.load(Relaxed);
+            let frame = self.notes[last.min(NOTES - 1)].frame.load(Relaxed);
             if frame > call.saturating_add(SLACK) && !other.contains(&frame) {
                 return;
             }
@@ -398,10 +400,10 @@ impl Sleeper {
     }
 }
 
-/// The thread's stack for signal handlers, which no frame is on; `None`: the caller is, or may be.
+/// The thread's signal stack, which no frame is on. `None`: the caller may be on it.
 fn other_stack() -> Option<core::ops::Range<usize>> {
     if rt::SANDBOXED.load(Relaxed) {
-        return None; // The question may be forbidden.
+        return None; // A sandbox may forbid the call.
     }
     let mut old = libc::stack_t {
         ss_sp: core::ptr::null_mut(),
@@ -415,19 +417,19 @@ fn other_stack() -> Option<core::ops::Range<usize>> {
     (old.ss_flags & libc::SS_ONSTACK == 0).then(|| from..from.saturating_add(old.ss_size))
 }
 
-/// What the abandoned frame's destructors would have done.
-fn give_back(thing: Thing) {
-    match thing {
-        Thing::Pin(socket) => drop(Pin(socket)),
-        Thing::Claim(socket, place) => poll::give_back_one(socket, place, false),
-        Thing::FirstClaim(socket, place) => poll::give_back_one(socket, place, true),
-        Thing::Claims(at, n) => poll::give_back_many(at, n),
-        Thing::ParentsClaims(at, n) => poll::leave_many(at, n),
-        Thing::Bell(place) => places::give_back(place),
-        Thing::Memory(memory) => poll::put_back(memory),
-        Thing::Polling => poll::end_polling(),
-        Thing::Waiter(set, epoch) => epoll_wait::give_back_waiter(set, epoch),
-        Thing::Sleeper(set, epoch) => epoll_wait::give_back_sleeper(set, epoch),
+/// Does what the abandoned frame's destructors would have done.
+fn give_back(held: Held) {
+    match held {
+        Held::Pin(socket) => drop(Pin(socket)),
+        Held::Claim(socket, wait_slot) => poll::give_back_one(socket, wait_slot, false),
+        Held::FirstClaim(socket, wait_slot) => poll::give_back_one(socket, wait_slot, true),
+        Held::Claims(at, n) => poll::give_back_many(at, n),
+        Held::ParentsClaims(at, n) => poll::leave_many(at, n),
+        Held::Bell(bell) => thread_bells::give_back(bell),
+        Held::Memory(memory) => poll::put_back(memory),
+        Held::Polling => poll::end_polling(),
+        Held::Waiter(set, epoch) => epoll_wait::give_back_waiter(set, epoch),
+        Held::Sleeper(set, epoch) => epoll_wait::give_back_sleeper(set, epoch),
     }
 }
 
@@ -439,7 +441,7 @@ mod tests {
     fn poll_and_hold(call: &impl Sized) -> Asleep {
         poll::begin_polling();
         let asleep = Asleep::begin(call);
-        asleep.hold(Thing::Polling);
+        asleep.hold(Held::Polling);
         asleep
     }
 
@@ -449,7 +451,7 @@ mod tests {
         core::mem::forget(poll_and_hold(&here));
     }
 
-    /// As a signal handler's calls, below what the kernel saves for it.
+    /// Calls `act` like a signal handler: below the data that the kernel saves for the handler.
     #[inline(never)]
     fn from_below(act: impl FnOnce(&u8)) {
         let frame = black_box([0u8; 4096]);
@@ -457,23 +459,26 @@ mod tests {
         black_box(&frame);
     }
 
-    /// One test, for they share the count of pollers.
+    /// One test for all cases, because they share the count of pollers.
     #[test]
-    fn what_an_abandoned_frame_holds_is_given_back_once() {
+    fn resources_of_an_abandoned_frame_are_released_once() {
         start();
         let call = 0u8;
         let asleep = poll_and_hold(&call);
-        from_below(look_for_jumps);
-        assert!(poll::has_pollers(), "a frame further out lives");
+        from_below(release_abandoned);
+        assert!(poll::has_pollers(), "an outer frame is alive");
         from_below(|_| abandon());
-        assert!(asleep.end(), "it returns, and what is above it does not");
+        assert!(
+            asleep.end(),
+            "it returns although the frame above it was abandoned"
+        );
         assert!(poll::has_pollers());
         poll::end_polling();
         assert!(!poll::has_pollers());
 
         abandon();
         assert!(poll::has_pollers());
-        look_for_jumps(&call);
+        release_abandoned(&call);
         assert!(!poll::has_pollers(), "the stack has receded");
 
         let asleep = poll_and_hold(&call);

@@ -1,12 +1,12 @@
-//! The channel of a bound socket: its slot seen from our side, its locks, and how the
-//! peer is told of news.
+//! The channel of a bound socket: its slot seen from our side, its locks, and how the peer's
+//! threads are woken.
 
 #![expect(unsafe_code, reason = "turns the socket's link word into a reference")]
 
 use crate::gather::Gather;
 use crate::links::Link;
 use crate::sock::Socket;
-use crate::{allowance, by_tcp, chaos, clock, rt, thread};
+use crate::{allowance, chaos, clock, rt, tcp_use, thread};
 use core::sync::atomic::{AtomicU32, Ordering, compiler_fence};
 use saiga_channel::layout::{OPEN_CLOSED, OPEN_MAPPED, Side, SideBlock, Slot};
 use saiga_channel::own::OwnSlot;
@@ -15,27 +15,27 @@ use saiga_channel::segment::{RingBytes, Segment};
 use saiga_channel::sys;
 use saiga_status::Reason;
 
-/// How a side receives. Shared by all processes that have the connection.
+/// How a side receives. Shared by all processes that have the connection open.
 pub(crate) mod rx {
     /// From TCP; the peer has not switched yet.
     pub(crate) const TCP: u32 = 0;
-    /// From TCP, so many bytes more, then from the ring.
+    /// From TCP until a number of remaining bytes is read, then from the ring.
     pub(crate) const DRAIN: u32 = 1;
     /// From the ring.
     pub(crate) const RING: u32 = 2;
-    /// From TCP; the ring has ended and is empty.
+    /// From TCP: the ring has ended and is empty.
     pub(crate) const AFTER: u32 = 3;
 }
 
-/// How a side sends. Shared by all processes that have the connection.
+/// How a side sends. Shared by all processes that have the connection open.
 pub(crate) mod tx {
     /// To TCP; the peer is not ready for the ring yet.
     pub(crate) const TCP: u32 = 0;
     /// To the ring.
     pub(crate) const RING: u32 = 1;
-    /// The ring has ended; to TCP as soon as the peer has acknowledged the switch to the ring.
+    /// The ring has ended. TCP follows once the peer has acknowledged the switch to the ring.
     pub(crate) const ENDED: u32 = 2;
-    /// To TCP; the ring has ended.
+    /// To TCP: the ring has ended.
     pub(crate) const AFTER: u32 = 3;
 }
 
@@ -68,87 +68,87 @@ impl Chan {
         })
     }
 
-    /// The whole slot.
+    /// The slot with the words of both sides.
     pub(crate) fn slot(&self) -> &'static Slot {
         self.slot
     }
 
-    /// The ring that we read.
+    /// The ring that this side reads.
     pub(crate) fn rx_ring(&self) -> &'static Ring {
         &self.slot.rings[self.segment.side.peer().0]
     }
 
-    /// The ring that we write.
+    /// The ring that this side writes.
     pub(crate) fn tx_ring(&self) -> &'static Ring {
         &self.slot.rings[self.segment.side.0]
     }
 
-    /// Bytes of the ring that we read.
+    /// The memory of the ring that this side reads.
     pub(crate) fn rx_bytes(&self) -> RingBytes<'static> {
         let all = saiga_channel::layout::STRIDE_SHIFT;
         self.segment
             .bytes(self.index, self.segment.side.peer().0, all)
     }
 
-    /// Bytes of the ring that we write.
+    /// The memory of the ring that this side writes, up to the allowed capacity.
     pub(crate) fn tx_bytes(&self) -> RingBytes<'static> {
         self.segment
             .bytes(self.index, self.segment.side.0, allowance::limit())
     }
 
-    /// The same bytes, whatever capacity they have: for reading our own ring back.
+    /// The memory of the same ring at any capacity: for reading our own ring back.
     pub(crate) fn tx_bytes_all(&self) -> RingBytes<'static> {
         let all = saiga_channel::layout::STRIDE_SHIFT;
         self.segment.bytes(self.index, self.segment.side.0, all)
     }
 
-    /// What we say about the channel.
+    /// The words that this side publishes.
     pub(crate) fn ours(&self) -> &'static SideBlock {
         &self.slot.sides[self.segment.side.0]
     }
 
-    /// What we keep about it, out of the peer's reach.
+    /// The words that this side keeps private, out of the peer's reach.
     pub(crate) fn own(&self) -> &'static OwnSlot {
         self.segment.own_slot(self.index)
     }
 
-    /// Says that our end uses the channel from now on.
-    pub(crate) fn say_open(&self) {
+    /// Publishes that our end uses the channel from now on.
+    pub(crate) fn publish_open(&self) {
         self.own().note_open();
         self.ours().open.store(OPEN_MAPPED, Ordering::SeqCst);
     }
 
-    /// Says that our end never touches the channel again. From then on the slot
-    /// may be given to another connection.
+    /// Publishes that our end never touches the channel again. From then on the slot may be given
+    /// to another connection.
     pub(crate) fn leave(&self) {
         self.own().note_closed();
         self.own().unclaim();
         self.ours().open.store(OPEN_CLOSED, Ordering::SeqCst);
     }
 
-    /// TCP carries what we send from now on, behind the end of our ring.
+    /// Makes TCP carry what we send from now on, behind the end of our ring.
     pub(crate) fn go_by_tcp(&self) {
         self.own().tx_mode.store(tx::AFTER, Ordering::SeqCst);
         self.ours().sends_tcp.store(1, Ordering::SeqCst);
     }
 
-    /// What the peer has recalled goes first after all.
+    /// Undoes [`go_by_tcp`](Self::go_by_tcp): bytes that the peer has recalled must go first.
     pub(crate) fn wait_for_recall(&self) {
         self.ours().sends_tcp.store(0, Ordering::SeqCst);
         self.own().tx_mode.store(tx::ENDED, Ordering::SeqCst);
     }
 
-    /// Whether the peer says that it sends by TCP again.
+    /// Whether the peer has published that it sends by TCP again.
     pub(crate) fn peer_sends_tcp(&self) -> bool {
         self.theirs().sends_tcp.load(Ordering::SeqCst) != 0
     }
 
-    /// What the peer says about it.
+    /// The words that the peer publishes.
     pub(crate) fn theirs(&self) -> &'static SideBlock {
         &self.slot.sides[self.segment.side.peer().0]
     }
 
-    /// Writes to the ring and tells the peer. Caller holds the sender's lock.
+    /// Writes to the ring and wakes the peer. The caller holds the sender's lock.
     pub(crate) fn put(&self, socket: &Socket, what: Gather<'_>) -> Put {
         let bytes = self.tx_bytes();
         let put = self.tx_ring().write(&bytes, what.parts(), |shift| {
@@ -159,91 +159,92 @@ impl Chan {
             grown
         });
         if let Put::Bytes { notify, .. } = put {
-            self.say_cpu();
+            self.publish_cpu();
             if notify {
-                self.tell_reader();
-                self.end_if_too_loud(socket);
+                self.wake_reader();
+                self.end_if_excessive(socket);
             }
         }
         put
     }
 
-    /// CPU on which the peer last sent something (u32::MAX: unknown).
+    /// CPU on which the peer last sent something (`u32::MAX`: unknown).
     pub(crate) fn peer_cpu(&self) -> u32 {
         self.theirs().cpu.load(Ordering::Relaxed)
     }
 
-    /// Publishes which CPU we run on: the peer's waiting policy wants to know.
-    pub(crate) fn say_cpu(&self) {
+    /// Publishes the CPU that we run on, for the peer's wait policy.
+    pub(crate) fn publish_cpu(&self) {
         let (word, cpu) = (&self.ours().cpu, thread::cpu());
         if word.load(Ordering::Relaxed) != cpu {
             word.store(cpu, Ordering::Relaxed);
         }
     }
 
-    /// Wakes the threads that wait at the peer for bytes.
-    pub(crate) fn tell_reader(&self) {
-        self.tell(self.theirs().rx_places.load(Ordering::SeqCst));
+    /// Wakes the peer's threads that wait for bytes.
+    pub(crate) fn wake_reader(&self) {
+        self.wake_peer(self.theirs().rx_wait_slots.load(Ordering::SeqCst));
     }
 
-    /// Wakes the threads that wait at the peer for space.
-    pub(crate) fn tell_writer(&self) {
-        self.tell(self.theirs().tx_places.load(Ordering::SeqCst));
+    /// Wakes the peer's threads that wait for space.
+    pub(crate) fn wake_writer(&self) {
+        self.wake_peer(self.theirs().tx_wait_slots.load(Ordering::SeqCst));
     }
 
-    /// Wakes our own threads that wait on the channel: something changed on our side.
-    pub(crate) fn tell_ourselves(&self) {
+    /// Wakes our own threads that wait on the channel, after a change on our side.
+    pub(crate) fn wake_own_threads(&self) {
         let ours = self.ours();
-        let places = ours.rx_places.load(Ordering::SeqCst) | ours.tx_places.load(Ordering::SeqCst);
-        self.tell_at(self.segment.side, places, clock::ticks());
+        let wait_slots =
+            ours.rx_wait_slots.load(Ordering::SeqCst) | ours.tx_wait_slots.load(Ordering::SeqCst);
+        self.wake_at(self.segment.side, wait_slots, clock::ticks());
     }
 
-    fn tell(&self, places: u64) {
-        if places == 0 {
+    fn wake_peer(&self, wait_slots: u64) {
+        if wait_slots == 0 {
             return;
         }
         let now = clock::ticks();
-        self.segment.note_by_tcp(by_tcp::last());
-        self.segment.note_told(self.index, now);
-        self.tell_at(self.segment.side.peer(), places, now);
+        self.segment.note_by_tcp(tcp_use::last());
+        self.segment.note_wakeup(self.index, now);
+        self.wake_at(self.segment.side.peer(), wait_slots, now);
     }
 
-    /// Goes back to TCP where the peer has repeatedly had us wake many of its waiting places at
-    /// once: each costs us a system call, and the peer none. An honest peer waits in a few places.
-    pub(crate) fn end_if_too_loud(&self, socket: &Socket) {
-        if self.own().extra_rings.load(Ordering::Relaxed) > EXTRA_RINGS {
+    /// Ends both rings if the peer has repeatedly made us wake many of its wait slots at once: each
+    /// costs us a system call and the peer none. An honest peer waits in few slots.
+    pub(crate) fn end_if_excessive(&self, socket: &Socket) {
+        if self.own().extra_wakeups.load(Ordering::Relaxed) > EXTRA_WAKEUPS {
             socket.note_end(Reason::PeerExcess);
             self.freeze_tx();
             self.freeze_rx();
         }
     }
 
-    fn tell_at(&self, side: Side, mut places: u64, now: u64) {
+    fn wake_at(&self, side: Side, mut wait_slots: u64, now: u64) {
         let mut rings = 0u32;
-        while places != 0 {
-            let index = places.trailing_zeros() as usize;
-            places &= places - 1;
-            let place = self.segment.place(side, index);
-            if let Some(bell) = place.tell(self.index) {
-                place.note_ring(now, thread::cpu());
+        while wait_slots != 0 {
+            let index = wait_slots.trailing_zeros() as usize;
+            wait_slots &= wait_slots - 1;
+            let wait_slot = self.segment.wait_slot(side, index);
+            if let Some(bell) = wait_slot.notify(self.index) {
+                wait_slot.note_ring(now, thread::cpu());
                 rt::ring(bell);
                 rings += 1;
             }
         }
-        if rings > FREE_RINGS {
-            let extra = rings - FREE_RINGS;
-            self.own().extra_rings.fetch_add(extra, Ordering::Relaxed);
+        if rings > FREE_WAKEUPS {
+            let extra = rings - FREE_WAKEUPS;
+            self.own().extra_wakeups.fetch_add(extra, Ordering::Relaxed);
         }
     }
 
-    /// Ends the ring that we write; the peer is told.
+    /// Ends the ring that we write, and wakes the peer.
     pub(crate) fn freeze_tx(&self) {
         self.end_tx();
         self.tx_ring().take_armed();
-        self.tell_reader();
+        self.wake_reader();
     }
 
-    /// Ends the ring that we write; the kernel is about to tell the peer of our FIN.
+    /// Ends the ring that we write, without waking the peer: the kernel is about to send our FIN.
     pub(crate) fn end_tx(&self) {
         self.tx_ring().freeze();
         let mode = &self.own().tx_mode;
@@ -255,31 +256,31 @@ impl Chan {
         }
     }
 
-    /// Ends the ring that we read: the peer goes back to TCP with its next byte.
+    /// Ends the ring that we read. The peer goes back to TCP with its next byte.
     pub(crate) fn freeze_rx(&self) {
         self.rx_ring().freeze();
         self.rx_ring().take_want_space();
-        self.tell_writer();
+        self.wake_writer();
     }
 
-    /// Ends the ring that we read although bytes may be in it: the peer sends them by TCP.
-    /// Caller holds the receiver's lock.
+    /// Ends the ring that we read even if it holds bytes: the peer sends them again by TCP. The
+    /// caller holds the receiver's lock.
     pub(crate) fn recall_rx(&self) {
         self.rx_ring().recall();
         self.rx_ring().take_want_space();
         self.own().rx_mode.store(rx::AFTER, Ordering::SeqCst);
-        self.tell_reader();
-        self.tell_writer();
+        self.wake_reader();
+        self.wake_writer();
     }
 
-    /// Whether unread bytes of ours must go by TCP; cheap while the ring has not ended. Never once
-    /// TCP has gone on: they would come behind bytes that were written later.
+    /// Whether unread bytes of ours must go by TCP; cheap while the ring has not ended. Never true
+    /// once TCP has gone on: the bytes would come behind bytes that were written later.
     pub(crate) fn recall_due(&self) -> bool {
         let ring = self.tx_ring();
         ring.frozen() && self.own().tx_mode.load(Ordering::SeqCst) != tx::AFTER && self.recalled()
     }
 
-    /// Whether the peer has left bytes of ours unread in the ring for good.
+    /// Whether the peer has recalled the ring with unread bytes of ours in it.
     pub(crate) fn recalled(&self) -> bool {
         let ring = self.tx_ring();
         ring.recalled()
@@ -288,40 +289,40 @@ impl Chan {
                 .is_some_and(|n| n > 0)
     }
 
-    /// Whether a thread of the peer is inside a receive. One that is not will see, when it comes
-    /// in, what we had published before a barrier on all threads.
+    /// Whether a thread of the peer is inside a receive. A thread that is not will see, at its next
+    /// receive, everything that we published before a barrier on all threads.
     pub(crate) fn peer_receives(&self) -> bool {
         self.theirs().receiving.load(Ordering::SeqCst) != 0
     }
 
-    /// Takes the sender's lock of our side. `None` where its holder keeps it: then reset.
+    /// Takes the sender's lock of our side. `None` if its holder keeps it: reset the connection.
     pub(crate) fn lock_tx(&self, socket: &Socket) -> Option<SideLock> {
         SideLock::take(&self.own().tx_lock, None, socket)
     }
 
-    /// Takes the receiver's lock of our side, and shows the peer that it is held. `None` where its
-    /// holder keeps it: then reset.
+    /// Takes the receiver's lock of our side, and publishes that it is held. `None` if its holder
+    /// keeps it: reset the connection.
     pub(crate) fn lock_rx(&self, socket: &Socket) -> Option<SideLock> {
         let shown = &self.ours().receiving;
         SideLock::take(&self.own().rx_lock, Some(shown), socket)
     }
 }
 
-/// Waiting places that one message may wake without being counted.
-const FREE_RINGS: u32 = 4;
-/// Places woken beyond those, over the life of a channel.
-const EXTRA_RINGS: u32 = 4096;
+/// Wait slots that one message may wake without being counted.
+const FREE_WAKEUPS: u32 = 4;
+/// Limit of wait slots woken beyond those, over the life of a channel.
+const EXTRA_WAKEUPS: u32 = 4096;
 
-/// A holder copies at most a ring's bytes. One that takes this long is stopped, or dead while its
-/// thread id lives on as another's.
+/// A holder copies at most a ring's bytes. A holder that takes this long is stopped, or is dead and
+/// its thread id belongs to another thread.
 const HOLD_LIMIT_NS: u64 = 5_000_000_000;
 
 /// Holds one of the locks of our side, which threads and forked processes share.
 pub(crate) struct SideLock {
     word: &'static AtomicU32,
-    /// Is 1 while the lock is held: for the peer.
+    /// Set to 1 while the lock is held, for the peer.
     shown: Option<&'static AtomicU32>,
-    /// This thread had it already: we are in a signal handler inside its own operation.
+    /// This thread held the lock already: this is a signal handler above its own operation.
     pub(crate) nested: bool,
 }
 
@@ -348,7 +349,7 @@ impl SideLock {
         }
         if let Some(shown) = shown {
             shown.store(1, Ordering::Relaxed);
-            // For a peer that makes us pass a barrier and then looks who is inside.
+            // For a peer that makes us pass a barrier and then checks for threads inside.
             compiler_fence(Ordering::SeqCst);
         }
         let nested = false;
@@ -359,7 +360,7 @@ impl SideLock {
         })
     }
 
-    /// Takes the lock from other threads and processes; `None` when one of them keeps it.
+    /// Competes with other threads and processes for the lock; `None` when one of them keeps it.
     fn contend(word: &AtomicU32, me: u32) -> Option<()> {
         let since = clock::monotonic_ns();
         let mut tries = 0u32;

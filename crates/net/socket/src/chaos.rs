@@ -1,12 +1,13 @@
-//! Fault injection for tests: `SAIGA_CHAOS=SEED` makes the library upgrade at random messages,
-//! end rings at random calls, give their memory back, and get none, nor room in epoll sets.
+//! Fault injection for tests: `SAIGA_CHAOS=SEED` makes the library upgrade after a random number of
+//! messages, end rings at random calls, release their memory, and fail to get memory or room in
+//! epoll sets.
 //!
-//! Everything is something that could happen anyway (a freeze by either side, a recall, a quiet
-//! second, a full memory), only far more often, so data must survive it. Without the feature
-//! `chaos`, which nothing installed has, it is compiled to nothing.
+//! Each fault could happen anyway (a freeze by either side, a recall, an idle second, a lack of
+//! memory), only far less often, so data must survive it. Without the feature `chaos`, which no
+//! installed build has, this module compiles to nothing.
 //!
-//! `SAIGA_CHAOS=SEED,unseen` leaves recalls out and strikes more often: what is recalled comes
-//! back at the peer's next call, and all else must not show at all.
+//! `SAIGA_CHAOS=SEED,unseen` injects no recalls and more of the other faults: recalled bytes return
+//! only at the peer's next call, all other faults must be invisible to the application.
 
 use crate::chan::{Chan, rx};
 use crate::idle;
@@ -15,9 +16,9 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 /// State of the generator; 0: off.
 static STATE: AtomicU64 = AtomicU64::new(0);
-/// Calls between two strikes, on the average.
+/// Average number of calls between two faults.
 static PERIOD: AtomicU32 = AtomicU32::new(100);
-/// Rings are recalled, too.
+/// Whether rings are recalled, too.
 static RECALLS: AtomicBool = AtomicBool::new(true);
 
 /// An odd multiplier spreads small numbers (2^64 divided by the golden ratio).
@@ -25,7 +26,7 @@ const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 /// Messages before which a connection that asks for no evidence is upgraded.
 const LATEST: u32 = 64;
 
-/// Starts with what the environment says; nonsense starts nothing.
+/// Starts the generator from the environment variable; ignores values that are not valid.
 pub(crate) fn start(text: &str) {
     let (seed, unseen) = match text.strip_suffix(",unseen") {
         Some(seed) => (seed, true),
@@ -41,7 +42,7 @@ pub(crate) fn start(text: &str) {
     STATE.store(seed.wrapping_mul(SPREAD) | 1, Ordering::Relaxed); // Never 0.
 }
 
-/// A forked child goes its own way, not its parent's and not that of the child before it.
+/// Gives a forked child a sequence of its own, different from its parent's and its siblings'.
 pub(crate) fn forked(forks: u32) {
     if is_on() {
         let state = STATE.load(Ordering::Relaxed);
@@ -54,7 +55,7 @@ pub(crate) fn is_on() -> bool {
     cfg!(feature = "chaos") && STATE.load(Ordering::Relaxed) != 0
 }
 
-/// A step of xorshift64*: races between threads only add to the chaos.
+/// A step of xorshift64*. Races between threads only add randomness.
 fn dice() -> u32 {
     let mut x = STATE.load(Ordering::Relaxed);
     x ^= x >> 12;
@@ -64,7 +65,7 @@ fn dice() -> u32 {
     u32::try_from(x.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33).unwrap_or(0)
 }
 
-/// Messages that a connection must show before it is upgraded, where the settings ask for `asked`.
+/// Messages before a connection is upgraded, where the settings ask for `asked`.
 pub(crate) fn evidence(asked: u32) -> u32 {
     if is_on() && asked == 0 {
         dice() % LATEST
@@ -73,17 +74,17 @@ pub(crate) fn evidence(asked: u32) -> u32 {
     }
 }
 
-/// Whether a ring that wants memory gets none; one time in sixteen.
+/// Whether a ring's request for memory fails; one time in sixteen.
 pub(crate) fn starves() -> bool {
     is_on() && dice().is_multiple_of(16)
 }
 
-/// Whether the kernel has no room for another registration in an epoll set; one time in four.
+/// Whether a registration in an epoll set fails for lack of room; one time in four.
 pub(crate) fn refuses_watches() -> bool {
     is_on() && dice().is_multiple_of(4)
 }
 
-/// Ends a ring of the channel now and then; gives its memory back more often.
+/// Ends a ring of the channel at times, and releases its memory more often.
 pub(crate) fn strike(socket: &'static Socket) {
     let Some(chan) = Chan::of(socket) else { return };
     if dice().is_multiple_of(11) {

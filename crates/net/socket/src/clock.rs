@@ -12,8 +12,8 @@ pub(crate) fn monotonic_ns() -> u64 {
     read(libc::CLOCK_MONOTONIC)
 }
 
-/// The same clock as of its last tick, a few milliseconds ago at most: costs a few loads, on
-/// every host.
+/// Monotonic time as of the last timer tick, at most a few milliseconds ago. Costs a few loads on
+/// every host (`CLOCK_MONOTONIC_COARSE`).
 pub(crate) fn coarse_ns() -> u64 {
     read(libc::CLOCK_MONOTONIC_COARSE)
 }
@@ -45,13 +45,13 @@ pub(crate) fn ticks() -> u64 {
     value
 }
 
-/// Monotonic nanoseconds where no counter is known.
+/// Monotonic nanoseconds, on CPUs whose counter is not supported.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub(crate) fn ticks() -> u64 {
     monotonic_ns()
 }
 
-/// Measures the counter's rate over some 20 microseconds.
+/// Measures the counter's rate over about 20 microseconds.
 pub(crate) fn calibrate() {
     let (ns0, t0) = (monotonic_ns(), ticks());
     let mut ns = ns0;
@@ -63,12 +63,12 @@ pub(crate) fn calibrate() {
     TICKS_PER_US_X1024.store(rate.max(1), Ordering::Relaxed);
 }
 
-/// Ticks in so many microseconds.
+/// Converts microseconds to ticks.
 pub(crate) fn us(micros: u64) -> u64 {
     micros * TICKS_PER_US_X1024.load(Ordering::Relaxed) / 1024
 }
 
-/// Nanoseconds in so many ticks.
+/// Converts ticks to nanoseconds.
 pub(crate) fn to_ns(ticks: u64) -> u64 {
     ticks.saturating_mul(1024 * 1000) / TICKS_PER_US_X1024.load(Ordering::Relaxed)
 }

@@ -1,10 +1,15 @@
-//! The end of a descriptor, of a connection, and of its channel.
+//! Closing: what happens when a descriptor, a connection or its channel ends.
+//!
+//! On the kernel, `close(2)` sends FIN, or RST if bytes are unread. With a channel, unread bytes
+//! are in a ring that the kernel does not see; the peer may have recalled bytes that must still be
+//! sent; and another thread or process may go on with the connection. This module restores the
+//! kernel's behaviour in each case, and turns a connection back to plain TCP (a downgrade).
 
 use crate::chan::{Chan, rx, tx};
 use crate::gather::Gather;
 use crate::sock::{Socket, mode, phase};
 use crate::{
-    allowance, asleep, by_tcp, clock, epoll, kernel, links, recv, rt, send, sever, table, upgrade,
+    allowance, asleep, clock, epoll, kernel, links, recv, reset, rt, send, table, tcp_use, upgrade,
     uring,
 };
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -15,18 +20,18 @@ use saiga_channel::tuple::Tuple;
 use saiga_status::{Reason, State};
 use table::Entry;
 
-/// What the caller does about a descriptor that the application closes.
+/// How the `close(2)` hook goes on.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Closing {
-    /// Let the kernel close it.
+    /// The kernel closes the descriptor.
     Proceed,
-    /// One of ours: to the application it is not open (EBADF).
+    /// The descriptor is the library's own: for the application it is not open (EBADF).
     Refuse,
-    /// It is closed already; report success.
+    /// The descriptor is closed already: the hook reports success.
     Done,
 }
 
-/// Prepares for `close(2)` of a descriptor. The kernel's close follows.
+/// Prepares for `close(2)` of a descriptor.
 pub fn before_close(fd: Fd) -> Closing {
     match table::get(fd) {
         Entry::Unknown => {
@@ -48,8 +53,9 @@ pub fn before_close(fd: Fd) -> Closing {
     }
 }
 
-/// The kernel has just given a number out: what we knew behind it is closed, and we were not told
-/// (`fclose` closes inside libc). Nothing of it may be applied to the newcomer.
+/// Drops the record behind a number that the kernel has just given out again: its former file was
+/// closed without a hook (`fclose` closes inside libc). Nothing of the record may apply to the new
+/// file.
 pub(crate) fn forget_stale(fd: Fd) {
     let stale = table::get(fd);
     if matches!(stale, Entry::Unknown | Entry::Hidden) || !rt::in_own_process() {
@@ -81,9 +87,9 @@ fn close_socket(fd: Fd, socket: &'static Socket) -> Closing {
         return Closing::Proceed;
     }
     let pin = socket.pin();
-    by_tcp::note_soon(socket);
-    // First of all: once the peer knows of the end it may give the slot to another connection,
-    // and a thread that looks at a registration of this one would take part in the other's.
+    tcp_use::note_soon(socket);
+    // First of all: once the peer knows of the end it may give the slot to another connection, and
+    // a thread that examines a registration of this connection would act on the other one.
     epoll::forget(socket);
     let mut done = Closing::Proceed;
     if !socket.is_bound() {
@@ -94,7 +100,7 @@ fn close_socket(fd: Fd, socket: &'static Socket) -> Closing {
         } else if socket.maybe_shared() {
             done = close_shared(fd, &chan);
         } else {
-            finish_recall(fd, socket, &chan, end_of_patience());
+            finish_recall(fd, socket, &chan, wait_limit());
             reset_if_unread(fd, &chan);
             end_channel(&chan);
         }
@@ -106,29 +112,29 @@ fn close_socket(fd: Fd, socket: &'static Socket) -> Closing {
     done
 }
 
-/// Whether a caller besides this one is inside, in a frame that it has not jumped out of.
+/// Whether another caller is inside the socket, in a frame that its thread has not jumped out of.
 fn others_inside(socket: &'static Socket) -> bool {
     let others = || socket.pins.load(Ordering::SeqCst) > 1;
     others() && {
-        asleep::look_for_jumps(&socket);
+        asleep::release_abandoned(&socket);
         others()
     }
 }
 
-/// Other threads are inside, blocked perhaps: as in the kernel, they go on with the connection
-/// that they called on, and it ends when the last of them returns. Those that sleep turn to our
-/// copy.
+/// Keeps the connection for threads that are inside, possibly blocked. As in the kernel, they go on
+/// with the connection that they called on, which ends when the last of them returns. Sleeping
+/// threads change over to our copy of the descriptor.
 fn keep_for_callers(fd: Fd, socket: &'static Socket) {
     if let Ok(copy) = sys::fcntl(fd, libc::F_DUPFD_CLOEXEC, rt::floor()) {
         socket.own_copy.store(rt::hidden(copy), Ordering::SeqCst);
         if let Some(chan) = Chan::of(socket) {
-            chan.tell_ourselves();
+            chan.wake_own_threads();
         }
     }
 }
 
-/// Closes a connection that another process may have, too. Only the kernel knows whether it
-/// was the last copy: it is asked once ours is gone.
+/// Closes a connection that another process may have open, too. Only the kernel knows whether our
+/// copy was the last: it is asked after our copy is closed.
 fn close_shared(fd: Fd, chan: &Chan) -> Closing {
     let tuple = Tuple::of(fd);
     sys::close(fd);
@@ -139,8 +145,8 @@ fn close_shared(fd: Fd, chan: &Chan) -> Closing {
     Closing::Done
 }
 
-/// Closing with unread bytes resets the connection (RFC 1122 §4.2.2.13); the kernel does not
-/// see those in the ring.
+/// Makes a close with unread bytes reset the connection (RFC 1122 §4.2.2.13): the kernel does not
+/// see the bytes in the ring.
 fn reset_if_unread(fd: Fd, chan: &Chan) {
     let unread = chan.rx_ring().pending(STRIDE_SHIFT).unwrap_or(0);
     if unread > 0 && chan.own().rx_mode.load(Ordering::Relaxed) != rx::AFTER {
@@ -152,7 +158,7 @@ fn reset_if_unread(fd: Fd, chan: &Chan) {
     }
 }
 
-/// Tells the peer that we are gone: both rings end, so its next byte meets TCP.
+/// Ends both rings and leaves the slot: the peer goes on by TCP with its next byte.
 fn end_channel(chan: &Chan) {
     chan.rx_ring().acknowledge();
     chan.freeze_tx();
@@ -160,11 +166,11 @@ fn end_channel(chan: &Chan) {
     chan.leave();
 }
 
-/// In a forked child, whose parent's other threads do not exist here: none of them is inside a
-/// connection, and those that the application has closed under them are over in this process.
+/// Corrects the records in a forked child. The parent's other threads do not exist here, so none of
+/// them is inside a connection; connections that were closed under them end in this process.
 pub(crate) fn forked() {
     for socket in Socket::all() {
-        // Each page that is written costs a copy.
+        // Each page written here costs a copy.
         if socket.pins.load(Ordering::Relaxed) != 0 {
             socket.pins.store(0, Ordering::Relaxed);
         }
@@ -177,25 +183,25 @@ pub(crate) fn forked() {
         let inside = socket.pins.load(Ordering::Relaxed) != 0;
         if !inside && (copied || !(closing || open)) {
             socket.mode.store(mode::CLOSING, Ordering::SeqCst);
-            last_out(socket);
+            release(socket);
         } else if !closing && !socket.is_bound() {
             upgrade::forked(socket);
         }
     }
 }
 
-/// The last caller leaves a closed socket: gives everything back.
-pub(crate) fn last_out(socket: &'static Socket) {
+/// Releases everything that a closed socket holds, when its last caller leaves.
+pub(crate) fn release(socket: &'static Socket) {
     let copy = socket.own_copy.load(Ordering::SeqCst);
     if copy >= 0 {
         let chan = Chan::of(socket);
         let shared = socket.maybe_shared();
         if let Some(chan) = chan.as_ref().filter(|_| !shared) {
-            finish_recall(copy, socket, chan, end_of_patience());
+            finish_recall(copy, socket, chan, wait_limit());
             reset_if_unread(copy, chan);
             end_channel(chan);
         }
-        // Only now: a child that is forked while the recall takes its time closes its copy, too.
+        // Only now: a child forked during the recall must close its copy, too.
         socket.own_copy.store(-1, Ordering::SeqCst);
         match chan.filter(|_| shared) {
             Some(chan) => {
@@ -214,15 +220,15 @@ pub(crate) fn last_out(socket: &'static Socket) {
     socket.free();
 }
 
-/// Ends the channel and keeps the connection on TCP, for a reason that shows in `status`, and
-/// so that whoever reads or writes the descriptor without us finds every byte: what is unread
-/// in our ring is sent again by the peer, over TCP.
-pub(crate) fn hand_back(fd: Fd, socket: &'static Socket, reason: Reason) {
+/// Downgrades the connection for a reason that `status` shows. A process that reads or writes the
+/// descriptor without the library then finds every byte: the peer sends the unread bytes of our
+/// ring again, over TCP.
+pub(crate) fn downgrade(fd: Fd, socket: &'static Socket, reason: Reason) {
     if !socket.is_bound() && stop_trying(fd, socket, reason) {
         return;
     }
     socket.note_end(reason);
-    // Before the rings end: a thread that finds them ended must not begin again.
+    // Before the rings end: a thread that finds them ended must not start another upgrade.
     let first = socket.phase.swap(phase::NEVER, Ordering::Relaxed) != phase::NEVER;
     if let Some(chan) = Chan::of(socket) {
         leave_rx(fd, socket, &chan, reason);
@@ -233,14 +239,14 @@ pub(crate) fn hand_back(fd: Fd, socket: &'static Socket, reason: Reason) {
     }
     socket.unmark(fd);
     socket.show(State::Downgraded, socket.end_reason());
-    // A vfork child has its parent's records but not its descriptors: the parent settles.
+    // A vfork child has its parent's records but not its descriptors: the parent unbinds.
     if rt::in_own_process() {
         settle(fd, socket);
     }
 }
 
-/// Ends the attempts of a socket that is not bound. False when another thread has bound it
-/// meanwhile.
+/// Ends the upgrade attempts of a socket that is not bound. False if another thread has just bound
+/// the socket.
 fn stop_trying(fd: Fd, socket: &'static Socket, reason: Reason) -> bool {
     let Some(_state) = socket.state_lock.lock() else {
         return true;
@@ -269,36 +275,37 @@ fn leave_rx(fd: Fd, socket: &'static Socket, chan: &Chan, reason: Reason) {
     }
     let too_late = chan.rx_ring().frozen() && chan.peer_sends_tcp() && chan.rx_ring().readable();
     if too_late && reason == Reason::SocketOption {
-        return; // The application reads the rest of the ring by our hooks, and then TCP.
+        return; // The application reads the rest of the ring through our hooks, and then TCP.
     }
     if too_late {
-        // The peer is on TCP again already: ring bytes cannot come before what it sent there.
-        let _: sys::Sys<()> = sever::reset(fd, socket, reason);
+        // The peer sends by TCP again: ring bytes can no longer come before those on TCP.
+        let _: sys::Sys<()> = reset::abort(fd, socket, reason);
     }
     chan.recall_rx();
     await_recall(fd, socket, chan, reason);
 }
 
-/// Gives the peer a moment to send what we have left in the ring. One that sleeps in a call
-/// does so at once, one that computes at its next call; one that has gone, or went on by TCP at
-/// the moment of our recall, never will. Then the stream has a hole: the connection is reset.
+/// Waits briefly until the peer has sent the bytes that we left in the ring. A peer that sleeps in
+/// a call sends them at once, a peer that computes sends them at its next call. A peer that has
+/// ended, or that went on by TCP at the moment of our recall, never sends them. Then the stream has
+/// a hole and the connection is reset.
 fn await_recall(fd: Fd, socket: &'static Socket, chan: &Chan, reason: Reason) {
     let unread = || chan.rx_ring().readable();
-    for round in 0..PATIENCE_MS {
+    for round in 0..DOWNGRADE_WAIT_MS {
         if !unread() {
             return;
         }
         pause_1ms();
-        // Not by its PID: a daemon's first process is gone, and the connection lives.
-        if round % LOOK_EVERY_MS == 0 && sever::peer_is_gone(fd) {
+        // Not by its PID: a daemon's first process has ended, and the connection lives.
+        if round % CHECK_EVERY_MS == 0 && reset::peer_is_gone(fd) {
             break;
         }
     }
-    // After its FIN the peer cannot send them either.
+    // After its FIN the peer cannot send the bytes either.
     let finished = sys::poll_now(fd, libc::POLLRDHUP) & libc::POLLRDHUP != 0;
-    let gone = || sever::peer_is_gone(fd);
+    let gone = || reset::peer_is_gone(fd);
     if unread() && (finished || chan.peer_sends_tcp() || gone()) {
-        let _: sys::Sys<()> = sever::reset(fd, socket, reason);
+        let _: sys::Sys<()> = reset::abort(fd, socket, reason);
     }
 }
 
@@ -310,29 +317,29 @@ fn pause_1ms() {
     let _ = sys::ppoll(&mut [], Some(pause));
 }
 
-/// When a peer has last made this process wait for nothing (CLOCK_MONOTONIC, ns).
+/// When this process last waited for a peer in vain (CLOCK_MONOTONIC, ns); 0: never.
 static STALLED_AT: AtomicU64 = AtomicU64::new(0);
-/// For so long after that no peer is waited for: it may have more connections.
-const NO_PATIENCE_NS: u64 = 10_000_000_000;
+/// After a wait in vain, no peer is waited for during this time: it may have more connections.
+const NO_WAIT_NS: u64 = 10_000_000_000;
 
 /// When a call that begins now has waited long enough for its peers (CLOCK_MONOTONIC, ns).
-pub(crate) fn end_of_patience() -> u64 {
+pub(crate) fn wait_limit() -> u64 {
     let (now, stalled) = (clock::monotonic_ns(), STALLED_AT.load(Ordering::Relaxed));
-    if stalled != 0 && now.saturating_sub(stalled) < NO_PATIENCE_NS {
+    if stalled != 0 && now.saturating_sub(stalled) < NO_WAIT_NS {
         return now;
     }
-    now + u64::from(PATIENCE_MS) * 1_000_000
+    now + u64::from(DOWNGRADE_WAIT_MS) * 1_000_000
 }
 
-/// Resets a connection whose peer took nothing until [`end_of_patience`].
+/// Resets a connection whose peer took no bytes until [`wait_limit`].
 pub(crate) fn give_up<T>(fd: Fd, socket: &Socket) -> sys::Sys<T> {
     STALLED_AT.store(clock::monotonic_ns(), Ordering::Relaxed);
-    sever::reset(fd, socket, Reason::PeerStalled)
+    reset::abort(fd, socket, Reason::PeerStalled)
 }
 
-/// Before our FIN: what the peer has recalled must go before it. Waits until `until_ns` while TCP
-/// is full and the peer alive, then resets the connection: otherwise close would wait for ever for
-/// a peer that takes nothing.
+/// Sends recalled bytes, which must go before our FIN. Waits until `until_ns` while TCP is full and
+/// the peer alive, then resets the connection: otherwise close would wait for ever for a peer that
+/// takes no bytes.
 pub(crate) fn finish_recall(fd: Fd, socket: &'static Socket, chan: &Chan, until_ns: u64) {
     while chan.recall_due() {
         send::serve_recall(fd, socket, chan);
@@ -356,35 +363,35 @@ pub(crate) fn finish_recall(fd: Fd, socket: &'static Socket, chan: &Chan, until_
     }
 }
 
-/// How often the wait asks the kernel whether the peer has gone.
-const LOOK_EVERY_MS: u32 = 16;
-/// How long a hand-over waits for the peer's part in it.
-const PATIENCE_MS: u32 = 200;
-/// The same where the connection is reset otherwise. On a busy machine the peer's thread may have
-/// to wait that long for a CPU; only one that is stopped exceeds it.
-const LAST_PATIENCE_MS: u32 = 2000;
+/// How often [`await_recall`] asks the kernel whether the peer has ended.
+const CHECK_EVERY_MS: u32 = 16;
+/// How long a downgrade waits for the peer's part in it.
+const DOWNGRADE_WAIT_MS: u32 = 200;
+/// As `DOWNGRADE_WAIT_MS`, where the connection is reset otherwise. On a busy machine the peer's
+/// thread may have to wait that long for a CPU; only a stopped peer exceeds it.
+const RESET_WAIT_MS: u32 = 2000;
 
-/// Ends our ring and waits until TCP may follow it: the peer has noticed the switch to the ring,
-/// or cannot miss it. A peer that is stopped in the middle of a receive can; when the descriptor
-/// goes to somebody whose writes we do not see, they could overtake the ring then, so the
-/// connection is reset.
+/// Ends our ring and waits until TCP may follow it: until the peer has acknowledged the switch to
+/// the ring, or cannot miss it. A peer that is stopped in the middle of a receive can miss it. If
+/// the descriptor goes to a process whose writes we do not see, those writes could overtake the
+/// ring, so the connection is reset.
 fn leave_tx(fd: Fd, socket: &'static Socket, chan: &Chan, reason: Reason) {
     chan.freeze_tx();
     let over = || chan.own().tx_mode.load(Ordering::SeqCst) == tx::AFTER;
     if over() || socket.tx_shut.load(Ordering::Relaxed) {
         return; // Nothing can follow our own FIN.
     }
-    let unseen = goes_unseen(reason);
+    let unseen = leaves_the_hooks(reason);
     if unseen {
-        finish_recall(fd, socket, chan, end_of_patience());
+        finish_recall(fd, socket, chan, wait_limit());
     }
     let mut ordered = false;
-    let patience_ms = if unseen {
-        LAST_PATIENCE_MS
+    let wait_ms = if unseen {
+        RESET_WAIT_MS
     } else {
-        PATIENCE_MS
+        DOWNGRADE_WAIT_MS
     };
-    for round in 0..patience_ms {
+    for round in 0..wait_ms {
         let _ = send::send(
             fd,
             socket,
@@ -404,20 +411,20 @@ fn leave_tx(fd: Fd, socket: &'static Socket, chan: &Chan, reason: Reason) {
         }
     }
     if unseen && !over() {
-        let _: sys::Sys<()> = sever::reset(fd, socket, reason);
+        let _: sys::Sys<()> = reset::abort(fd, socket, reason);
     }
 }
 
 /// Whether a process whose calls pass no hook goes on with the connection.
-pub(crate) fn goes_unseen(reason: Reason) -> bool {
+pub(crate) fn leaves_the_hooks(reason: Reason) -> bool {
     matches!(
         reason,
         Reason::Exec | Reason::PassedOn | Reason::Stdio | Reason::IoUring
     )
 }
 
-/// Makes a socket plain again once both rings have ended and are empty. Called by a pinned
-/// caller; nobody else may be inside.
+/// Makes a socket plain again once both rings have ended and are empty. The caller holds the only
+/// pin.
 pub(crate) fn settle(fd: Fd, socket: &'static Socket) {
     let Some(chan) = Chan::of(socket) else { return };
     if !both_over(fd, socket, &chan) || socket.maybe_shared() {
@@ -429,17 +436,17 @@ pub(crate) fn settle(fd: Fd, socket: &'static Socket) {
     if !socket.is_bound() || epoll::is_locked_below(socket) {
         return;
     }
-    // First the mode, then the look: a thread that comes in now finds either.
+    // Mode first, pins second: a thread that comes in now sees one of the two changes.
     socket.mode.store(mode::PLAIN, Ordering::SeqCst);
     if socket.pins.load(Ordering::SeqCst) != 1 {
         socket.mode.store(mode::BOUND, Ordering::SeqCst);
-        epoll::look_again(socket); // A thread that has looked before saw a plain socket.
+        epoll::look_again(socket); // A thread that examined it before saw a plain socket.
         return;
     }
     epoll::unbind_all(socket, &chan);
     chan.leave();
     socket.link.store(core::ptr::null_mut(), Ordering::Release);
-    socket.anchor_news.forget();
+    socket.anchor_events.clear_all();
     allowance::take_back(socket);
     links::leave_slot(chan.link);
     rt::header().channels.fetch_sub(1, Ordering::Relaxed);

@@ -1,9 +1,9 @@
-//! Epoll sets: which connections are registered where, and how a registration moves
-//! between the kernel and us.
+//! Epoll sets: the registrations of connections, and how a registration moves between the kernel
+//! and the library.
 //!
-//! A plain socket is registered in the kernel as the application asked; we keep a
-//! note. When it is bound, its kernel registration becomes an edge-triggered watch of
-//! the anchor whose data is the note's address, and the set gets a bell.
+//! A plain socket is registered in the kernel as the application asked, and the library keeps a
+//! record. When the socket is bound, its kernel registration becomes an edge-triggered watch of the
+//! anchor whose event data is the record's address, and the set gets a bell.
 
 #![expect(unsafe_code, reason = "lists of pool records")]
 
@@ -35,7 +35,7 @@ use saiga_channel::layout::SLOTS;
 use saiga_channel::sleepers::Sleepers;
 use saiga_channel::sys::{self, Errno, Fd, Sys};
 
-/// Epoll registrations that one process can have noted.
+/// Epoll registrations that one process can have recorded.
 const INTERESTS: usize = 1 << 19;
 /// Epoll sets of one process.
 const SETS: usize = 1 << 16;
@@ -45,18 +45,18 @@ const SEGMENTS: usize = 4096;
 static POOL: Pool<Interest, INTERESTS> = Pool::new();
 static SET_POOL: Pool<EpollSet, SETS> = Pool::new();
 
-/// The kernel's watch of an anchor: what it receives, once per change. Room to send is asked
-/// for only while TCP is full: an idle anchor must not make its set look ready.
+/// Events of the kernel's watch of an anchor: input, once per change. Room to send is watched only
+/// while TCP is full: an idle anchor must not make its set look ready.
 const ANCHOR: u32 = (libc::EPOLLIN | libc::EPOLLRDHUP | libc::EPOLLPRI) as u32 | EDGE;
 pub(crate) const EDGE: u32 = 1 << 31;
 pub(crate) const ONESHOT: u32 = 1 << 30;
 const EXCLUSIVE: u32 = 1 << 28;
-/// What may stand beside EPOLLEXCLUSIVE (`fs/eventpoll.c`, EPOLLEXCLUSIVE_OK_BITS).
+/// Flags allowed beside EPOLLEXCLUSIVE (`fs/eventpoll.c`, EPOLLEXCLUSIVE_OK_BITS).
 const EXCLUSIVE_MAY: u32 =
     (libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLERR | libc::EPOLLHUP | libc::EPOLLWAKEUP) as u32
         | EDGE
         | EXCLUSIVE;
-/// Event data of the bell: no application can have this address.
+/// Event data of the bell: no application can have an object at this address.
 pub(crate) const BELL_DATA: u64 = u64::MAX - 0x5a16a;
 const NO_SEGMENT: u32 = u32::MAX;
 
@@ -64,29 +64,28 @@ const NO_SEGMENT: u32 = u32::MAX;
 #[derive(Debug)]
 pub(crate) struct Interest {
     set: AtomicPtr<EpollSet>,
-    /// Generation of the set that is meant.
+    /// Generation of the set when this was registered.
     generation: AtomicU32,
     pub(crate) socket: AtomicPtr<Socket>,
     pub(crate) fd: AtomicI32,
-    /// What the application asked for.
+    /// Events that the application asked for.
     pub(crate) events: AtomicU32,
     pub(crate) data: AtomicU64,
-    /// The application has it registered; a bound one stays in the kernel when not.
+    /// Registered by the application. An inactive bound registration stays in the kernel.
     pub(crate) active: AtomicBool,
-    /// See `is_orphan`.
     orphan: AtomicBool,
-    /// Not bound, and the kernel's registration is the watch of the anchor all the same: it could
-    /// not be made the application's again. Ours to report.
+    /// The socket is not bound, but the kernel's registration still is the watch of the anchor: it
+    /// could not be made the application's again. The library reports its events.
     pub(crate) kept: AtomicBool,
     /// One-shot and fired.
     pub(crate) spent: AtomicBool,
-    /// Spent, and taken out of the kernel's set, which would go on to report HUP and ERR of it.
+    /// Spent, and removed from the kernel's set, which would otherwise go on to report HUP and ERR.
     parked: AtomicBool,
-    /// The kernel's registration is a watch of the anchor that tells of room, too.
+    /// The kernel's watch of the anchor includes room to send.
     for_room: AtomicBool,
     /// In the set's ready list.
     pub(crate) queued: AtomicBool,
-    /// Ends that this process has handed on to others that wait in the set by fork.
+    /// How often this process has passed an end of the stream on to processes that share the set.
     handed_on: AtomicU32,
     /// Index of the set's segment while bound.
     segment: AtomicU32,
@@ -95,8 +94,8 @@ pub(crate) struct Interest {
     /// Another registration of the same channel in the same set, by another descriptor.
     twin: AtomicPtr<Interest>,
     pub(crate) next_ready: AtomicPtr<Interest>,
-    /// When the peer told us, for sorting.
-    told_at: AtomicU64,
+    /// When the peer last woke us for the channel, for sorting (ticks).
+    wakeup_at: AtomicU64,
     next_free: AtomicPtr<Interest>,
 }
 
@@ -107,14 +106,13 @@ impl Record for Interest {
 }
 
 impl Interest {
-    /// The connection.
     pub(crate) fn socket(&self) -> Option<&'static Socket> {
         // SAFETY: sockets are pool records, never unmapped.
         unsafe { self.socket.load(Ordering::Relaxed).as_ref() }
     }
 
-    /// A descriptor of the connection: the one that was registered, or another of the same
-    /// connection when the application has closed that one (the registration outlives it).
+    /// A descriptor of the connection: the registered one, or another one of the same connection
+    /// if the application has closed that one (the registration outlives it).
     pub(crate) fn anchor(&self, socket: &Socket) -> Fd {
         let fd = self.fd.load(Ordering::Relaxed);
         if self.is_orphan() {
@@ -124,7 +122,7 @@ impl Interest {
         }
     }
 
-    /// The set, unless it was closed since.
+    /// The set, unless it was closed since the registration.
     fn set(&self) -> Option<&'static EpollSet> {
         // SAFETY: sets are pool records, never unmapped.
         let set = unsafe { self.set.load(Ordering::Relaxed).as_ref() }?;
@@ -132,7 +130,7 @@ impl Interest {
         (set.generation.load(Ordering::Relaxed) == meant).then_some(set)
     }
 
-    /// Whether this is a registration in `set`. Caller holds its lock.
+    /// Whether this is a registration in `set`. The caller holds the set's lock.
     pub(crate) fn is_in(&self, set: &EpollSet) -> bool {
         self.set().is_some_and(|own| core::ptr::eq(own, set))
     }
@@ -145,13 +143,13 @@ impl Interest {
         set.is_some_and(|set| set.waited.load(Ordering::Relaxed) == meant)
     }
 
-    /// Whether the descriptor that was registered is closed, and others of the connection are not.
+    /// Whether the registered descriptor is closed while others of the connection are open.
     pub(crate) fn is_orphan(&self) -> bool {
         self.orphan.load(Ordering::Relaxed)
     }
 
-    /// Whether it is ours to report; while a connection is being bound, its channel may be there
-    /// and the registration still the kernel's. Changes under the set's lock.
+    /// Whether the library reports the registration's events. While a connection is being bound,
+    /// its channel may exist while the kernel still reports. Changes under the set's lock.
     pub(crate) fn is_bound(&self) -> bool {
         self.segment.load(Ordering::Relaxed) != NO_SEGMENT
     }
@@ -161,33 +159,36 @@ impl Interest {
 #[derive(Debug)]
 pub(crate) struct SetSegment {
     link: AtomicPtr<Link>,
-    place: AtomicU32,
-    /// Fork epoch in which the place was claimed.
+    wait_slot: AtomicU32,
+    /// Fork epoch in which the wait slot was claimed.
     epoch: AtomicU32,
     members: AtomicU32,
     by_slot: [AtomicPtr<Interest>; SLOTS],
 }
 
 impl SetSegment {
-    /// The segment's link while there are members or a waiter may still look.
+    /// The segment's link, while there are members or a waiter may still access it.
     pub(crate) fn link(&self) -> Option<&'static Link> {
         // SAFETY: links are pool records; the set holds a use of this one.
         unsafe { self.link.load(Ordering::Acquire).as_ref() }
     }
 
-    /// The set's waiting place in the segment.
-    pub(crate) fn place(&self) -> Option<&saiga_channel::place::Place> {
+    /// The set's wait slot in the segment.
+    pub(crate) fn wait_slot(&self) -> Option<&saiga_channel::wait_slot::WaitSlot> {
         let segment = self.link()?.segment()?;
-        Some(segment.place(segment.side, self.place.load(Ordering::Relaxed) as usize))
+        Some(segment.wait_slot(
+            segment.side,
+            self.wait_slot.load(Ordering::Relaxed) as usize,
+        ))
     }
 
-    /// Whether this process has claimed the place. A forked child shares its parent's: what it
-    /// closes must not keep the parent from being told.
+    /// Whether this process has claimed the wait slot. A forked child shares its parent's: what the
+    /// child closes must not keep the parent from being woken.
     pub(crate) fn is_own(&self) -> bool {
         self.epoch.load(Ordering::Relaxed) == lock::epoch()
     }
 
-    /// The registrations of a slot: one, or several by several descriptors. Under the set's lock.
+    /// The registrations of a channel, one for each registered descriptor. Under the set's lock.
     pub(crate) fn interests(&self, slot: usize) -> impl Iterator<Item = &'static Interest> {
         let mut at = self.by_slot[slot % SLOTS].load(Ordering::Relaxed);
         core::iter::from_fn(move || {
@@ -215,7 +216,7 @@ impl SetSegment {
         self.members.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Takes a registration out; true when it was the slot's last.
+    /// Removes a registration; true when it was the channel's last.
     fn take_out(&self, slot: usize, gone: &Interest) -> bool {
         let head = &self.by_slot[slot % SLOTS];
         let mut at = head;
@@ -232,53 +233,53 @@ impl SetSegment {
     }
 }
 
-/// One epoll set.
+/// An epoll set that the application has made.
 #[derive(Debug)]
 pub(crate) struct EpollSet {
     pub(crate) lock: Lock,
     refs: AtomicU32,
     /// A descriptor of this process that refers to the set.
     number: AtomicI32,
-    /// Which of the sets that this record has been.
+    /// Distinguishes the sets that have used this record.
     generation: AtomicU32,
-    /// One more than the generation in which a hook saw a wait last; 0: none did.
+    /// One more than the generation in which a hook last saw a wait; 0: never.
     waited: AtomicU32,
     /// Threads inside an emulated wait; changes under the lock.
     pub(crate) waiters: Crowd,
-    /// Threads that sleep in the kernel, emulated or not, and the name of their bell.
+    /// Threads that sleep in the kernel's set, emulated or not, and the name of their bell.
     pub(crate) sleepers: Sleepers,
-    /// Closed by the application, and not over yet.
+    /// Closed by the application while threads are still inside.
     closing: AtomicBool,
-    /// Stands for the application's descriptors once they are closed; -1: none.
+    /// Replaces the application's descriptors once they are closed; -1: none.
     own_copy: AtomicI32,
     segments: Reserve,
     pub(crate) used_segments: AtomicU32,
-    /// Which of them had news recently.
+    /// Segments that recently had events.
     pub(crate) hot: Hot,
-    /// A segment has lost its last member.
+    /// Whether a segment has lost its last member.
     stale: AtomicBool,
     bell_fd: AtomicI32,
     pub(crate) first_ready: AtomicPtr<Interest>,
     pub(crate) last_ready: AtomicPtr<Interest>,
-    /// Counter value of the last look at the kernel.
+    /// When the kernel was last polled (ticks).
     pub(crate) looked: AtomicU64,
-    /// When to look for idle channels next (CLOCK_MONOTONIC, ns).
+    /// When to check for idle channels next (CLOCK_MONOTONIC, ns).
     pub(crate) look_at: AtomicU64,
-    /// The last look left nothing to come back for, and there was no event since.
+    /// The last check found no memory to release later, and there was no event since.
     pub(crate) settled: AtomicBool,
-    /// A channel took the only room when the kernel was due: next time it goes first.
+    /// A channel took the only event when the kernel was due: next time the kernel goes first.
     pub(crate) kernel_first: AtomicBool,
-    /// When peers of channels with news had used TCP (ticks). `asked` is the time up to which the
-    /// kernel has told what came by TCP.
+    /// When peers of channels with events had last used TCP (ticks). `asked` is the time up to
+    /// which the kernel has reported what came by TCP.
     peer_by_tcp: AtomicU64,
     asked: AtomicU64,
-    /// CPU of the peer that told us something last.
+    /// CPU of the peer that sent the last event.
     pub(crate) peer_cpu: AtomicU32,
-    /// Next of the sets that are polled by something else.
+    /// Next in the list of sets that are polled by something else.
     next_latched: AtomicPtr<EpollSet>,
-    /// Holds other sets.
+    /// Whether the set holds other sets.
     pub(crate) outer: AtomicBool,
-    /// Fork epoch of its making; older means shared over fork.
+    /// Fork epoch in which the set was made; an older epoch means shared by a fork.
     epoch: AtomicU32,
     next_free: AtomicPtr<EpollSet>,
 }
@@ -289,7 +290,7 @@ impl Record for EpollSet {
     }
 }
 
-/// Notes a set that the application has made.
+/// Records a set that the application has made.
 pub(crate) fn open(fd: Fd) {
     let Some(set) = SET_POOL.take() else { return };
     set.number.store(fd, Ordering::Relaxed);
@@ -321,18 +322,18 @@ pub(crate) fn open(fd: Fd) {
     table::set_epoll(fd, set);
 }
 
-/// One more descriptor refers to the set.
+/// Records that one more descriptor refers to the set.
 pub(crate) fn duplicate(set: &'static EpollSet, fd: Fd) {
     set.refs.fetch_add(1, Ordering::Relaxed);
     set.number.store(fd, Ordering::Relaxed);
     table::set_epoll(fd, set);
 }
 
-/// Sets that something else polls; sets stay in the list when they are closed.
+/// Sets that are polled by something else. Sets stay in the list after they are closed.
 static LATCHED: AtomicPtr<EpollSet> = AtomicPtr::new(core::ptr::null_mut());
 static LATCHED_LOCK: Lock = Lock::new();
 
-/// Notes that something else polls the set.
+/// Records that the set is polled by something else: another set, poll, select or io_uring.
 pub(crate) fn note_latched(set: &'static EpollSet) {
     let Some(_guard) = LATCHED_LOCK.lock() else {
         return;
@@ -345,7 +346,7 @@ pub(crate) fn note_latched(set: &'static EpollSet) {
     LATCHED.store(core::ptr::from_ref(set).cast_mut(), Ordering::Release);
 }
 
-/// The sets that something else polls, or once did.
+/// The sets that are, or were, polled by something else.
 pub(crate) fn latched() -> impl Iterator<Item = &'static EpollSet> {
     let mut at = LATCHED.load(Ordering::Acquire);
     core::iter::from_fn(move || {
@@ -356,7 +357,7 @@ pub(crate) fn latched() -> impl Iterator<Item = &'static EpollSet> {
     })
 }
 
-/// The record that event data names, if it is one of ours.
+/// The registration whose address is the event data, if it is a record of ours.
 pub(crate) fn by_data(data: u64) -> Option<&'static Interest> {
     POOL.at(data)
 }
@@ -367,7 +368,7 @@ impl EpollSet {
         self.epoch.load(Ordering::Relaxed) != lock::epoch()
     }
 
-    /// A hook sees a wait in the set.
+    /// Records that a hook has seen a wait in the set.
     pub(crate) fn note_wait(&self) {
         let now = self.generation.load(Ordering::Relaxed).wrapping_add(1);
         if self.waited.load(Ordering::Relaxed) != now {
@@ -375,14 +376,14 @@ impl EpollSet {
         }
     }
 
-    /// The set's bell, if some connection in it is, or was, bound: waits are emulated then.
+    /// The set's bell. A set has one, and waits are emulated, once a connection in it was bound.
     pub(crate) fn bell(&self) -> Option<Bell> {
         let name = self.sleepers.bell()?;
         let fd = self.bell_fd.load(Ordering::Relaxed);
         Some(Bell { fd, name })
     }
 
-    /// The segments that hold its channels; some may be empty.
+    /// The segments that hold the set's channels; some may be empty.
     pub(crate) fn segments(&self) -> &[SetSegment] {
         let at = self.segments.at().cast::<SetSegment>();
         if at.is_null() {
@@ -393,7 +394,7 @@ impl EpollSet {
         unsafe { core::slice::from_raw_parts(at, used) }
     }
 
-    /// Puts a registration at the end of the ready list. Caller holds the lock.
+    /// Appends a registration to the ready list. The caller holds the lock.
     pub(crate) fn queue(&self, interest: &'static Interest) {
         if interest.queued.swap(true, Ordering::Relaxed) {
             return;
@@ -410,7 +411,7 @@ impl EpollSet {
         self.last_ready.store(me, Ordering::Relaxed);
     }
 
-    /// Takes the first of the ready list. Caller holds the lock.
+    /// Takes the first registration off the ready list. The caller holds the lock.
     pub(crate) fn unqueue(&self) -> Option<&'static Interest> {
         // SAFETY: list members are pool records.
         let first = unsafe { self.first_ready.load(Ordering::Relaxed).as_ref() }?;
@@ -423,13 +424,13 @@ impl EpollSet {
         Some(first)
     }
 
-    /// Removes a registration from the ready list. Caller holds the lock.
+    /// Removes a registration from the ready list. The caller holds the lock.
     fn remove_from_queue(&self, gone: &'static Interest) {
         if !gone.queued.load(Ordering::Relaxed) {
             return;
         }
         let mut kept: *mut Interest = core::ptr::null_mut();
-        // Rebuild without it: removal is rare, the list is short.
+        // Rebuild the list without it: removal is rare, the list is short.
         let mut first: *mut Interest = core::ptr::null_mut();
         while let Some(i) = self.unqueue() {
             if core::ptr::eq(i, gone) {
@@ -449,7 +450,7 @@ impl EpollSet {
         self.last_ready.store(kept, Ordering::Relaxed);
     }
 
-    /// Releases segments without members. Caller holds the lock; no thread may be waiting.
+    /// Releases segments without members. The caller holds the lock; no thread may be waiting.
     pub(crate) fn sweep(&self) {
         if !self.waiters.is_empty(lock::epoch()) || !self.stale.swap(false, Ordering::Relaxed) {
             return;
@@ -461,14 +462,14 @@ impl EpollSet {
         {
             let Some(link) = s.link() else { continue };
             if let Some(segment) = link.segment().filter(|_| s.is_own()) {
-                segment.release_place(s.place.load(Ordering::Relaxed) as usize);
+                segment.release_wait_slot(s.wait_slot.load(Ordering::Relaxed) as usize);
             }
             s.link.store(core::ptr::null_mut(), Ordering::Release);
             links::leave(link);
         }
     }
 
-    /// Unregisters everything when the set is over. Notes of plain sockets go stale.
+    /// Unregisters everything when the set ends. Records of plain sockets become stale.
     fn retire(&'static self) {
         for s in self.segments() {
             for interest in (0..SLOTS).flat_map(|slot| s.interests(slot)) {
@@ -485,7 +486,7 @@ impl EpollSet {
         self.sweep();
     }
 
-    /// The set's entry for a link, made if need be. Caller holds the lock.
+    /// The index of the set's entry for a link, which is made if needed. The caller holds the lock.
     fn segment_for(&self, link: &'static Link) -> Sys<usize> {
         if !self.segments.begin(SEGMENTS * size_of::<SetSegment>()) {
             return Err(Errno(libc::ENOMEM));
@@ -495,8 +496,8 @@ impl EpollSet {
             return Ok(index);
         }
         let bell = self.sleepers.bell().ok_or(Errno(libc::ENOENT))?;
-        let place = link.segment().and_then(|s| s.claim_place(bell));
-        let place = place.ok_or(Errno(libc::ENOSPC))?;
+        let wait_slot = link.segment().and_then(|s| s.claim_wait_slot(bell));
+        let wait_slot = wait_slot.ok_or(Errno(libc::ENOSPC))?;
         let empty = |s: &SetSegment| s.link.load(Ordering::Relaxed).is_null();
         let index = self.segments().iter().position(empty);
         let index = index.unwrap_or(self.used_segments.load(Ordering::Relaxed) as usize);
@@ -507,8 +508,8 @@ impl EpollSet {
         self.used_segments.fetch_max(used, Ordering::AcqRel);
         let entry = &self.segments()[index];
         entry
-            .place
-            .store(u32::try_from(place).unwrap_or(0), Ordering::Relaxed);
+            .wait_slot
+            .store(u32::try_from(wait_slot).unwrap_or(0), Ordering::Relaxed);
         entry.epoch.store(lock::epoch(), Ordering::Relaxed);
         entry.members.store(0, Ordering::Relaxed);
         link.hold();
@@ -518,7 +519,7 @@ impl EpollSet {
         Ok(index)
     }
 
-    /// Makes the set's bell and puts it into the kernel's set, so sleepers hear it at once.
+    /// Makes the set's bell and adds it to the kernel's set, so that a ring wakes sleepers at once.
     fn ensure_bell(&self, epfd: Fd) -> Sys<()> {
         if self.bell().is_some() {
             return Ok(());
@@ -531,7 +532,7 @@ impl EpollSet {
             return Err(e);
         }
         self.bell_fd.store(bell.fd, Ordering::Relaxed);
-        self.sleepers.hang_bell(bell.name); // Then look for sleepers: see `plain`.
+        self.sleepers.hang_bell(bell.name); // Then check for sleepers: see `plain`.
         Ok(())
     }
 }

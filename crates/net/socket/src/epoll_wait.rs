@@ -1,10 +1,9 @@
 //! `epoll_wait(2)` on a set with bound connections.
 //!
-//! News arrives as bits in the set's waiting places; they move registrations to the
-//! ready list, where each is looked at again until it has nothing to report. The
-//! kernel's set is asked when nothing is ready here, and every 200 µs when something
-//! is, so kernel descriptors do not starve; segments that rest likewise (`epoll/hot.rs`).
-//! Sleep is always in the kernel's set.
+//! Events arrive as bits in the set's wait slots; they move registrations to the ready list, where
+//! each is examined until it has nothing to report. The kernel's set is polled when nothing is
+//! ready here, and every 200 µs when something is, so that kernel descriptors do not starve; idle
+//! segments likewise (`epoll/hot.rs`). A thread always sleeps in the kernel's set.
 
 #![expect(
     unsafe_code,
@@ -14,28 +13,28 @@
 mod examine;
 
 use self::examine::{Overdue, examine};
-use crate::asleep::{Asleep, Thing};
+use crate::asleep::{Asleep, Held};
 use crate::epoll::{self, BELL_DATA, EpollSet, SetSegment};
 use crate::links::Link;
 use crate::lock::{self, Guard};
-use crate::{clock, idle, policy, rt, wakeups};
+use crate::{clock, idle, policy, rt, wake_cost};
 use core::sync::atomic::Ordering;
 use saiga_channel::crowd::Ticket;
-use saiga_channel::place::Place;
 use saiga_channel::sys::{Errno, Fd, Sys};
+use saiga_channel::wait_slot::WaitSlot;
 
-/// Kernel descriptors wait at most this long behind busy channels.
+/// Longest time that kernel descriptors wait behind busy channels.
 const LOOK_US: u64 = 200;
 
-/// How to wait in the kernel, in the set of a descriptor: time-out in nanoseconds (`None`: for
-/// ever) and at most so many events at the given place; returns how many.
+/// A wait in the kernel's set of a descriptor: where to store events, how many fit, time-out in
+/// nanoseconds (`None`: for ever). Returns the number of events.
 pub type KernelWait<'a> = &'a dyn Fn(Fd, *mut libc::epoll_event, usize, Option<u64>) -> Sys<usize>;
 
-/// One call's parameters.
+/// The parameters of one call.
 #[derive(Clone, Copy)]
 pub(crate) struct Call<'a> {
     pub(crate) set: &'static EpollSet,
-    /// The descriptor that the application has named.
+    /// The descriptor that the application has passed.
     pub(crate) epfd: Fd,
     pub(crate) events: *mut libc::epoll_event,
     pub(crate) room: usize,
@@ -44,28 +43,28 @@ pub(crate) struct Call<'a> {
 }
 
 impl Call<'_> {
-    /// Stores one event. `at < room`.
+    /// Stores one event; `at < room`.
     fn put(&self, at: usize, events: u32, data: u64) {
         let event = libc::epoll_event { events, u64: data };
         // SAFETY: the caller of epoll_wait promised `room` events at `events`, and `at` is less.
-        let place = unsafe { self.events.add(at) };
+        let event_at = unsafe { self.events.add(at) };
         // SAFETY: as above; the structure is packed on x86-64.
-        unsafe { place.write_unaligned(event) };
+        unsafe { event_at.write_unaligned(event) };
     }
 
-    /// Waits as the kernel would on what the number stands for.
+    /// Waits in the kernel on whatever the application's number refers to.
     fn kernel_at_number(&self) -> Sys<usize> {
         (self.kernel)(self.epfd, self.events, self.room, self.timeout_ns)
     }
 
-    /// Waits in the kernel's set. Once the application has closed it, its number may be another
-    /// file's: a thread that is inside goes on with our copy.
+    /// Waits in the kernel's set. Once the application has closed the set, its number may refer to
+    /// another file: a thread that is inside goes on with our copy.
     fn kernel(&self, timeout_ns: Option<u64>) -> Sys<usize> {
         let wait = |fd| (self.kernel)(fd, self.events, self.room, timeout_ns);
         match self.set.own_copy() {
             Some(copy) => wait(copy),
             None => match (wait(self.epfd), self.set.own_copy()) {
-                (Err(Errno(libc::EBADF)), Some(copy)) => wait(copy), // Closed this moment.
+                (Err(Errno(libc::EBADF)), Some(copy)) => wait(copy), // Just closed.
                 (result, _) => result,
             },
         }
@@ -90,16 +89,16 @@ impl Call<'_> {
         }
     }
 
-    /// Reads an event that the kernel stored. `at < room`.
+    /// Reads an event that the kernel stored; `at < room`.
     fn get(&self, at: usize) -> libc::epoll_event {
-        // SAFETY: the kernel has filled this place.
-        let place = unsafe { self.events.add(at) };
+        // SAFETY: the kernel has filled this entry.
+        let event_at = unsafe { self.events.add(at) };
         // SAFETY: as above.
-        unsafe { place.read_unaligned() }
+        unsafe { event_at.read_unaligned() }
     }
 }
 
-/// Waits for events; returns how many are stored.
+/// Waits for events; returns the number of stored events.
 ///
 /// # Errors
 /// As `man 2 epoll_wait`: EINTR, EFAULT, ...
@@ -120,31 +119,31 @@ pub(crate) fn wait(call: &Call<'_>) -> Sys<usize> {
         }
     };
     let Some(ticket) = entered else {
-        return call.kernel_at_number(); // Closed this moment.
+        return call.kernel_at_number(); // Just closed.
     };
     let result = emulate(call, deadline);
     leave(call.set, ticket);
     result
 }
 
-/// What a wait in a set without bound connections comes to.
+/// Outcome of a wait in a set without bound connections.
 enum Plain {
-    /// The call returns so many events.
+    /// The call returns this many events.
     Over(usize),
-    /// The set has a bell by now, which is all that woke the caller: it counts as a waiter.
+    /// The set has a bell by now, which alone woke the caller: the caller counts as a waiter.
     Bell(Ticket),
 }
 
-/// A set without bound connections: the kernel's own wait.
+/// Waits in the kernel's set, for a set without bound connections.
 ///
-/// The caller counts as a sleeper all the while: whoever binds a connection of the set first
-/// makes the bell and then looks for sleepers, so either we see the bell or it rings for us.
+/// The caller counts as a sleeper all the time. A thread that binds a connection of the set first
+/// makes the bell and then checks for sleepers, so either we see the bell or it rings for us.
 #[inline(never)] // Its frame lies below the call's then.
 fn plain(call: &Call<'_>) -> Sys<Plain> {
     let set = call.set;
     let ticket = set.sleepers.join(lock::epoch());
     let asleep = Asleep::begin(call);
-    asleep.hold(Thing::Sleeper(set, ticket.epoch()));
+    asleep.hold(Held::Sleeper(set, ticket.epoch()));
     let open = set.is_at(call.epfd);
     let slept = match open && set.bell().is_some() {
         true => Ok(0),
@@ -152,7 +151,7 @@ fn plain(call: &Call<'_>) -> Sys<Plain> {
         false => call.kernel_at_number(),
     };
     if !asleep.end() {
-        let _ = set.sleepers.join(lock::epoch()); // Which it leaves below.
+        let _ = set.sleepers.join(lock::epoch()); // Left again below.
     }
     if !open || set.bell().is_none() {
         set.sleepers.part(ticket, lock::epoch());
@@ -164,7 +163,7 @@ fn plain(call: &Call<'_>) -> Sys<Plain> {
     match slept.map(|n| sift(call, n).kept) {
         Ok(0) => Ok(Plain::Bell(inside)),
         result => {
-            leave(set, inside); // The bell may have been for others that sleep here.
+            leave(set, inside); // The bell may have been for other sleepers of this set.
             result.map(Plain::Over)
         }
     }
@@ -177,7 +176,7 @@ fn join(set: &'static EpollSet) -> Ticket {
     set.waiters.join(lock::epoch())
 }
 
-/// The same, unless the application has closed the set.
+/// As [`join`], unless the application has closed the set.
 fn enter(call: &Call<'_>) -> Option<Ticket> {
     let ticket = join(call.set);
     let open = call.set.is_at(call.epfd);
@@ -198,7 +197,7 @@ fn leave(set: &'static EpollSet, ticket: Ticket) {
     }
 }
 
-/// Leaves the set so that others are told of news: sleepers in it, or pollers of it.
+/// Wakes others before the caller leaves a set with events: sleepers in it, or pollers of it.
 fn hand_over(set: &'static EpollSet, _guard: &Guard<'_>) {
     let ready = !set.first_ready.load(Ordering::Relaxed).is_null();
     let bell = set
@@ -219,7 +218,7 @@ fn emulate(call: &Call<'_>, deadline: Option<u64>) -> Sys<usize> {
         }
         let over = served.events == 0 && left_of(deadline) == Some(0);
         if over && !served.asked {
-            // Who goes on to wait hears of the kernel's descriptors when it goes to sleep.
+            // A caller that waits on polls the kernel's descriptors when it goes to sleep.
             served = serve(call, true, true)?;
         }
         if served.look_again {
@@ -230,7 +229,7 @@ fn emulate(call: &Call<'_>, deadline: Option<u64>) -> Sys<usize> {
         }
         let link = set.segments().iter().find_map(SetSegment::link);
         let peer_cpu = set.peer_cpu.load(Ordering::Relaxed);
-        if policy::linger(peer_cpu, link.and_then(Link::segment), || has_news(set)) {
+        if policy::wait_awake(peer_cpu, link.and_then(Link::segment), || has_events(set)) {
             continue;
         }
         if let Some(n) = sleep(call, deadline)? {
@@ -244,32 +243,31 @@ fn left_of(deadline: Option<u64>) -> Option<u64> {
     deadline.map(|d| d.saturating_sub(clock::monotonic_ns()))
 }
 
-/// Whether it is time to ask the kernel even though channels keep us busy.
+/// Whether it is time to poll the kernel although channels are busy.
 fn kernel_due(set: &EpollSet) -> bool {
     let now = clock::ticks();
     now.wrapping_sub(set.looked.load(Ordering::Relaxed)) > clock::us(LOOK_US)
 }
 
-/// What came of a look at the channels and the kernel.
+/// Outcome of one check of the channels and the kernel.
 struct Served {
-    /// Events stored.
     events: usize,
-    /// The kernel was asked.
+    /// Whether the kernel was polled.
     asked: bool,
-    /// There were none, and there may be one now.
+    /// There were no events, and there may be some now.
     look_again: bool,
 }
 
-/// Stores what there is to report. The kernel is asked if `must`, when it is `due` and has its
-/// turn, and when a channel with news says that its peer used TCP before: after the look at the
-/// channels, so that it knows what came before their news.
+/// Stores the events that there are. The kernel is polled if `must`, when it is `due` and has its
+/// turn, and when a channel with events says that its peer used TCP before. It is polled after the
+/// check of the channels, so that it knows what came before their events.
 fn serve(call: &Call<'_>, due: bool, must: bool) -> Sys<Served> {
     let set = call.set;
     let mut guard = set.lock.lock();
     if guard.is_some() {
         absorb(set, due);
     }
-    let after_tcp = set.must_ask();
+    let after_tcp = set.must_poll_kernel();
     let has_turn = || call.room > 1 || set.kernel_first.swap(false, Ordering::Relaxed);
     let ask = must || after_tcp || (due && has_turn());
     let mut from_kernel = Sifted::default();
@@ -280,10 +278,10 @@ fn serve(call: &Call<'_>, due: bool, must: bool) -> Sys<Served> {
         let n = call.kernel(Some(0))?;
         from_kernel = sift(call, n);
         if !after_tcp {
-            from_kernel.before = 0; // The peers' times are earlier than the kernel's events.
+            from_kernel.before = 0; // The peers' uses of TCP are earlier than the kernel's events.
         }
         guard = set.lock.lock();
-        set.asked_at(now);
+        set.note_kernel_polled(now);
     }
     let mut overdue = None;
     let events = guard.map_or(from_kernel.kept, |guard| {
@@ -300,15 +298,15 @@ fn serve(call: &Call<'_>, due: bool, must: bool) -> Sys<Served> {
     })
 }
 
-/// Sleeps in the kernel's set. `Some(n)`: return with so many events; `None`: look again.
+/// Sleeps in the kernel's set. `Some(n)`: return `n` events; `None`: check again.
 #[inline(never)] // Its frame lies below the call's then.
 fn sleep(call: &Call<'_>, deadline: Option<u64>) -> Sys<Option<usize>> {
     let set = call.set;
     let nap = idle::nap(set);
     let ticket = set.sleepers.join(lock::epoch());
     let asleep = Asleep::begin(call);
-    asleep.hold(Thing::Waiter(set, ticket.epoch())); // Our caller's.
-    asleep.hold(Thing::Sleeper(set, ticket.epoch()));
+    asleep.hold(Held::Waiter(set, ticket.epoch())); // The caller of this function counts as one.
+    asleep.hold(Held::Sleeper(set, ticket.epoch()));
     let now = clock::ticks();
     let slept = if announce_sleep(set) || has_ready(set, ticket) {
         Ok(None)
@@ -319,7 +317,7 @@ fn sleep(call: &Call<'_>, deadline: Option<u64>) -> Sys<Option<usize>> {
         let _ = (
             set.waiters.join(lock::epoch()),
             set.sleepers.join(lock::epoch()),
-        ); // Which it leaves below.
+        ); // Left again below.
     }
     end_sleep(set, ticket);
     set.looked.store(clock::ticks(), Ordering::Relaxed);
@@ -330,16 +328,16 @@ fn sleep(call: &Call<'_>, deadline: Option<u64>) -> Sys<Option<usize>> {
     }
 }
 
-/// The kernel has ended a sleep, which began at `since`, with `n` events. How many to return;
-/// `None` where all of them were the library's own.
+/// Handles a sleep that began at `since` and that the kernel ended with `n` events. Returns the
+/// number of events to return; `None` if all of them were the library's own.
 fn woken(call: &Call<'_>, n: usize, since: u64) -> Option<usize> {
     let from_kernel = sift(call, n);
     let (kept, mut overdue) = (from_kernel.kept, None);
     let all = call.set.lock.lock().map_or(kept, |guard| {
         absorb(call.set, true);
-        call.set.asked_at(since);
-        if call.set.must_ask() {
-            return kept; // The channels wait for the next look at the kernel.
+        call.set.note_kernel_polled(since);
+        if call.set.must_poll_kernel() {
+            return kept; // The channels wait for the next poll of the kernel.
         }
         collect(call, from_kernel, &mut overdue, &guard)
     });
@@ -351,18 +349,18 @@ fn woken(call: &Call<'_>, n: usize, since: u64) -> Option<usize> {
 
 fn end_sleep(set: &'static EpollSet, ticket: Ticket) {
     set.sleepers.part(ticket, lock::epoch());
-    for place in set.segments().iter().filter_map(SetSegment::place) {
-        wakeups::end_sleep(place);
+    for wait_slot in set.segments().iter().filter_map(SetSegment::wait_slot) {
+        wake_cost::end_sleep(wait_slot);
     }
 }
 
-/// Does for an abandoned frame what ends its sleep.
+/// Ends the sleep of an abandoned frame.
 pub(crate) fn give_back_sleeper(set: &'static EpollSet, epoch: u32) {
     end_sleep(set, Ticket::of(epoch));
     epoll::left(set);
 }
 
-/// Does for an abandoned frame what ends its wait.
+/// Ends the wait of an abandoned frame.
 pub(crate) fn give_back_waiter(set: &'static EpollSet, epoch: u32) {
     leave(set, Ticket::of(epoch));
 }
@@ -375,8 +373,8 @@ fn has_ready(set: &EpollSet, _asleep: Ticket) -> bool {
     !set.first_ready.load(Ordering::Relaxed).is_null()
 }
 
-/// Waits in the kernel's set until the deadline, a nap first. Whoever tells us something
-/// meanwhile rings the bell, which the kernel's set remembers from one wait to the next.
+/// Waits in the kernel's set until the deadline, beginning with a nap. A peer with an event rings
+/// the bell, which stays readable in the kernel's set from one wait to the next.
 fn rest(call: &Call<'_>, mut nap: Option<u64>, deadline: Option<u64>) -> Sys<usize> {
     loop {
         let (time, naps) = idle::shorter(nap, left_of(deadline));
@@ -388,31 +386,31 @@ fn rest(call: &Call<'_>, mut nap: Option<u64>, deadline: Option<u64>) -> Sys<usi
     }
 }
 
-/// Says in every segment that we sleep; true when there is news already.
+/// Publishes in every segment that we sleep; true when there is an event already.
 fn announce_sleep(set: &EpollSet) -> bool {
-    let mut news = false;
-    for place in set.segments().iter().filter_map(SetSegment::place) {
-        news |= place.sleep();
+    let mut has_event = false;
+    for wait_slot in set.segments().iter().filter_map(SetSegment::wait_slot) {
+        has_event |= wait_slot.sleep();
     }
-    news
+    has_event
 }
 
-fn has_news(set: &EpollSet) -> bool {
-    let mut places = set.segments().iter().filter_map(SetSegment::place);
-    places.any(Place::has_news)
+fn has_events(set: &EpollSet) -> bool {
+    let mut wait_slots = set.segments().iter().filter_map(SetSegment::wait_slot);
+    wait_slots.any(WaitSlot::has_events)
 }
 
-/// How many of the kernel's events `sift` has kept for the application.
+/// Counts of the kernel's events that [`sift`] has kept for the application.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sifted {
-    /// Events of the application's.
+    /// Events of the application's registrations.
     kept: usize,
-    /// Those of them that came before the news of channels.
+    /// Those among them that came before the events of channels.
     before: usize,
 }
 
-/// Sorts `n` events that the kernel stored: keeps the application's, takes ours out. The kernel
-/// reports in the order in which things became ready, the bell among them.
+/// Separates `n` events that the kernel stored: keeps the application's, removes ours. The kernel
+/// reports in the order in which files became ready, the bell among them.
 fn sift(call: &Call<'_>, n: usize) -> Sifted {
     let (mut kept, mut bell_at) = (0, None);
     for at in 0..n {
@@ -423,9 +421,9 @@ fn sift(call: &Call<'_>, n: usize) -> Sifted {
             bell_at = Some(kept);
         } else if let Some(interest) = epoll::by_data(data) {
             if let Some(socket) = interest.socket() {
-                socket.anchor_news.note();
+                socket.anchor_events.note();
             }
-            // The record may be another connection's by now, in another set.
+            // The record may belong to another connection by now, in another set.
             if let Some(_guard) = call.set.lock.lock()
                 && interest.is_in(call.set)
             {
@@ -443,8 +441,8 @@ fn sift(call: &Call<'_>, n: usize) -> Sifted {
     Sifted { kept, before }
 }
 
-/// Stores events of bound connections of the ready list beside those of the kernel; how many
-/// there are in all.
+/// Stores events of bound connections of the ready list beside those of the kernel; returns the
+/// total number.
 fn collect(
     call: &Call<'_>,
     from_kernel: Sifted,
@@ -467,15 +465,15 @@ fn collect(
         }
     }
     if n > kept {
-        idle::stir(call.set);
+        idle::note_activity(call.set);
         call.exchange(before, kept, n);
     }
     n
 }
 
-/// Moves the registrations of slots with news to the ready list, in the order of the news. Unless
-/// `everywhere`, segments that rest are looked at only when no other has news. Caller holds the
-/// lock of the set.
+/// Moves the registrations of channels with events to the ready list, in the order of the events.
+/// Unless `everywhere`, idle segments are checked only if no other has events. The caller holds the
+/// set's lock.
 fn absorb(set: &'static EpollSet, everywhere: bool) {
     let (used, last) = (set.segments().len(), set.last_ready.load(Ordering::Relaxed));
     let mut slots = 0;
@@ -490,14 +488,14 @@ fn absorb(set: &'static EpollSet, everywhere: bool) {
     }
 }
 
-/// The same for one segment; how many slots had news.
+/// As [`absorb`], for one segment; returns the number of channels with events.
 fn absorb_one(set: &'static EpollSet, index: usize) -> u32 {
     let segment = &set.segments()[index];
-    let mut bits = segment.place().map_or(0, Place::take);
+    let mut bits = segment.wait_slot().map_or(0, WaitSlot::take);
     let slots = bits.count_ones();
     if slots > 0 {
         set.hot.note(index);
-        set.hear_of_tcp(segment);
+        set.note_peer_tcp(segment);
     }
     while bits != 0 {
         let slot = bits.trailing_zeros() as usize;
@@ -509,7 +507,7 @@ fn absorb_one(set: &'static EpollSet, index: usize) -> u32 {
     slots
 }
 
-/// Whether the set has something to report now; for those who poll the set itself.
+/// Whether the set has something to report now; for pollers of the set itself.
 pub(crate) fn ready_now(set: &'static EpollSet) -> bool {
     let mut overdue = None;
     let ready = is_ready(set, &mut overdue);
@@ -540,13 +538,13 @@ fn is_ready(set: &'static EpollSet, overdue: &mut Option<Overdue>) -> bool {
     false
 }
 
-/// From now on the bell rings whenever the set has something to report: it is polled.
+/// Makes the bell ring from now on whenever the set has something to report: the set is polled.
 pub(crate) fn latch(set: &'static EpollSet) {
     epoll::note_latched(set);
     refresh(set);
 }
 
-/// Makes the bells of all polled sets tell the truth, before something polls them.
+/// Makes the bells of all polled sets agree with their sets' state, before something polls them.
 pub(crate) fn refresh_latched() {
     for set in epoll::latched() {
         refresh(set);
@@ -560,6 +558,6 @@ fn refresh(set: &'static EpollSet) {
     if let Some(guard) = set.lock.lock()
         && (announce_sleep(set) || ready)
     {
-        set.tell_others(&guard);
+        set.wake_others(&guard);
     }
 }

@@ -1,20 +1,20 @@
-//! What fork changes: the child keeps the records and is another process.
+//! Fork handlers: the child keeps its parent's records and is another process.
 
-use crate::{chaos, close, company, links, lock, poll, rt, thread};
+use crate::{chaos, close, contention, links, lock, poll, rt, thread};
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-/// What every fork changes. It stands together because each page of memory that a child is first
-/// to write costs it a copy.
+/// The words that every fork changes. They share a cache line because each page that a child
+/// writes first costs a copy.
 #[derive(Debug)]
 #[repr(align(64))]
 pub(crate) struct Changed {
-    /// Forks on this process's line of descent, our own included.
+    /// Forks on this process's line of descent, its own included.
     forks: AtomicU32,
-    /// The same, but a fork's parent stays in its epoch.
+    /// As `forks`, but a fork's parent stays in its epoch.
     pub(crate) epoch: AtomicU32,
     /// The process that the private records describe; differs in a vfork child.
     pub(crate) pid: AtomicU32,
-    /// The status page that is mapped is our parent's.
+    /// Whether the mapped status page is the parent's.
     pub(crate) parents_page: AtomicBool,
 }
 
@@ -25,21 +25,21 @@ pub(crate) static CHANGED: Changed = Changed {
     parents_page: AtomicBool::new(false),
 };
 
-/// Forks so far: a connection that was bound before the latest may be shared.
+/// Number of forks so far: a connection bound before the latest fork may be shared.
 pub(crate) fn forks() -> u32 {
     CHANGED.forks.load(Ordering::Relaxed)
 }
 
-/// Runs in the parent before a fork.
+/// Prepares the parent for a fork; runs before it.
 pub fn prepare() {
     CHANGED.forks.fetch_add(1, Ordering::SeqCst);
 }
 
-/// Runs in the child after a fork.
+/// Corrects the records of the child; runs after a fork.
 pub fn child() {
     lock::forked();
     thread::forked();
-    company::forked();
+    contention::forked();
     poll::forked();
     rt::forked();
     close::forked();

@@ -1,17 +1,17 @@
 //! The bytes of one sending call: parts taken in order.
 //!
-//! A vector is not copied into slices first, so that all of it, however long, is written under one
-//! lock: two writers do not tear each other's records apart (`man 2 writev`).
+//! The vector is not copied into slices first. So all of it, however long, is written under one
+//! lock, and two writers do not interleave their records (`man 2 writev`).
 
 #![expect(unsafe_code, reason = "the caller of a hook promises its buffers")]
 
 use libc::iovec;
 use saiga_channel::sys::{Errno, Sys};
 
-/// What is left to send.
+/// The bytes left to send.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Gather<'a> {
-    /// Part of the first part.
+    /// The rest of a part that was sent in part.
     first: &'a [u8],
     rest: &'a [iovec],
 }
@@ -32,7 +32,7 @@ impl<'a> Gather<'a> {
     /// The parts of a vector, up to the first null pointer.
     ///
     /// # Errors
-    /// EFAULT when no byte comes before that.
+    /// EFAULT when no byte comes before the null pointer.
     ///
     /// # Safety
     /// As `writev(2)` asks: every part is readable for its length while the result is used.
@@ -65,7 +65,7 @@ impl<'a> Gather<'a> {
         all.filter(|part| !part.is_empty())
     }
 
-    /// What comes behind the first `n` bytes.
+    /// The bytes after the first `n`.
     pub(crate) fn behind(mut self, mut n: usize) -> Gather<'a> {
         if n == 0 {
             return self;
@@ -88,7 +88,7 @@ impl<'a> Gather<'a> {
         self
     }
 
-    /// The vector for the kernel, if no part of it has been sent.
+    /// The vector as the kernel takes it, if no part of it was sent.
     pub(crate) fn untouched(self) -> Option<&'a [iovec]> {
         self.first.is_empty().then_some(self.rest)
     }

@@ -1,11 +1,11 @@
-//! The application's buffers as slices.
+//! The application's buffers as slices; null pointers become EFAULT.
 
 #![expect(unsafe_code, reason = "the caller of a hook promises its buffers")]
 
 use libc::iovec;
 use saiga_channel::sys::{Errno, Sys};
 
-/// Buffers that one step serves; a longer vector is served in several steps or in part.
+/// Buffers served at once; a longer vector is served in several steps or in part.
 pub(crate) const STEP: usize = 16;
 
 fn check(v: &iovec) -> Sys<()> {

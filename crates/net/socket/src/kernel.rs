@@ -1,5 +1,5 @@
-//! The few kernel calls that move an application's bytes, and the libc functions that
-//! wait. Waiting goes through libc so that thread cancellation works as ever.
+//! The few kernel calls that move an application's bytes, and the libc functions that wait. Waits
+//! go through libc so that they remain cancellation points.
 
 #![expect(unsafe_code, reason = "system calls on the caller's memory")]
 
@@ -19,7 +19,7 @@ pub type Ppoll = unsafe extern "C" fn(
 
 static PPOLL: AtomicPtr<()> = AtomicPtr::new(core::ptr::null_mut());
 
-/// Tells which function waits.
+/// Sets the function that [`ppoll`] calls.
 pub(crate) fn set_ppoll(f: Ppoll) {
     PPOLL.store(f as *mut (), Ordering::Release);
 }
@@ -46,7 +46,7 @@ pub(crate) unsafe fn ppoll(
     usize::try_from(n).map_err(|_| errno())
 }
 
-/// Nanoseconds as the kernel wants them.
+/// Converts nanoseconds to the kernel's structure.
 pub(crate) fn timespec(ns: u64) -> libc::timespec {
     let part = |v: u64| i64::try_from(v).unwrap_or(i64::MAX);
     libc::timespec {
@@ -71,7 +71,7 @@ pub fn set_errno(e: Errno) {
     unsafe { at.write(e.0) };
 }
 
-/// No bytes, for an array of vectors.
+/// An empty entry for an array of vectors.
 pub(crate) const NO_PART: libc::iovec = libc::iovec {
     iov_base: core::ptr::null_mut(),
     iov_len: 0,
@@ -98,7 +98,7 @@ pub(crate) unsafe fn recv(fd: Fd, iov: &mut [libc::iovec], flags: c_int) -> Sys<
     unsafe { sys::call(Sysno::recvmsg, args) }
 }
 
-/// `sendmsg(2)`; of a vector that was sent in part, a few parts only.
+/// `sendmsg(2)`. Of a vector that was sent in part, it sends at most a few parts.
 pub(crate) fn send(fd: Fd, what: Gather<'_>, flags: c_int) -> Sys<usize> {
     let mut few = [NO_PART; MAX_PARTS];
     let iov = what.untouched().unwrap_or_else(|| {
@@ -126,7 +126,7 @@ pub(crate) fn send(fd: Fd, what: Gather<'_>, flags: c_int) -> Sys<usize> {
     unsafe { sys::call(Sysno::sendmsg, args) }
 }
 
-/// Parts that one step of a receive handles; longer vectors are handled in several steps.
+/// Parts that one step of a call handles; longer vectors take several steps.
 pub(crate) const MAX_PARTS: usize = 16;
 
 /// Reads the disposition of a signal (`rt_sigaction(2)`): handler address and flags.

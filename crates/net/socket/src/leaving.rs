@@ -1,5 +1,5 @@
-//! What must be done about all connections before the process ends, becomes another program, starts
-//! one that inherits them, or may not make our system calls any more.
+//! Handles all connections before the process ends, executes another program, starts a program that
+//! inherits them, or can no longer make the library's system calls.
 
 use crate::api::{known, lookup};
 use crate::chan::Chan;
@@ -9,7 +9,7 @@ use core::sync::atomic::Ordering;
 use saiga_channel::sys::{self, Fd};
 use saiga_status::Reason;
 
-/// The process put itself under seccomp: nothing new is upgraded, and what is goes back.
+/// After the process enabled seccomp: upgrades nothing more and downgrades every connection.
 pub fn sandboxed() {
     rt::SANDBOXED.store(true, Ordering::SeqCst);
     rt::header().set_flags(saiga_status::Flags::SANDBOXED);
@@ -20,12 +20,12 @@ pub fn sandboxed() {
     }
 }
 
-/// Before the process ends: what peers send from here on goes by TCP. In a ring it would look as
-/// if it had been there, unread, when the process ended, and the connection would be reset where
-/// the kernel shows the end of the stream. What another process may read, too, is left alone.
+/// Before the process ends: makes peers send by TCP from here on. Bytes in a ring would look as if
+/// they had been there, unread, when the process ended, and the connection would be reset where the
+/// kernel shows the end of the stream. Connections that another process may read are left alone.
 pub fn end_reading() {
     if !rt::in_own_process() {
-        return; // A vfork child: its parent goes on reading.
+        return; // A vfork child: its parent continues to read.
     }
     for socket in known(0, Fd::MAX).filter_map(table::socket) {
         end_reading_of(socket);
@@ -36,15 +36,15 @@ fn end_reading_of(socket: &'static Socket) {
     let _pin = socket.pin();
     let own = socket.is_bound() && !socket.maybe_shared();
     if let Some(chan) = Chan::of(socket).filter(|_| own) {
-        chan.rx_ring().freeze(); // A peer that sleeps hears of the end by TCP.
+        chan.rx_ring().freeze(); // A sleeping peer learns of the end by TCP.
     }
 }
 
-/// Before the process ends by `exit(3)`: sends what peers have recalled. What is merely unread
-/// in rings stays readable for them.
+/// Before the process ends by `exit(3)`: sends the bytes that peers have recalled. Bytes that are
+/// merely unread stay readable in the rings.
 pub fn before_exit() {
     end_reading();
-    let until_ns = close::end_of_patience();
+    let until_ns = close::wait_limit();
     for fd in known(0, Fd::MAX) {
         let Some(socket) = table::socket(fd) else {
             continue;
@@ -56,8 +56,8 @@ pub fn before_exit() {
     }
 }
 
-/// Before another program is started that inherits what is not closed on exec: it may use those
-/// connections beside us, without the library's records of them.
+/// Before a program is started that inherits descriptors without FD_CLOEXEC: it may use those
+/// connections beside this process, without the library's records.
 pub fn before_spawn() {
     for fd in known(0, Fd::MAX) {
         let inherited =
@@ -68,12 +68,12 @@ pub fn before_spawn() {
     }
 }
 
-/// Before exec: connections that survive it lose their library, so they go back to TCP. In a
-/// vfork child, whose descriptors our records do not describe, those at 0, 1 and 2 are
-/// recognised by the kernel's name of the socket.
+/// Before exec: downgrades connections that survive it, because the new program has no records of
+/// them. In a vfork child, whose descriptors our records do not describe, sockets at 0, 1 and 2
+/// are recognised by their kernel cookie.
 pub fn before_exec() {
     if !settings::may_enable() {
-        return; // Nothing was ever upgraded. Switched off is not enough: what was, still is.
+        return; // Nothing was ever upgraded. ENABLED does not show it: it may be off by now.
     }
     let own = rt::in_own_process();
     for fd in known(0, Fd::MAX) {
@@ -81,8 +81,8 @@ pub fn before_exec() {
             continue;
         };
         if own && !socket.is_bound() {
-            // A proposal must not be accepted after we are gone.
-            close::hand_back(fd, socket, Reason::Exec);
+            // A proposal must not be accepted after the exec.
+            close::downgrade(fd, socket, Reason::Exec);
             continue;
         }
         let closes =
@@ -91,7 +91,7 @@ pub fn before_exec() {
         if survives {
             let _pin = socket.pin();
             let fd = (0..3).find(|n| !own && socket.is_behind(*n)).unwrap_or(fd);
-            close::hand_back(fd, socket, Reason::Exec);
+            close::downgrade(fd, socket, Reason::Exec);
         } else if own {
             end_reading_of(socket);
         }

@@ -1,38 +1,36 @@
-//! POSIX semantics over anchors and channels: the descriptor table, evidence and
-//! upgrade, receiving and sending, readiness, blocking, and the end of it all.
+//! POSIX semantics over anchors and channels: the descriptor table, evidence and upgrade, receiving
+//! and sending, readiness, blocking, and closing.
 //!
-//! A connection's descriptor is, and stays, the kernel's TCP socket (its anchor);
-//! this crate decides call by call whether the kernel or the channel serves it. It
-//! starts no thread, allocates nothing in the caller's heap, and installs no handler
-//! but one for SIGBUS where vm.overcommit_memory is 2.
+//! A connection's descriptor is, and stays, the kernel's TCP socket (its anchor). This crate
+//! decides call by call whether the kernel or the channel serves it. It starts no thread, allocates
+//! nothing in the caller's heap, and installs no signal handler, except one for SIGBUS where
+//! vm.overcommit_memory is 2.
 
 mod allowance;
-mod anchor_news;
+mod anchor_events;
 mod api;
 mod asleep;
-mod by_tcp;
 mod chan;
 mod chaos;
 mod clock;
 mod close;
-mod company;
+mod contention;
 mod epoll;
 mod epoll_wait;
-mod family;
 pub mod fork;
+mod fork_group;
 mod gather;
+mod history;
 mod idle;
 mod iov;
 mod kernel;
 mod leaving;
 mod links;
 mod lock;
-mod luck;
 pub mod namespaces;
 mod nonblock;
 mod offers;
 mod pace;
-mod places;
 mod policy;
 pub mod poll;
 mod pool;
@@ -40,19 +38,21 @@ mod process;
 mod readiness;
 mod recv;
 mod reserve;
+mod reset;
 mod rt;
 mod send;
 mod settings;
-mod sever;
+mod signals_blocked;
 mod sock;
 mod start;
 mod table;
+mod tcp_use;
 mod thread;
-mod undisturbed;
+mod thread_bells;
 mod upgrade;
 pub mod uring;
 mod wait;
-mod wakeups;
+mod wake_cost;
 
 pub use api::*;
 pub use close::{Closing, before_close};

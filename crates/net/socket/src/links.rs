@@ -1,5 +1,8 @@
-//! The segments of this process: which peer process each is shared with, which slots
-//! are taken, and when it may be unmapped.
+//! The segments of this process.
+//!
+//! A segment is memory shared with one peer process; its slots carry connections. This module
+//! records the peer of each segment, allocates slots, bounds the segments that a peer may make this
+//! process map, and unmaps segments that are not used any more.
 
 #![expect(unsafe_code, reason = "records that hold a mapped segment")]
 
@@ -9,19 +12,19 @@ use crate::{fork, rt, table};
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use saiga_channel::bus_error;
-use saiga_channel::layout::{OPEN_CLOSED, OPEN_UNUSED, PLACES, SLOTS, Side};
+use saiga_channel::layout::{OPEN_CLOSED, OPEN_UNUSED, SLOTS, Side, WAIT_SLOTS};
 use saiga_channel::rendezvous::Credentials;
 use saiga_channel::segment::Segment;
 use saiga_channel::sys::{self, Sys};
 
-/// Segments that one process can hold.
+/// Segments that one process can map.
 const LINKS: usize = 4096;
-/// Unused segments that are kept for the next connection between the same processes.
+/// Unused segments kept for the next connection between the same processes.
 const SPARE: usize = 4;
 
-/// Segments that one peer process may have us map, however few connections are in them.
+/// Segments that one peer process may have us map, however few connections use them.
 const UNFILLED: usize = 128;
-/// One more for so many connections, or epoll sets, that use those which it has.
+/// One more segment is allowed for this number of connections, or epoll sets, in the earlier ones.
 const USES: usize = 8;
 
 static POOL: Pool<Link, LINKS> = Pool::new();
@@ -29,22 +32,22 @@ static POOL: Pool<Link, LINKS> = Pool::new();
 static LOCK: Lock = Lock::new();
 static FIRST: AtomicPtr<Link> = AtomicPtr::new(core::ptr::null_mut());
 
-/// A segment and the process at its other end.
+/// A segment and the process that shares it.
 #[derive(Debug)]
 pub(crate) struct Link {
     segment: UnsafeCell<Option<Segment>>,
     peer_pid: AtomicU32,
     peer_uid: AtomicU32,
-    /// Slots that are taken; kept by side 0.
+    /// Bits of allocated slots; kept by side 0.
     taken: AtomicU64,
-    /// The peer has it, for it agreed to a slot; kept by side 0.
+    /// Whether the peer has mapped it, shown by its agreement to a slot; kept by side 0.
     delivered: AtomicBool,
-    /// The peer takes no further connection in it; kept by side 0.
+    /// Whether the peer takes no further connection in it; kept by side 0.
     retired: AtomicBool,
     /// Sockets and epoll sets of this process that use the segment.
     users: AtomicU32,
-    /// The last poll that claimed a waiting place in it, and which: a multiple of `PLACES`, plus
-    /// the place.
+    /// The last poll that claimed a wait slot in it, a multiple of `WAIT_SLOTS`, plus the slot's
+    /// index.
     polled: AtomicU64,
     /// Fork epoch of its registration: a child frees no slots of its parent's segments.
     epoch: AtomicU32,
@@ -64,7 +67,7 @@ impl Record for Link {
 }
 
 impl Link {
-    /// The segment; there is one as long as the caller counts as a user.
+    /// The segment; present while the caller counts as a user.
     pub(crate) fn segment(&self) -> Option<&Segment> {
         // SAFETY: not written while there are users.
         unsafe { &*self.segment.get() }.as_ref()
@@ -75,35 +78,39 @@ impl Link {
         self.users.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// The waiting place that a call of `poll(2)` has claimed in it, if it was the last to do so.
+    /// The wait slot that a call of `poll(2)` has claimed, if that call was the last to claim one.
     pub(crate) fn polled_by(&self, call: u64) -> Option<usize> {
-        let place = self.polled.load(Ordering::Relaxed).wrapping_sub(call);
-        usize::try_from(place).ok().filter(|place| *place < PLACES)
+        let wait_slot = self.polled.load(Ordering::Relaxed).wrapping_sub(call);
+        usize::try_from(wait_slot)
+            .ok()
+            .filter(|index| *index < WAIT_SLOTS)
     }
 
-    /// Notes what [`polled_by`](Self::polled_by) is to say; `call` is a multiple of `PLACES`.
-    pub(crate) fn note_polled(&self, call: u64, place: usize) {
-        self.polled.store(call + place as u64, Ordering::Relaxed);
+    /// Records the call and its slot for [`polled_by`](Self::polled_by); `call` is a multiple of
+    /// `WAIT_SLOTS`.
+    pub(crate) fn note_polled(&self, call: u64, wait_slot: usize) {
+        self.polled
+            .store(call + wait_slot as u64, Ordering::Relaxed);
     }
 
-    /// The peer has agreed to one of its slots.
+    /// Records that the peer has agreed to one of the segment's slots.
     pub(crate) fn note_delivered(&self) {
         self.delivered.store(true, Ordering::Relaxed);
     }
 
-    /// The peer does not know it, or not any more, or has forked since it was given it: each later
-    /// proposal would be declined, too.
+    /// Ends the use of the segment for new connections: the peer does not know it (any more), or
+    /// has forked since it received it, and would decline each later proposal, too.
     pub(crate) fn retire(&self) {
         self.retired.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it may have further connections.
+    /// Whether it may carry further connections.
     fn is_in_service(&self) -> bool {
         let damaged = self.segment().is_some_and(Segment::is_damaged);
         self.is_private() && !self.retired.load(Ordering::Relaxed) && !damaged
     }
 
-    /// Whether no process but ours and the peer's has the memory: otherwise a child would read
+    /// Whether only this process and the peer have the memory mapped. Otherwise a child could read
     /// connections that its parent opens after the fork, and a parent those of its child.
     fn is_private(&self) -> bool {
         self.forks.load(Ordering::Relaxed) == fork::forks()
@@ -156,9 +163,9 @@ fn register(segment: Segment, peer: Credentials) -> Option<&'static Link> {
     Some(link)
 }
 
-/// A slot for a new connection to `peer`, in a segment that this process made. The caller
-/// becomes a user of the link. `true`: the peer may not have the segment yet, and connections
-/// that are proposed at the same time are heard in any order, so each of them brings it along.
+/// Allocates a slot for a new connection to `peer`, in a segment that this process made. The caller
+/// becomes a user of the link. `true`: the peer may not have the segment yet. Connections proposed
+/// at the same time are received in any order, so each of them carries the segment.
 pub(crate) fn propose_slot(peer: Credentials, fresh: bool) -> Sys<(&'static Link, usize, bool)> {
     let _guard = LOCK.lock().ok_or(sys::Errno(libc::EAGAIN))?;
     let known = iter().filter(|l| {
@@ -182,15 +189,15 @@ pub(crate) fn propose_slot(peer: Credentials, fresh: bool) -> Sys<(&'static Link
     Ok((link, slot, true))
 }
 
-/// Takes a free slot. Caller holds LOCK.
+/// Allocates a free slot. The caller holds LOCK.
 fn take_slot(link: &Link) -> Option<usize> {
     let taken = link.taken.load(Ordering::Relaxed);
     let free = usize::try_from((!taken).trailing_zeros()).ok()?;
     if free >= SLOTS {
         return None;
     }
-    // Until the slot is prepared it must not look as if both sides had left it, or whoever looks
-    // for such slots would free it once more.
+    // Until the slot is prepared it must not look as if both sides had left it, or a search for
+    // such slots would free it once more.
     let segment = link.segment()?;
     segment.open_slot(free).ok()?;
     segment.own_slot(free).begin(0);
@@ -201,18 +208,18 @@ fn take_slot(link: &Link) -> Option<usize> {
     Some(free)
 }
 
-/// Whether a segment that a peer names may have a connection.
+/// Outcome of a search for a segment that a peer names.
 #[derive(Debug)]
 pub(crate) enum Known {
     /// The peer has sent it since our last fork. The caller has become a user.
     Ours(&'static Link),
-    /// A process that was forked since then has it, too.
+    /// A process forked since then has it mapped, too.
     Shared,
-    /// It is not mapped here.
+    /// It is not mapped in this process.
     No,
 }
 
-/// Gets the process ready for its first segment. An error is for this connection only.
+/// Prepares the process for its first segment. An error concerns the calling connection only.
 pub(crate) fn prepare() -> Sys<()> {
     static PREPARED: AtomicBool = AtomicBool::new(false);
     static PREPARING: Lock = Lock::new();
@@ -227,7 +234,7 @@ pub(crate) fn prepare() -> Sys<()> {
     Ok(())
 }
 
-/// Looks for a segment that the process behind `peer` made and sent earlier.
+/// Finds a segment that the process behind `peer` made and sent earlier.
 pub(crate) fn find(peer: Credentials, id: u64) -> Known {
     let Some(_guard) = LOCK.lock() else {
         return Known::No;
@@ -235,7 +242,7 @@ pub(crate) fn find(peer: Credentials, id: u64) -> Known {
     known(peer, id)
 }
 
-/// The same. Caller holds LOCK.
+/// As [`find`], for a caller that holds LOCK.
 fn known(peer: Credentials, id: u64) -> Known {
     let found = iter().find(|l| {
         l.peer_pid() == peer.pid
@@ -253,9 +260,9 @@ fn known(peer: Credentials, id: u64) -> Known {
     }
 }
 
-/// How many peers had a CPU between two moments (ticks), as they say. 0 when somebody else is
-/// busy with the list.
-pub(crate) fn peers_with_turns(since: u64, until: u64) -> usize {
+/// Number of peers that had a CPU between two moments (ticks), by their own account. 0 when another
+/// thread holds the lock of the list.
+pub(crate) fn peers_on_cpu_between(since: u64, until: u64) -> usize {
     let Some(_guard) = LOCK.try_lock() else {
         return 0;
     };
@@ -263,19 +270,19 @@ pub(crate) fn peers_with_turns(since: u64, until: u64) -> usize {
     turns.filter(|at| (since..until).contains(at)).count()
 }
 
-/// Whether the process behind `peer` may have us map one more segment of its own. An honest
-/// process fills its segments: it needs a new one for every [`SLOTS`] connections, or after a fork.
-/// Segments from before our own last fork do not count, for that fork is why they are not filled.
+/// Whether the process behind `peer` may make us map one more segment. An honest process fills its
+/// segments: it needs a new one for every [`SLOTS`] connections, or after a fork. Segments from
+/// before our own last fork do not count, because that fork is why they are not filled.
 pub(crate) fn may_adopt(peer: Credentials) -> bool {
     LOCK.lock().is_some_and(|_guard| given(peer).may_grow(peer))
 }
 
-/// Segments that we have mapped because others sent them.
+/// Counts of segments that other processes made and this one has mapped.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Given {
     by_user: usize,
     by_process: usize,
-    /// Uses of those that the process has given.
+    /// Uses of the segments that the peer process made.
     uses: usize,
 }
 
@@ -286,13 +293,13 @@ impl Given {
             by_process,
             uses,
         } = self;
-        // Behind the number 0 stand all processes of PID namespaces that we do not see.
+        // PID 0 stands for all processes of PID namespaces that are invisible here.
         let unseen = peer.pid == 0;
         by_user < LINKS / 2 && (unseen || by_process < UNFILLED + uses / USES)
     }
 }
 
-/// What the process behind `peer`, and its user, have given us. Caller holds LOCK.
+/// Counts the segments of the process behind `peer`, and of its user. The caller holds LOCK.
 fn given(peer: Credentials) -> Given {
     let mut given = Given::default();
     let theirs = |l: &&Link| l.segment().is_some_and(|s| s.side == Side(1));
@@ -307,8 +314,8 @@ fn given(peer: Credentials) -> Given {
 }
 
 /// Registers a segment that the process behind `peer` has sent, unless another connection has
-/// brought it since [`find`] did not know it. Mapped twice, it would have two lists of its waiting
-/// places: two epoll sets would use one place, and one of them would not be woken.
+/// registered it since [`find`]. A segment mapped twice would have two lists of its wait slots: two
+/// epoll sets would use one slot, and one of them would not be woken.
 pub(crate) fn adopt(segment: Segment, peer: Credentials) -> Known {
     let guard = LOCK.lock();
     let already = match guard {
@@ -323,8 +330,8 @@ pub(crate) fn adopt(segment: Segment, peer: Credentials) -> Known {
     already
 }
 
-/// Ends one use of a link by a connection: our side of its slot is over. A few unused
-/// segments are kept, for the next connection between the same processes.
+/// Ends the use of a link by a connection whose side has left its slot. A few unused segments are
+/// kept for the next connection between the same processes.
 pub(crate) fn leave_slot(link: &'static Link) {
     if let Some(_guard) = LOCK.lock() {
         reclaim_slots(link);
@@ -340,9 +347,9 @@ pub(crate) fn cancel_slot(link: &'static Link, slot: usize) {
     leave(link);
 }
 
-/// Caller holds LOCK: freed twice, a slot would be two connections'.
+/// Frees a slot. The caller holds LOCK: a slot freed twice would carry two connections.
 fn free_slot(link: &Link, slot: usize) {
-    // A forked child leaves its parent's slots to the parent, who may hand them out again.
+    // A forked child leaves its parent's slots alone: the parent may allocate them again.
     let ours = link.epoch.load(Ordering::Relaxed) == lock::epoch();
     if let Some(segment) = link.segment().filter(|s| ours && s.side == Side(0)) {
         segment.depopulate(slot);
@@ -350,7 +357,7 @@ fn free_slot(link: &Link, slot: usize) {
     }
 }
 
-/// Frees the slots that both sides have left since we looked last. Caller holds LOCK.
+/// Frees the slots that both sides have left since the last call. The caller holds LOCK.
 fn reclaim_slots(link: &Link) {
     let Some(segment) = link.segment().filter(|s| s.side == Side(0)) else {
         return;
@@ -365,22 +372,22 @@ fn reclaim_slots(link: &Link) {
     }
 }
 
-/// Ends one use of a link, and unmaps what need not be kept.
+/// Ends one use of a link, and unmaps segments that need not be kept.
 pub(crate) fn leave(link: &'static Link) {
     let Some(_guard) = LOCK.lock() else { return };
     link.users.fetch_sub(1, Ordering::SeqCst);
     sweep();
 }
 
-/// In a forked child: its parent's segments stay mapped only where it has a connection in them.
+/// In a forked child, unmaps the parent's segments in which the child has no connection.
 pub(crate) fn forked() {
     if let Some(_guard) = LOCK.lock() {
         sweep();
     }
 }
 
-/// Unmaps unused segments: beyond a few, of dead peers, and those in which there will be no
-/// further connection. Caller holds LOCK.
+/// Unmaps unused segments: those beyond a few spares, those of dead peers, and those that take no
+/// further connection. The caller holds LOCK.
 fn sweep() {
     let mut spare = 0;
     let mut at = &FIRST;
@@ -401,10 +408,10 @@ fn discard(link: &'static Link) {
     // SAFETY: no users, no longer in the list: no thread looks at it.
     if let Some(segment) = unsafe { (*link.segment.get()).take() } {
         table::clear(segment.fd());
-        // SAFETY: no users: no slot, place or bytes of it are in use.
+        // SAFETY: no users: no slot, wait slot or bytes of it are in use.
         unsafe { segment.release() };
         if link.epoch.load(Ordering::Relaxed) == lock::epoch() {
-            rt::header().segments.fetch_sub(1, Ordering::Relaxed); // A child's page began without.
+            rt::header().segments.fetch_sub(1, Ordering::Relaxed); // A child's counter began at 0.
         }
     }
     POOL.put(link);
@@ -415,7 +422,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_segment_that_two_connections_bring_is_mapped_once() {
+    fn a_segment_that_two_connections_carry_is_mapped_once() {
         assert!(table::init());
         let made = Segment::create(3).expect("memory");
         let peer = Credentials { pid: 1, uid: 0 };
@@ -423,10 +430,10 @@ mod tests {
         let brought = || Segment::adopt(again(), 3).expect("it is sealed");
         let (first, second) = (brought(), brought());
         let Known::Ours(one) = adopt(first, peer) else {
-            panic!("it was not known")
+            panic!("the segment was known")
         };
         let Known::Ours(other) = adopt(second, peer) else {
-            panic!("it is known and private")
+            panic!("the segment was not recognised")
         };
         assert!(core::ptr::eq(one, other));
         assert_eq!(one.users.load(Ordering::SeqCst), 2);
@@ -435,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_user_has_given_is_bounded_whichever_process_it_was() {
+    fn segments_of_one_user_are_bounded_across_its_processes() {
         let peer = |pid, uid| Credentials { pid, uid };
         let of_user = |by_user| Given {
             by_user,
@@ -452,7 +459,7 @@ mod tests {
         assert!(!given_here.may_grow(peer(7, 5)));
         assert!(
             given_here.may_grow(peer(0, 5)),
-            "they may be many processes"
+            "PID 0 may be many processes"
         );
         given_here.uses = USES;
         assert!(given_here.may_grow(peer(7, 5)));
@@ -463,7 +470,7 @@ mod tests {
             let again = sys::fcntl(made.fd(), libc::F_DUPFD_CLOEXEC, 3).expect("a descriptor");
             let brought = Segment::adopt(again, 3).expect("it is sealed");
             let Known::Ours(link) = adopt(brought, peer) else {
-                panic!("it is new")
+                panic!("the segment was known")
             };
             link
         };

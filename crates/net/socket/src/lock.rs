@@ -1,17 +1,17 @@
 //! A lock for memory that is private to the process, safe to use inside any program.
 //!
-//! Holders are short and never wait, so waiters spin, then yield. A lock that a
-//! thread held when the process forked counts as free in the child. A signal
-//! handler that meets a lock of its own thread is told so instead of hanging.
+//! Holders are short and never sleep, so waiters spin, then yield. A lock held by a thread when the
+//! process forked counts as free in the child. A signal handler that finds the lock held by its
+//! own thread gets `None` instead of hanging.
 
 use crate::fork::CHANGED;
 use core::sync::atomic::{AtomicU64, Ordering};
 
-/// The lock: 0 when free, else the epoch above the holder's thread id.
+/// The lock word: 0 when free, else the epoch above the holder's thread id.
 #[derive(Debug)]
 pub(crate) struct Lock(AtomicU64);
 
-/// Holds a [`Lock`]; lets go when dropped.
+/// Holds a [`Lock`]; releases it when dropped.
 #[derive(Debug)]
 pub(crate) struct Guard<'a>(&'a Lock);
 
@@ -20,7 +20,6 @@ pub(crate) fn forked() {
     CHANGED.epoch.fetch_add(1, Ordering::SeqCst);
 }
 
-/// The current epoch.
 pub(crate) fn epoch() -> u32 {
     CHANGED.epoch.load(Ordering::Relaxed)
 }
@@ -30,7 +29,7 @@ impl Lock {
         Self(AtomicU64::new(0))
     }
 
-    /// Takes the lock; `None` when this very thread holds it (we are in a signal handler).
+    /// Takes the lock; `None` when this very thread holds it (this is a signal handler).
     pub(crate) fn lock(&self) -> Option<Guard<'_>> {
         let mine = me();
         let mut spins = 0u32;
@@ -92,11 +91,11 @@ mod tests {
         let lock = Lock::new();
         let held = lock.try_lock();
         assert!(held.is_some());
-        assert!(lock.try_lock().is_none(), "by the holder itself");
+        assert!(lock.try_lock().is_none(), "taken twice by the holder");
         std::thread::scope(|s| {
             for _ in 0..2 {
                 let other = s.spawn(|| lock.try_lock().is_none());
-                assert!(other.join().expect("it does not panic"));
+                assert!(other.join().expect("the thread does not panic"));
             }
         });
         assert!(lock.is_mine());

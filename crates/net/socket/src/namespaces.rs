@@ -1,9 +1,9 @@
 //! Leaving a namespace in which the library has names or knows its peers.
 //!
-//! Bells, offers and sock_diag belong to the network namespace in which they were made, uids to
-//! the user namespace and pids to the PID namespace. A thread that goes into another one would
-//! wait on a bell that no peer can ring, and look for peers among strangers: so everything goes
-//! back to TCP before, and nothing is upgraded after.
+//! Bells, offers and sock_diag belong to the network namespace in which they were made, uids to the
+//! user namespace and PIDs to the PID namespace. A thread that enters another namespace would wait
+//! on a bell that no peer can ring, and search for peers among other hosts' sockets. So every
+//! connection is downgraded before, and nothing is upgraded afterwards.
 
 use crate::api::{known, lookup};
 use crate::rt;
@@ -20,21 +20,21 @@ pub fn leaves(flags: i32) -> bool {
     flags & KINDS != 0
 }
 
-/// Runs `go`, which takes the caller into another namespace, or makes a child there: 0 is what one
-/// who is there gets to see.
-pub fn leave(go: impl FnOnce() -> i32) -> i32 {
+/// Runs `switch`, a call such as setns(2) or clone(2), and returns its result. Downgrades every
+/// connection before. The call returns 0 in the new namespace.
+pub fn leave(switch: impl FnOnce() -> i32) -> i32 {
     if !rt::in_own_process() {
-        return go(); // A vfork child: the records are its parent's, who stays.
+        return switch(); // A vfork child: the records belong to its parent, which stays.
     }
-    let before = rt::ABROAD.swap(true, Ordering::SeqCst);
+    let before = rt::NAMESPACE_LEFT.swap(true, Ordering::SeqCst);
     for fd in known(0, Fd::MAX) {
         if let Some(handle) = lookup(fd) {
             handle.stay_on_tcp(fd, Reason::Namespace);
         }
     }
-    let result = go();
+    let result = switch();
     if result != 0 {
-        rt::ABROAD.store(before, Ordering::SeqCst);
+        rt::NAMESPACE_LEFT.store(before, Ordering::SeqCst);
     }
     result
 }

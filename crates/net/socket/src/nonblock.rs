@@ -1,48 +1,47 @@
-//! O_NONBLOCK of a connection, which every receive and send that would wait must know, and
-//! whether a program that does not wait in these calls waits where a hook sees it.
+//! O_NONBLOCK of a connection, needed by every receive and send that would wait, and whether a
+//! program that does not wait in these calls waits where a hook sees it.
 //!
-//! The flag belongs to the open file description: another process that has the
-//! connection by fork changes it for us, too. Its hook counts that in memory of the
-//! family, and a change in the count leads to a new question. A change that passes no
-//! hook is found where it matters: before a wait sleeps, and by every sixteenth call
-//! that would return EAGAIN.
+//! The flag belongs to the open file description, so another process that has the connection by
+//! fork can change it. Its hook counts the change in memory of the fork group, and a new count
+//! makes this process ask the kernel again. A change that passes no hook is found where it matters:
+//! before a wait sleeps, and by every sixteenth call that would return EAGAIN.
 
-use crate::{family, fork};
+use crate::{fork, fork_group};
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use saiga_channel::sys::{self, Fd};
 
-/// What is known of the flag.
+/// Cached flag and observed waits of a connection.
 #[derive(Debug)]
 pub(crate) struct NonBlock {
-    /// 1 + O_NONBLOCK while known, 0 while it must be asked.
+    /// 1 + O_NONBLOCK; 0 while the kernel must be asked.
     known: AtomicU8,
-    /// The family's count of changes when it was learnt.
+    /// The fork group's count of changes when the flag was read.
     learnt_at: AtomicU32,
     /// Fork epoch in which the connection was opened. If it is older than the current one, another
     /// process may have the same file description.
     opened: AtomicU32,
-    /// A hook has seen a wait: poll, select, or epoll_wait on a set that had the connection.
+    /// Whether a hook has seen a wait: poll, select, or epoll_wait on a set with the connection.
     waited: AtomicBool,
-    /// What receives say about the waits of a program whose descriptor blocks.
+    /// State of the module `receives`: the waits that receives have shown.
     receives: AtomicU8,
 }
 
 /// Values of `NonBlock::receives`. A receive may wait unless O_NONBLOCK or MSG_DONTWAIT is set.
 mod receives {
-    /// None with MSG_DONTWAIT has found nothing, and none could have waited.
+    /// No receive with MSG_DONTWAIT has found nothing, and none could have waited.
     pub(super) const NONE: u8 = 0;
-    /// One could have waited.
+    /// A receive could have waited.
     pub(super) const MAY_WAIT: u8 = 1;
-    /// Then one with MSG_DONTWAIT has found nothing: the program waits in another call by now.
+    /// Then a receive with MSG_DONTWAIT has found nothing: the program now waits in another call.
     pub(super) const HURRIED: u8 = 2;
-    /// The same, and none could have waited before.
+    /// As `HURRIED`, and no receive before could have waited.
     pub(super) const ONLY_HURRIED: u8 = 3;
-    /// After such a one, one could have waited: the program does both.
+    /// After `HURRIED` or `ONLY_HURRIED`, a receive could have waited: the program does both.
     pub(super) const BOTH: u8 = 4;
 }
 
 impl NonBlock {
-    /// A connection is opened.
+    /// Resets the state for a connection that is opened.
     pub(crate) fn forget(&self) {
         let Self {
             known,
@@ -52,13 +51,13 @@ impl NonBlock {
             receives,
         } = self;
         known.store(0, Ordering::Relaxed);
-        learnt_at.store(family::flag_changes(), Ordering::Relaxed);
+        learnt_at.store(fork_group::flag_changes(), Ordering::Relaxed);
         opened.store(fork::forks(), Ordering::Relaxed);
         waited.store(false, Ordering::Relaxed);
         receives.store(receives::NONE, Ordering::Relaxed);
     }
 
-    /// The program is about to receive.
+    /// Notes a receive that is about to begin.
     pub(crate) fn note_receive(&self, fd: Fd, flags: i32) {
         let before = self.receives.load(Ordering::Relaxed);
         let after = match before {
@@ -72,7 +71,7 @@ impl NonBlock {
         }
     }
 
-    /// A receive with these flags has found nothing.
+    /// Notes that a receive with these flags has found nothing.
     pub(crate) fn note_nothing(&self, flags: i32) {
         let after = match self.receives.load(Ordering::Relaxed) {
             _ if flags & libc::MSG_DONTWAIT == 0 => return,
@@ -83,7 +82,7 @@ impl NonBlock {
         self.receives.store(after, Ordering::Relaxed);
     }
 
-    /// Whether the program waits by other calls than those that receive and send.
+    /// Whether the program waits in other calls than those that receive and send.
     pub(crate) fn waits_elsewhere(&self, fd: Fd) -> bool {
         let receives = self.receives.load(Ordering::Relaxed);
         matches!(receives, receives::HURRIED | receives::ONLY_HURRIED) || self.is_set(fd)
@@ -95,14 +94,14 @@ impl NonBlock {
         matches!(receives, receives::NONE | receives::ONLY_HURRIED) && !self.is_waited_for()
     }
 
-    /// The flag is known from the call that opened the connection.
+    /// Sets the flag as given to the call that opened the connection.
     pub(crate) fn learn(&self, yes: bool) {
         self.known.store(1 + u8::from(yes), Ordering::Relaxed);
     }
 
-    /// Whether the descriptor does not block, by what the hooks have seen.
+    /// Whether the descriptor is nonblocking, as far as the hooks have seen.
     pub(crate) fn is_set(&self, fd: Fd) -> bool {
-        let current = self.learnt_at.load(Ordering::Relaxed) == family::flag_changes();
+        let current = self.learnt_at.load(Ordering::Relaxed) == fork_group::flag_changes();
         match self.known.load(Ordering::Relaxed) {
             1 if current => false,
             2 if current => true,
@@ -110,10 +109,10 @@ impl NonBlock {
         }
     }
 
-    /// Asks the kernel whether the descriptor does not block.
+    /// Asks the kernel whether the descriptor is nonblocking.
     pub(crate) fn ask(&self, fd: Fd) -> bool {
-        // Read before the question: a change behind it leads to another one.
-        let at = family::flag_changes();
+        // Read the count before the question: a later change then leads to another question.
+        let at = fork_group::flag_changes();
         let flags = sys::fcntl(fd, libc::F_GETFL, 0).unwrap_or(0);
         let yes = flags & libc::O_NONBLOCK != 0;
         self.learn(yes);
@@ -130,15 +129,15 @@ impl NonBlock {
         }
     }
 
-    /// A call was made that may have changed the flag.
+    /// Notes a call that may have changed the flag.
     pub(crate) fn note_change(&self) {
         self.known.store(0, Ordering::Relaxed);
         if self.opened.load(Ordering::Relaxed) != fork::forks() {
-            family::note_flag_change();
+            fork_group::note_flag_change();
         }
     }
 
-    /// A hook sees a wait.
+    /// Notes a wait that a hook has seen.
     pub(crate) fn note_wait(&self) {
         if !self.waited.load(Ordering::Relaxed) {
             self.waited.store(true, Ordering::Relaxed);
@@ -170,15 +169,15 @@ mod tests {
     }
 
     #[test]
-    fn it_is_asked_when_it_may_have_changed_and_by_every_sixteenth_call() {
-        family::begin();
+    fn the_kernel_is_asked_after_a_possible_change_and_by_every_sixteenth_call() {
+        fork_group::begin();
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
         let address = listener.local_addr().expect("it is bound");
         let stream = TcpStream::connect(address).expect("it listens");
-        let set_unseen = |yes| stream.set_nonblocking(yes).expect("no hook is in here");
+        let set_unseen = |yes| stream.set_nonblocking(yes).expect("a socket option");
         let fd = stream.as_raw_fd();
         let flag = new();
-        fork::prepare(); // From here another process may have it.
+        fork::prepare(); // From here another process may have the connection.
         set_unseen(true);
         assert!(flag.is_set(fd), "asked the first time");
         set_unseen(false);
@@ -200,7 +199,7 @@ mod tests {
 
     #[test]
     fn receives_that_do_not_wait_show_no_wait_until_one_that_may() {
-        family::begin();
+        fork_group::begin();
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
         let address = listener.local_addr().expect("it is bound");
         let stream = TcpStream::connect(address).expect("it listens");
@@ -211,12 +210,12 @@ mod tests {
             flag.waits_elsewhere(fd)
         };
         assert!(flag.has_never_waited());
-        assert!(!receive(0), "with a time-out, which has passed");
+        assert!(!receive(0), "the program waits in a receive");
         assert!(!flag.has_never_waited());
         assert!(receive(libc::MSG_DONTWAIT | libc::MSG_PEEK));
         assert!(receive(libc::MSG_DONTWAIT));
         assert!(!receive(0));
-        assert!(!receive(libc::MSG_DONTWAIT), "it does both");
+        assert!(!receive(libc::MSG_DONTWAIT), "the program does both");
 
         let other = new();
         stream.set_nonblocking(true).expect("a socket option");
@@ -226,7 +225,7 @@ mod tests {
         other.note_change();
         assert!(
             other.waits_elsewhere(fd) && other.has_never_waited(),
-            "none could"
+            "no receive could have waited"
         );
         other.note_wait();
         assert!(!other.has_never_waited());

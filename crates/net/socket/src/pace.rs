@@ -1,30 +1,29 @@
-//! When to look for the other end again.
+//! The schedule of searches for the other end.
 //!
-//! Two ends may count very differently: one sends thousands of messages that the other takes
-//! in one call. So the pause before the next look grows with what has passed since the search
-//! began, in messages and in time, and ends with whichever is over first: a peer that comes
-//! late is met late in proportion to that, and one that never comes costs looks in proportion
-//! to a logarithm.
+//! The two ends may count very differently: one sends thousands of messages that the other receives
+//! in one call. So the pause before the next search step grows with the messages and the time since
+//! the search began, and ends when either limit is reached. A peer that comes late is found late in
+//! proportion, and a peer that never comes costs a number of steps in proportion to a logarithm.
 
 use crate::clock;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// Messages before a second look.
+/// Messages before a second step, at least.
 const FIRST_MESSAGES: u32 = 2;
-/// Time before a second look.
+/// Time before a second step, at least.
 const FIRST_NS: u64 = 1_000_000;
 
 /// A point in the life of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Moment {
-    /// Messages counted by then, either way.
+    /// Messages counted so far, in both directions.
     pub(crate) messages: u32,
     /// CLOCK_MONOTONIC.
     pub(crate) ns: u64,
 }
 
 impl Moment {
-    /// When the look after the one at `now` is due, in a search that began at `self`.
+    /// When the step after the one at `now` is due, in a search that began at `self`.
     pub(crate) fn after_look_at(self, now: Moment) -> Moment {
         let messages = now.messages.saturating_sub(self.messages) / 2;
         let ns = now.ns.saturating_sub(self.ns) / 4;
@@ -34,15 +33,15 @@ impl Moment {
         }
     }
 
-    /// Whether a look that is due at `self` is due by now; the clock is read only if it matters.
-    /// The largest number of either kind means never: messages are not counted beyond it.
+    /// Whether a step due at `self` is due now. The clock is read only if necessary. The largest
+    /// number of either kind means never: messages are not counted beyond it.
     pub(crate) fn has_come(self, messages: u32, ns: impl FnOnce() -> u64) -> bool {
         let by_messages = messages >= self.messages && self.messages != u32::MAX;
         by_messages || (self.ns != u64::MAX && ns() >= self.ns)
     }
 }
 
-/// The schedule of one connection. Written under its state lock.
+/// The schedule of one connection. Written under the socket's state lock.
 #[derive(Debug)]
 pub(crate) struct Pace {
     began_messages: AtomicU32,
@@ -52,7 +51,7 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// The first look is due after so many messages, however long they take.
+    /// Makes the first step due after `evidence` messages, however long they take.
     pub(crate) fn reset(&self, evidence: u32) {
         let Self {
             began_messages,
@@ -66,13 +65,13 @@ impl Pace {
         next_ns.store(u64::MAX, Ordering::Relaxed);
     }
 
-    /// The search begins, or begins again.
+    /// Starts the search, or starts it again.
     pub(crate) fn begin(&self, messages: u32) {
         self.began_messages.store(messages, Ordering::Relaxed);
         self.began_ns.store(clock::coarse_ns(), Ordering::Relaxed);
     }
 
-    /// A look was in vain: the next one comes after a pause that grows.
+    /// Schedules the next step after a pause that grows: the last step was unsuccessful.
     pub(crate) fn pause(&self, messages: u32) {
         if self.began_ns.load(Ordering::Relaxed) == 0 {
             self.begin(messages);
@@ -87,7 +86,7 @@ impl Pace {
         self.next_ns.store(next.ns, Ordering::Relaxed);
     }
 
-    /// The next step is due after so many messages, and not by time.
+    /// Makes the next step due after `messages` in total, at no particular time.
     pub(crate) fn step_at(&self, messages: u32) {
         self.next_messages.store(messages, Ordering::Relaxed);
         self.next_ns.store(u64::MAX, Ordering::Relaxed);

@@ -1,107 +1,113 @@
-//! How a waiting side waits: spin, yield, or sleep at once.
+//! The wait policy: spin, yield, or sleep at once.
 //!
-//! Nobody can know when the answer comes, so the rules follow what a waiter can
-//! notice (docs/waiting.md): where the peer ran, what a wake-up costs here, whether
-//! a yield comes back at once (nobody else wants this CPU), soon (our own kind had
-//! a turn) or late (a stranger), and whether such waits were worth it of late.
+//! The time of the answer is not known, so the rules use what a waiter can observe
+//! (docs/waiting.md): where the peer ran, the cost of a wake-up, how long a yield took (at once: no
+//! other thread wants this CPU; soon: a thread of our own kind ran; late: a foreign thread ran),
+//! and whether such waits were recently worthwhile.
 
-use crate::company::{self, Presence, Turn};
-use crate::luck::{self, Luck};
-use crate::{clock, family, rt, wakeups};
+use crate::contention::{self, OnCpu, YieldOutcome};
+use crate::history::{self, AttemptKind};
+use crate::{clock, fork_group, rt, wake_cost};
 use saiga_channel::segment::Segment;
 
 /// Spinning for less than this never pays for a sleep.
 const LEAST_SPIN_US: u64 = 10;
-/// A spinner offers its CPU to others this often.
-const COURTESY_US: u64 = 4;
-/// Turns that others may take before the waiter leaves the CPU to them and sleeps.
-const TURNS: u32 = 2;
+/// Interval of a spinner's yields.
+const YIELD_EVERY_US: u64 = 4;
+/// Turns that other threads may take before the waiter sleeps.
+const MOST_TURNS: u32 = 2;
 
-/// Waits a short while without sleeping, for `news`. `peer_cpu` is where the peer ran when it
-/// last told us something; `segment` is shared with it. True when there is news.
-pub(crate) fn linger(peer_cpu: u32, segment: Option<&Segment>, news: impl Fn() -> bool) -> bool {
-    let start = Presence::now();
+/// Polls `has_event` for a short while without sleeping. `peer_cpu` is the CPU where the peer ran
+/// when it last woke us; `segment` is shared with the peer. True when there is an event.
+pub(crate) fn wait_awake(
+    peer_cpu: u32,
+    segment: Option<&Segment>,
+    has_event: impl Fn() -> bool,
+) -> bool {
+    let start = OnCpu::now();
     if let Some(segment) = segment {
         segment.note_turn(start.at);
     }
-    let found = attempt(start, peer_cpu, &news);
-    luck::count(found);
+    let found = attempt(start, peer_cpu, &has_event);
+    history::count(found);
     found
 }
 
-fn attempt(start: Presence, peer_cpu: u32, news: &impl Fn() -> bool) -> bool {
+fn attempt(start: OnCpu, peer_cpu: u32, has_event: &impl Fn() -> bool) -> bool {
     let limit = spin_limit();
     if limit == 0 || cfg!(feature = "without-spin") {
-        return news();
+        return has_event();
     }
     if peer_cpu == start.cpu {
-        // It cannot answer while we spin, and beside a stranger a yield costs a time slice.
-        if family::has_strangers(start.cpu, start.at) {
-            return news();
+        // The peer cannot answer while we spin, and beside a foreign thread a yield costs a time
+        // slice.
+        if fork_group::has_foreign_load(start.cpu, start.at) {
+            return has_event();
         }
-        return luck::try_if_worth(Luck::Yield, || yield_turns(news)).unwrap_or_else(news);
+        return history::try_if_worthwhile(AttemptKind::Yield, || yield_turns(has_event))
+            .unwrap_or_else(has_event);
     }
-    let spun = luck::try_if_worth(Luck::Spin, || {
-        if family::has_strangers(start.cpu, start.at) {
+    let spun = history::try_if_worthwhile(AttemptKind::Spin, || {
+        if fork_group::has_foreign_load(start.cpu, start.at) {
             // A yield would cost a time slice here.
-            company::Spinner::enter().is_some_and(|_one| spin(limit, news))
+            contention::Spinner::enter().is_some_and(|_one| spin(limit, has_event))
         } else {
-            polite_spin(start, limit, news)
+            spin_with_yields(start, limit, has_event)
         }
     });
-    spun.unwrap_or_else(news)
+    spun.unwrap_or_else(has_event)
 }
 
-/// About what a wake-up costs: then waiting costs at most twice what it would with foresight.
+/// About the cost of a wake-up: then waiting costs at most twice what it would with foresight.
 fn spin_limit() -> u64 {
     let most = clock::us(rt::spin_us());
     let least = clock::us(LEAST_SPIN_US).min(most);
-    wakeups::cost().map_or(most, |cost| cost.clamp(least, most))
+    wake_cost::cost().map_or(most, |cost| cost.clamp(least, most))
 }
 
 /// Gives a peer on the same CPU the chance to answer.
-fn yield_turns(news: &impl Fn() -> bool) -> bool {
-    for _ in 0..TURNS {
-        let turn = company::offer_cpu();
-        if news() {
+fn yield_turns(has_event: &impl Fn() -> bool) -> bool {
+    for _ in 0..MOST_TURNS {
+        let outcome = contention::yield_and_classify();
+        if has_event() {
             return true;
         }
-        if turn == Turn::Stranger {
+        if outcome == YieldOutcome::Foreign {
             return false;
         }
     }
     false
 }
 
-/// Spins while nobody else wants the CPU: others get it every few microseconds, and after a
-/// few turns of theirs it is theirs altogether.
-fn polite_spin(start: Presence, limit: u64, news: &impl Fn() -> bool) -> bool {
-    if start.is_overdue() && company::offer_cpu() == Turn::Stranger {
-        return news();
+/// Spins while no other thread wants the CPU. Yields every few microseconds, and gives up after a
+/// few turns of other threads.
+fn spin_with_yields(start: OnCpu, limit: u64, has_event: &impl Fn() -> bool) -> bool {
+    if start.is_overdue() && contention::yield_and_classify() == YieldOutcome::Foreign {
+        return has_event();
     }
     let mut turns = 0;
     loop {
-        if spin(clock::us(COURTESY_US), news) {
+        if spin(clock::us(YIELD_EVERY_US), has_event) {
             return true;
         }
         let now = clock::ticks();
         if now.wrapping_sub(start.at) > limit {
             return false;
         }
-        match company::offer_cpu() {
-            Turn::Nobody => {}
-            Turn::Friend if turns + 1 < TURNS => turns += 1,
-            Turn::Friend | Turn::Stranger => return news(),
+        match contention::yield_and_classify() {
+            YieldOutcome::Alone => {}
+            YieldOutcome::Brief if turns + 1 < MOST_TURNS => turns += 1,
+            YieldOutcome::Brief | YieldOutcome::Foreign => return has_event(),
         }
     }
 }
 
-fn spin(limit: u64, news: &impl Fn() -> bool) -> bool {
-    let start = Presence::now().at;
+fn spin(limit: u64, has_event: &impl Fn() -> bool) -> bool {
+    let start = OnCpu::now().at;
     loop {
         let found = (0..8).any(|_| {
             core::hint::spin_loop();
-            news()
+            has_event()
         });
         if found || clock::ticks().wrapping_sub(start) > limit {
             return found;

@@ -1,49 +1,49 @@
 //! `poll(2)` and `select(2)` over descriptors of which some are bound.
 //!
-//! Bound ones are looked at here; the rest, the anchors and a borrowed bell sleep
-//! together in the kernel's poll.
+//! Bound descriptors are checked here. To sleep, the call waits in the kernel's poll for the other
+//! descriptors, the anchors and a borrowed bell together.
 
 #![expect(unsafe_code, reason = "waits through libc")]
 
-mod claims;
-mod desk;
 mod pins;
+mod scratch;
+mod wait_slots;
 
-pub(crate) use claims::{Claim, give_back_many, give_back_one, leave_many, sockets_of};
-pub use desk::with_records;
-pub(crate) use desk::{Mapped, put_back};
 #[cfg(test)]
 pub(crate) use pins::begin_polling;
 pub use pins::{Pins, pin_plain};
 pub(crate) use pins::{end_polling, forked, has_pollers};
+pub use scratch::with_records;
+pub(crate) use scratch::{Mapped, put_back};
+pub(crate) use wait_slots::{Claim, give_back_many, give_back_one, leave_many, sockets_of};
 
-use crate::asleep::{Asleep, Thing};
+use crate::asleep::{Asleep, Held};
 use crate::chan::{Chan, rx, tx};
-use crate::places;
 use crate::sock::{Pin, Socket};
 use crate::table::{self, Entry};
+use crate::thread_bells;
 use crate::{allowance, clock, epoll_wait, idle, kernel, policy, readiness};
-use claims::Claims;
 use core::cell::Cell;
 use core::sync::atomic::Ordering;
-use desk::Desk;
 use libc::pollfd;
 use saiga_channel::sys::{Errno, Fd, Sys};
+use scratch::Scratch;
+use wait_slots::WaitSlots;
 
-/// Time between two looks of a poll that no peer can wake.
+/// Time between two checks of a poll that no peer can wake.
 const BRIEF_NS: u64 = 1_000_000;
-/// A call with more descriptors than this asks the kernel less often: it looks at every one.
+/// A call with more descriptors than this polls the kernel less often: the kernel checks each one.
 const FEW: usize = 16;
-/// The kernel waits at most this long behind busy channels.
+/// Longest time that kernel descriptors wait behind busy channels.
 const LOOK_US: u64 = 200;
 
 thread_local! {
-    /// Counter value of this thread's last look at the kernel, and how many descriptors it took.
+    /// Time of this thread's last poll of the kernel (ticks), and its number of descriptors.
     static LOOKED: Cell<(u64, usize)> = const { Cell::new((0, 0)) };
 }
 
-/// Whether a call must be served here, because some descriptor in it is bound. Notes that all of
-/// them are waited for where the hooks see it.
+/// Whether a call must be served here because a descriptor in it is bound. Records for all of its
+/// sockets that the hooks have seen a wait.
 pub fn concerns(fds: impl IntoIterator<Item = Fd>) -> bool {
     let mut bound = false;
     for fd in fds {
@@ -59,7 +59,7 @@ pub fn concerns(fds: impl IntoIterator<Item = Fd>) -> bool {
     bound
 }
 
-/// The channel of a descriptor, if it is bound; the caller is inside while it has the pin.
+/// The channel of a descriptor, if it is bound. The caller is inside while it holds the pin.
 fn bound(fd: Fd) -> Option<(Pin, &'static Socket, Chan)> {
     let socket = table::socket(fd)?;
     let pin = socket.pin_as(fd)?;
@@ -70,8 +70,8 @@ fn bound(fd: Fd) -> Option<(Pin, &'static Socket, Chan)> {
     Some((pin, socket, chan))
 }
 
-/// `ppoll(2)` with bound descriptors. Fills `revents`; returns the number of ready ones.
-/// A time-out of `None` is for ever.
+/// Serves `ppoll(2)` with bound descriptors. Fills `revents`; returns the number of ready
+/// descriptors. A time-out of `None` is for ever.
 ///
 /// # Errors
 /// As `man 2 poll`: EINTR, ENOMEM.
@@ -81,7 +81,7 @@ pub fn poll(
     mask: *const libc::sigset_t,
 ) -> Sys<usize> {
     let deadline = timeout_ns.map(|t| clock::monotonic_ns().saturating_add(t));
-    let mut desk = Desk::new(fds.len())?;
+    let mut scratch = Scratch::new(fds.len())?;
     let mut napped = false;
     loop {
         let ready = look(fds);
@@ -90,16 +90,16 @@ pub fn poll(
         }
         let left = deadline.map(|d| d.saturating_sub(clock::monotonic_ns()));
         if ready > 0 || left == Some(0) {
-            return ask_kernel(fds, desk.arrays().0, None, Some(0), core::ptr::null());
+            return ask_kernel(fds, scratch.arrays().0, None, Some(0), core::ptr::null());
         }
         if !napped
             && let Some((_pin, _, chan)) = fds.iter().find_map(|p| bound(p.fd))
-            && policy::linger(chan.peer_cpu(), Some(chan.segment), || any_news(fds))
+            && policy::wait_awake(chan.peer_cpu(), Some(chan.segment), || any_event(fds))
         {
             continue;
         }
         let (time, naps) = idle::shorter(nap(fds), left);
-        let n = sleep(fds, &mut desk, time, mask)?;
+        let n = sleep(fds, &mut scratch, time, mask)?;
         if n > 0 {
             return Ok(n);
         }
@@ -107,7 +107,7 @@ pub fn poll(
     }
 }
 
-/// Fills `revents` of the bound descriptors; returns how many are ready.
+/// Fills `revents` of the bound descriptors; returns the number of ready ones.
 fn look(fds: &mut [pollfd]) -> usize {
     let mut ready = 0;
     for p in fds {
@@ -121,8 +121,8 @@ fn look(fds: &mut [pollfd]) -> usize {
     ready
 }
 
-/// Whether the kernel must be asked although channels have something to report: it may have more.
-/// For many descriptors, all of them bound, that can wait a little: only ends would be missed.
+/// Whether the kernel must be polled although channels have events: it may have more. For many
+/// descriptors that are all bound the poll can wait a little: it would only find ends.
 fn kernel_due(fds: &[pollfd]) -> bool {
     let (looked, took) = LOOKED.get();
     let since = clock::ticks().wrapping_sub(looked);
@@ -133,7 +133,7 @@ fn kernel_due(fds: &[pollfd]) -> bool {
         || !fds.iter().all(|p| p.fd < 0 || is_bound(p))
 }
 
-/// Looks for idle channels; for how long at most the call may sleep before it does so again.
+/// Checks for idle channels. Returns how long the call may sleep before the next check.
 fn nap(fds: &[pollfd]) -> Option<u64> {
     let now = clock::monotonic_ns();
     fds.iter()
@@ -144,9 +144,9 @@ fn nap(fds: &[pollfd]) -> Option<u64> {
         .max()
 }
 
-/// Whether shared memory alone shows something that was asked for. A ring that has ended shows
-/// nothing: there TCP decides, and a thread that waits for that must sleep.
-fn any_news(fds: &[pollfd]) -> bool {
+/// Whether shared memory alone shows an event that was asked for. An ended ring shows nothing: TCP
+/// decides there, and a thread that waits for TCP must sleep.
+fn any_event(fds: &[pollfd]) -> bool {
     fds.iter().any(|p| {
         bound(p.fd).is_some_and(|(_pin, _, chan)| {
             let reads = p.events & (libc::POLLIN | libc::POLLRDNORM) != 0;
@@ -160,8 +160,8 @@ fn any_news(fds: &[pollfd]) -> bool {
     })
 }
 
-/// Asks the kernel about everything but the rings, waiting at most `timeout_ns`; then looks at
-/// the rings again. Anchors that have news are remembered. `asked` is one entry longer than `fds`.
+/// Polls the kernel for everything but the rings, waiting at most `timeout_ns`; then checks the
+/// rings again. Records anchors with events. `asked` is one entry longer than `fds`.
 fn ask_kernel(
     fds: &mut [pollfd],
     asked: &mut [pollfd],
@@ -171,7 +171,7 @@ fn ask_kernel(
 ) -> Sys<usize> {
     for (to, p) in asked.iter_mut().zip(fds.iter()) {
         let events = match bound(p.fd) {
-            Some((_pin, _, chan)) => readiness::anchor_events(&chan, p.events),
+            Some((_pin, _, chan)) => readiness::events_to_watch(&chan, p.events),
             None => p.events,
         };
         *to = pollfd {
@@ -187,7 +187,7 @@ fn ask_kernel(
             revents: 0,
         };
     }
-    // The application's entries may be as many as the kernel takes (RLIMIT_NOFILE).
+    // The application may pass as many entries as the kernel takes (RLIMIT_NOFILE).
     let count = fds.len() + usize::from(bell.is_some());
     // SAFETY: the mask is our caller's, null or valid.
     unsafe { kernel::ppoll(&mut asked[..count], timeout_ns, mask) }?;
@@ -197,7 +197,7 @@ fn ask_kernel(
         p.revents = match bound(p.fd) {
             Some((_pin, socket, chan)) => {
                 if seen.revents != 0 {
-                    socket.anchor_news.note();
+                    socket.anchor_events.note();
                 }
                 let wanted = p.events | libc::POLLERR | libc::POLLHUP;
                 readiness::events(p.fd, socket, &chan) & wanted
@@ -209,52 +209,52 @@ fn ask_kernel(
     Ok(ready)
 }
 
-/// Sleeps until something may be ready. 0: look again (or the time is over).
-#[inline(never)] // Its frame lies below the desk then.
+/// Sleeps until a descriptor may be ready. 0: check again (or the time is over).
+#[inline(never)] // Its frame lies below the scratch arrays then.
 fn sleep(
     fds: &mut [pollfd],
-    desk: &mut Desk,
+    scratch: &mut Scratch,
     left: Option<u64>,
     mask: *const libc::sigset_t,
 ) -> Sys<usize> {
-    let asleep = Asleep::begin(desk);
-    let memory = desk.memory();
-    let (asked, claimed) = desk.arrays();
+    let asleep = Asleep::begin(scratch);
+    let memory = scratch.memory();
+    let (asked, claimed) = scratch.arrays();
     let at_most = |ns: u64| Some(left.map_or(ns, |l| l.min(ns)));
-    let Ok(place) = places::borrow() else {
-        // No descriptor for a bell: look again soon instead of sleeping.
+    let Ok(borrowed) = thread_bells::borrow() else {
+        // There is no descriptor for a bell: check again soon instead of sleeping.
         return ask_kernel(fds, asked, None, at_most(BRIEF_NS), mask);
     };
-    // A plain socket among them could be bound then, and we would not hear of it.
+    // Pin plain sockets, or one could be bound during the sleep without waking us.
     let pins = pins::pin_unbound(fds);
-    let claims = Claims::new(claimed, fds, &place);
+    let wait_slots = WaitSlots::new(claimed, fds, &borrowed);
     memory
         .into_iter()
-        .for_each(|m| asleep.hold(Thing::Memory(m)));
-    asleep.hold(place.thing());
+        .for_each(|m| asleep.hold(Held::Memory(m)));
+    asleep.hold(borrowed.held());
     pins.note(&asleep);
-    claims.note(&asleep, memory.is_some());
-    let bell = Some(place.bell.fd);
-    let result = if !claims.complete {
-        // Not every segment has a waiting place for us: look again soon instead of sleeping.
+    wait_slots.note(&asleep, memory.is_some());
+    let bell = Some(borrowed.bell.fd);
+    let result = if !wait_slots.complete {
+        // Not every segment has a free wait slot: check again soon instead of sleeping.
         ask_kernel(fds, asked, bell, at_most(BRIEF_NS), mask)
-    } else if !pins.hold_all_plain(fds) || claims.announce_sleep() || look(fds) > 0 {
+    } else if !pins.hold_all_plain(fds) || wait_slots.announce_sleep() || look(fds) > 0 {
         ask_kernel(fds, asked, bell, Some(0), mask)
     } else {
         match ask_kernel(fds, asked, bell, left, mask) {
-            // No entry is left for a bell: look again soon, or hear what else is wrong.
+            // No entry is left for the bell: check again soon; other errors come again then.
             Err(Errno(libc::EINVAL)) => ask_kernel(fds, asked, None, at_most(BRIEF_NS), mask),
             answered => answered,
         }
     };
     if !asleep.end() {
-        claims.disown();
-        desk.disown();
-        core::mem::forget((place, pins));
+        wait_slots.disown();
+        scratch.disown();
+        core::mem::forget((borrowed, pins));
         return Err(Errno(libc::EINTR));
     }
-    let is_our_bell = claims.are_ours();
-    drop(claims);
-    let _ = is_our_bell && place.bell.drain();
+    let is_our_bell = wait_slots.are_ours();
+    drop(wait_slots);
+    let _ = is_our_bell && borrowed.bell.drain();
     result
 }

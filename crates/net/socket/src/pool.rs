@@ -1,6 +1,6 @@
-//! Records that are reused but never unmapped, so a stale pointer meets a record of
-//! the same type. Addresses come from one reserved range, so a pointer can be
-//! recognised. No allocator is called: hooks run inside other allocators.
+//! Records that are reused but never unmapped, so that a stale pointer refers to a record of the
+//! same type. Addresses come from one reserved range, so a pointer can be recognised. No allocator
+//! is called: hooks may run inside another allocator.
 
 #![expect(unsafe_code, reason = "hands out records of a mapped range")]
 
@@ -33,7 +33,7 @@ impl<T: Record + 'static, const N: usize> Pool<T, N> {
         }
     }
 
-    /// Takes a record; its content is what its last user left. `None` when all are in use.
+    /// Takes a record; its content is that of its last use. `None` when all are in use.
     pub(crate) fn take(&self) -> Option<&'static T> {
         let _guard = self.lock.lock()?;
         let free = self.free.load(Ordering::Relaxed);
@@ -59,11 +59,11 @@ impl<T: Record + 'static, const N: usize> Pool<T, N> {
         Some(Self::record(self.range.at().cast(), index))
     }
 
-    /// Gives a record back. Its content may change from then on.
+    /// Returns a record to the pool. Its content may change from then on.
     pub(crate) fn put(&self, record: &'static T) {
         let Some(_guard) = self.lock.lock() else {
             return;
-        }; // In a handler: leak one record.
+        }; // In a signal handler: leak one record.
         record
             .next_free()
             .store(self.free.load(Ordering::Relaxed), Ordering::Relaxed);
@@ -82,7 +82,7 @@ impl<T: Record + 'static, const N: usize> Pool<T, N> {
         ours.then(|| Self::record(base, index))
     }
 
-    /// Every record that was ever taken, whether it is in use or not.
+    /// Every record that was ever taken, in use or not.
     pub(crate) fn all(&self) -> impl Iterator<Item = &'static T> {
         let base = self.range.at().cast::<T>();
         let used = self.used.load(Ordering::Relaxed);

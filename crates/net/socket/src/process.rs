@@ -1,4 +1,4 @@
-//! Facts of the process that are asked of the kernel.
+//! Properties of the process and the machine that the kernel reports: limits, memory, CPUs.
 
 #![expect(unsafe_code, reason = "system calls with out-parameters")]
 
@@ -20,7 +20,7 @@ pub(crate) fn memory() -> u64 {
     let args = [known.as_mut_ptr() as usize, 0, 0, 0, 0, 0];
     // SAFETY: the kernel writes one sysinfo.
     let asked = unsafe { sys::call(Sysno::sysinfo, args) };
-    // SAFETY: numbers, of which zero is one.
+    // SAFETY: a structure of integers, for which zero is valid.
     let known = unsafe { known.assume_init() };
     asked.map_or(0, |_| known.totalram.saturating_mul(known.mem_unit.into()))
 }

@@ -1,8 +1,11 @@
-//! What poll, select and epoll report of a bound socket.
+//! The events that poll, select and epoll report for a bound socket.
+//!
+//! Combines the state of both rings with the anchor's events: while both directions use rings,
+//! the kernel is asked only if the anchor may have an event.
 
 use crate::chan::{Chan, rx, tx};
 use crate::sock::Socket;
-use crate::{allowance, recv, send, sever};
+use crate::{allowance, recv, reset, send};
 use core::sync::atomic::Ordering;
 use saiga_channel::sys::{self, Fd};
 use saiga_status::Reason;
@@ -23,8 +26,8 @@ pub(crate) fn events(fd: Fd, socket: &'static Socket, chan: &Chan) -> i16 {
     found
 }
 
-/// The same for the holder of a set's lock: without room to send where only
-/// [`send::overtake`] could make some, which would take too long.
+/// As [`events`], for the holder of a set's lock: reports no room to send where only
+/// [`send::overtake`] could make room, which would take too long.
 pub(crate) fn events_soon(fd: Fd, socket: &'static Socket, chan: &Chan) -> i16 {
     if socket.is_reset() {
         return of_reset(socket);
@@ -34,35 +37,35 @@ pub(crate) fn events_soon(fd: Fd, socket: &'static Socket, chan: &Chan) -> i16 {
     let rx_mode = chan.own().rx_mode.load(Ordering::Relaxed);
     let tx_mode = chan.own().tx_mode.load(Ordering::Relaxed);
     let rings_only = rx_mode == rx::RING && tx_mode == tx::RING && !chan.rx_ring().frozen();
-    let news = socket.anchor_news.heard();
+    let noted = socket.anchor_events.noted();
     let mut seen = 0;
-    if !rings_only || news.is_some() {
+    if !rings_only || noted.is_some() {
         seen = sys::poll_now(fd, IN | OUT | libc::POLLPRI | libc::POLLRDHUP);
     }
-    if seen & ENDED != 0 && sever::notice_death(fd, socket, chan) {
+    if seen & ENDED != 0 && reset::notice_peer_death(fd, socket, chan) {
         return of_reset(socket);
     }
     let mut now = seen & (ENDED | libc::POLLPRI);
     now |= incoming(chan, rx_mode, seen);
     now |= outgoing(fd, socket, chan, tx_mode, seen);
-    // A thread that is told of it must find it: a receive asks the anchor only when it has news.
+    // A thread that is told of an event must find it: a receive asks the anchor only if noted.
     let has = seen & (IN | ENDED) != 0;
-    match news {
-        Some(news) if !has => socket.anchor_news.settle(news),
-        None if has => socket.anchor_news.note(),
+    match noted {
+        Some(noted) if !has => socket.anchor_events.clear(noted),
+        None if has => socket.anchor_events.note(),
         _ => {}
     }
     now
 }
 
-/// What the kernel reports of a connection that was reset (`tcp_poll`); its error is told once.
+/// The events that the kernel reports for a reset connection (`tcp_poll`); POLLERR once.
 fn of_reset(socket: &Socket) -> i16 {
-    let told = socket.reset_told.load(Ordering::Relaxed);
-    let error = if told { 0 } else { libc::POLLERR };
+    let reported = socket.reset_reported.load(Ordering::Relaxed);
+    let error = if reported { 0 } else { libc::POLLERR };
     IN | OUT | libc::POLLRDHUP | libc::POLLHUP | error
 }
 
-/// Takes part in the hand-over as `recv` would, so a peer that waits for our word gets it.
+/// Acknowledges the peer's switch to the ring as `recv` would, so that a waiting peer can go on.
 pub(crate) fn notice_switch(fd: Fd, socket: &'static Socket, chan: &Chan) {
     if chan.own().rx_mode.load(Ordering::Relaxed) != rx::TCP {
         return;
@@ -80,8 +83,8 @@ fn incoming(chan: &Chan, rx_mode: u32, seen: i16) -> i16 {
         return seen & IN;
     }
     let ring = chan.rx_ring();
-    // An ended, empty ring leaves the word to TCP; an anchor that is readable beside a
-    // ring that has not ended has FIN or an error to tell.
+    // For an ended, empty ring TCP decides. An anchor that is readable beside a ring that has not
+    // ended has FIN or an error to report.
     if ring.readable() || seen & IN != 0 {
         IN
     } else {
@@ -111,7 +114,7 @@ fn outgoing(fd: Fd, socket: &'static Socket, chan: &Chan, tx_mode: u32, seen: i1
     }
 }
 
-/// Asks the peer to tell us of changes that matter for `wanted`.
+/// Asks the peer to wake us for changes that matter for `wanted`.
 pub(crate) fn arm(chan: &Chan, wanted: i16) {
     if wanted & IN != 0 {
         chan.rx_ring().arm();
@@ -121,11 +124,11 @@ pub(crate) fn arm(chan: &Chan, wanted: i16) {
     }
 }
 
-/// What the anchor must be watched for while someone sleeps for `wanted`.
-pub(crate) fn anchor_events(chan: &Chan, wanted: i16) -> i16 {
+/// The events to watch the anchor for while a thread sleeps for `wanted`.
+pub(crate) fn events_to_watch(chan: &Chan, wanted: i16) -> i16 {
     let mut watch = wanted & (libc::POLLPRI | libc::POLLRDHUP);
     if chan.recall_due() {
-        watch |= libc::POLLOUT; // What the peer has recalled goes as soon as TCP takes it.
+        watch |= libc::POLLOUT; // Recalled bytes are sent as soon as TCP takes them.
     }
     if wanted & IN != 0 {
         watch |= libc::POLLIN | libc::POLLRDHUP;

@@ -1,8 +1,8 @@
-//! Receiving on a bound socket: TCP up to the switch, then the ring, and TCP again
+//! Receiving on a bound socket: from TCP up to the switch, then from the ring, and from TCP again
 //! after the ring has ended.
 //!
-//! The end of the stream is the kernel's word only: FIN and reset are read from the
-//! anchor, and only when the ring is empty, so nothing that was sent before is lost.
+//! Only the kernel decides on the end of the stream: FIN and reset are read from the anchor, and
+//! only when the ring is empty, so no byte that was sent before is lost.
 
 #![expect(
     unsafe_code,
@@ -10,22 +10,22 @@
 )]
 
 use crate::chan::{Chan, rx};
+use crate::signals_blocked::SignalsBlocked;
 use crate::sock::{NOT_BOUND, Socket, count_one};
-use crate::undisturbed::Undisturbed;
-use crate::{kernel, send, sever, wait};
+use crate::{kernel, reset, send, wait};
 use core::sync::atomic::Ordering;
 use saiga_channel::layout::STRIDE_SHIFT;
 use saiga_channel::ring::Got;
 use saiga_channel::sys::{self, Errno, Fd, Sys};
 use saiga_status::Reason;
 
-/// Buffers that one call can fill.
+/// The buffers of one call.
 pub(crate) type Parts<'a, 'b> = &'a mut [&'b mut [u8]];
 
-/// One attempt that did not wait.
+/// Outcome of one attempt that did not wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Try {
-    /// So many bytes; 0 is the end of the stream.
+    /// This many bytes; 0 is the end of the stream.
     Bytes(usize),
     /// Nothing now.
     Empty,
@@ -46,7 +46,7 @@ pub(crate) fn recv(
     let wanted: usize = parts.iter().map(|p| p.len()).sum();
     let whole = flags & libc::MSG_WAITALL != 0 && flags & libc::MSG_PEEK == 0;
     let mut done = 0;
-    let mut wait = wait::Wait::new(fd, socket, wait::For::Bytes, wait::Until::AsFlagSays);
+    let mut wait = wait::Wait::new(fd, socket, wait::WaitFor::Bytes, wait::Until::NonblockSet);
     loop {
         let fd = socket.anchor(fd);
         let Some(chan) = Chan::of(socket) else {
@@ -78,7 +78,7 @@ pub(crate) fn recv(
                 }
             }
             Err(e) if done > 0 => {
-                sever::keep_for_later(socket, e);
+                reset::keep_for_later(socket, e);
                 return Ok(done);
             }
             Err(e) => return Err(e),
@@ -86,9 +86,9 @@ pub(crate) fn recv(
     }
 }
 
-/// Whether bytes may be there behind those that were just received. Less than was asked for means
-/// to callers that nothing is left (`man 7 epoll`), so the way from TCP to the ring and back must
-/// not show; but a read ends before the urgent mark (`man 7 tcp`).
+/// Whether bytes may follow those just received. A short read means to callers that nothing is left
+/// (`man 7 epoll`), so the change from TCP to the ring and back must be invisible; but a read ends
+/// before the urgent mark (`man 7 tcp`).
 fn goes_on(fd: Fd, chan: &Chan, parts: &[&mut [u8]], done: usize, flags: i32) -> bool {
     if flags & libc::MSG_PEEK != 0 {
         return false;
@@ -105,7 +105,7 @@ fn goes_on(fd: Fd, chan: &Chan, parts: &[&mut [u8]], done: usize, flags: i32) ->
     may && sys::poll_now(fd, libc::POLLPRI) & libc::POLLPRI == 0
 }
 
-/// Whether the first `done` bytes are exactly some of the parts: TCP is asked for one at a time.
+/// Whether the first `done` bytes fill some parts exactly: TCP is asked for one part at a time.
 fn ends_a_part(parts: &[&mut [u8]], done: usize) -> bool {
     let mut end = 0;
     parts.iter().any(|part| {
@@ -123,8 +123,8 @@ fn receive_now(
     skip: usize,
     flags: i32,
 ) -> Sys<Try> {
-    if socket.severed.load(Ordering::Relaxed) {
-        return if socket.reset_told.load(Ordering::Relaxed) {
+    if socket.aborted.load(Ordering::Relaxed) {
+        return if socket.reset_reported.load(Ordering::Relaxed) {
             Ok(Try::Bytes(0))
         } else {
             Err(Errno(libc::ECONNRESET))
@@ -132,14 +132,14 @@ fn receive_now(
     }
     send::serve_recall(fd, socket, chan);
     let Some(lock) = chan.lock_rx(socket) else {
-        return sever::reset(fd, socket, Reason::CorruptMemory);
+        return reset::abort(fd, socket, Reason::CorruptMemory);
     };
     let mode = || chan.own().rx_mode.load(Ordering::Relaxed);
     // In the other modes no later decision depends on the count of bytes received by TCP.
     let counts = || matches!(mode(), rx::TCP | rx::DRAIN);
-    let undisturbed = counts().then(Undisturbed::begin);
+    let blocked = counts().then(SignalsBlocked::begin);
     let done = match mode() {
-        _ if undisturbed.is_none() && counts() => Ok(Try::Again), // A signal handler was first.
+        _ if blocked.is_none() && counts() => Ok(Try::Again), // A signal handler changed it.
         rx::RING => from_ring(fd, socket, chan, parts, skip, flags),
         rx::TCP => match turn(fd, socket, chan) {
             Ok(true) => Ok(Try::Again),
@@ -149,13 +149,13 @@ fn receive_now(
         rx::DRAIN => drain(fd, socket, chan, parts, skip, flags),
         _ => after_ring(fd, socket, chan, parts, skip, flags),
     };
-    drop(lock); // Before the signals: their handlers find it free.
-    drop(undisturbed);
+    drop(lock); // Before the signals are unblocked: their handlers find the lock free.
+    drop(blocked);
     done
 }
 
-/// Reads from TCP after the ring has ended. A peer that finished before it could give back what
-/// we recalled left it in the ring: nothing followed it on TCP, so it comes now.
+/// Reads from TCP after the ring has ended. A peer that sent FIN before it could send recalled
+/// bytes again left them in the ring: nothing followed them on TCP, so they come now.
 fn after_ring(
     fd: Fd,
     socket: &'static Socket,
@@ -178,7 +178,7 @@ fn after_ring(
     end_by_tcp(fd, socket, chan, parts, got)
 }
 
-/// What TCP gave, unless that is the end of the stream and has more to it.
+/// The result of a TCP read, but for the end of the stream the check of [`end_of_stream`].
 fn end_by_tcp(
     fd: Fd,
     socket: &'static Socket,
@@ -192,8 +192,8 @@ fn end_by_tcp(
     Ok(got)
 }
 
-/// Reads from TCP before the peer has switched. An end of the stream counts only when the
-/// peer has not switched since: then the ring comes first.
+/// Reads from TCP before the peer has switched. An end of the stream counts only if the peer has
+/// not switched since: otherwise the ring comes first.
 fn before_switch(
     fd: Fd,
     socket: &'static Socket,
@@ -204,14 +204,14 @@ fn before_switch(
 ) -> Sys<Try> {
     let got = from_tcp(fd, socket, parts, skip, flags, u64::MAX)?;
     if got == Try::Bytes(0) && turn(fd, socket, chan)? {
-        socket.anchor_news.note();
+        socket.anchor_events.note();
         return Ok(Try::Again);
     }
     end_by_tcp(fd, socket, chan, parts, got)
 }
 
-/// Notices that the peer has switched to the ring, or that it never will.
-/// True when the mode changed.
+/// Acts on the peer's switch to the ring, or on the end of a ring that was never used. True when
+/// the mode changed.
 pub(crate) fn turn(fd: Fd, socket: &'static Socket, chan: &Chan) -> Sys<bool> {
     let ring = chan.rx_ring();
     let frozen = ring.frozen();
@@ -220,39 +220,40 @@ pub(crate) fn turn(fd: Fd, socket: &'static Socket, chan: &Chan) -> Sys<bool> {
         if frozen && ring.pending(STRIDE_SHIFT) == Some(0) {
             ring.acknowledge();
             chan.own().rx_mode.store(rx::AFTER, Ordering::SeqCst);
-            chan.tell_writer();
+            chan.wake_writer();
             return Ok(true);
         }
         return Ok(false);
     };
-    let _undisturbed = Undisturbed::begin();
+    let _blocked = SignalsBlocked::begin();
     if chan.own().rx_mode.load(Ordering::Relaxed) != rx::TCP {
         return Ok(true); // A signal handler was first.
     }
     let Some(had) = received_by_all(fd, socket) else {
-        return Ok(false); // The kernel cannot say at this moment.
+        return Ok(false); // The kernel cannot tell at this moment.
     };
     if has_strayed(fd, socket) {
         return stay_on_tcp(fd, socket, chan);
     }
     let Some(remaining) = total.checked_sub(had) else {
-        return sever::reset(fd, socket, Reason::CorruptMemory);
+        return reset::abort(fd, socket, Reason::CorruptMemory);
     };
     ring.acknowledge();
     chan.own().rx_remaining.store(remaining, Ordering::Relaxed);
     let next = if remaining == 0 { rx::RING } else { rx::DRAIN };
     chan.own().rx_mode.store(next, Ordering::SeqCst);
     if ring.frozen() {
-        // It may wait for the acknowledgement. Looked at behind it, as it looks behind its freeze.
-        chan.tell_writer();
+        // The peer may wait for the acknowledgement. Read after it, as the peer reads after
+        // freezing.
+        chan.wake_writer();
     }
     Ok(true)
 }
 
-/// Whether bytes were read past the hooks: the kernel has delivered more than we know of. Asked
-/// once for a switch.
+/// Whether bytes were read without the hooks: the kernel has delivered more than we counted. Asked
+/// once for each switch.
 fn has_strayed(fd: Fd, socket: &Socket) -> bool {
-    // Once both directions have ended, the kernel's count has a FIN in it, or has not.
+    // Once both directions have ended, the kernel's count may include a FIN or not.
     if socket.maybe_shared() || sys::poll_now(fd, 0) & libc::POLLHUP != 0 {
         return false;
     }
@@ -260,14 +261,15 @@ fn has_strayed(fd: Fd, socket: &Socket) -> bool {
     send::delivered_by_kernel(fd).is_some_and(|delivered| delivered > known)
 }
 
-/// The peer has switched to the ring, and our reader may go on past the hooks, which only TCP
-/// bears: the peer sends again what is in the ring. Caller holds the receiver's lock.
+/// Recalls a ring to which the peer has switched, because our reader may go on without the hooks,
+/// which only TCP supports: the peer sends the ring's bytes again. The caller holds the receiver's
+/// lock.
 fn stay_on_tcp(fd: Fd, socket: &'static Socket, chan: &Chan) -> Sys<bool> {
     let ring = chan.rx_ring();
     socket.leave(fd, Reason::MovedOutside);
     if ring.frozen() && chan.peer_sends_tcp() && ring.readable() {
-        // What the peer sent by TCP since cannot come behind the ring.
-        return sever::reset(fd, socket, Reason::MovedOutside);
+        // The peer has sent by TCP since; those bytes cannot come behind the ring's.
+        return reset::abort(fd, socket, Reason::MovedOutside);
     }
     ring.acknowledge();
     chan.freeze_tx();
@@ -275,8 +277,8 @@ fn stay_on_tcp(fd: Fd, socket: &'static Socket, chan: &Chan) -> Sys<bool> {
     Ok(true)
 }
 
-/// Bytes that TCP has delivered. A process that shares the connection over a fork may have
-/// received some that we do not know of; then the kernel's word counts.
+/// Bytes that TCP has delivered. A process that shares the connection over a fork may have received
+/// some that we did not count; then the kernel is asked.
 fn received_by_all(fd: Fd, socket: &Socket) -> Option<u64> {
     if socket.maybe_shared() {
         send::delivered_by_kernel(fd)
@@ -309,11 +311,11 @@ fn drain(
     Ok(got)
 }
 
-/// Looks at a ring that is empty, has ended, and is empty and has not ended again: an honest peer
-/// makes us look three times.
+/// Checks of a ring that is empty, has ended, and is empty and has not ended again: an honest peer
+/// causes three.
 const LOOKS: u32 = 64;
 
-/// Reads from the ring; when it is empty, finds out whether that is the end.
+/// Reads from the ring; when it is empty, finds out whether the stream has ended.
 fn from_ring(
     fd: Fd,
     socket: &'static Socket,
@@ -323,7 +325,7 @@ fn from_ring(
     flags: i32,
 ) -> Sys<Try> {
     if chan.rx_ring().readable() && parts.iter().all(|p| p.is_empty()) {
-        return Ok(Try::Bytes(0)); // As the kernel: 0 of the bytes that are there.
+        return Ok(Try::Bytes(0)); // As the kernel: an empty buffer takes 0 bytes.
     }
     let peek = flags & libc::MSG_PEEK != 0;
     let mut eof = false;
@@ -335,8 +337,8 @@ fn from_ring(
             Got::Bytes { n, notify } => {
                 socket.empty_reads.store(0, Ordering::Relaxed);
                 if notify {
-                    chan.tell_writer();
-                    chan.end_if_too_loud(socket);
+                    chan.wake_writer();
+                    chan.end_if_excessive(socket);
                 }
                 return Ok(Try::Bytes(n));
             }
@@ -344,24 +346,24 @@ fn from_ring(
                 chan.own().rx_mode.store(rx::AFTER, Ordering::SeqCst);
                 return Ok(Try::Again);
             }
-            Got::Corrupt => return sever::reset(fd, socket, Reason::CorruptMemory),
+            Got::Corrupt => return reset::abort(fd, socket, Reason::CorruptMemory),
             Got::Empty if eof => return end_of_stream(fd, socket, chan),
             Got::Empty => {
                 if socket.rx_shut.load(Ordering::Relaxed) {
                     return Ok(Try::Bytes(0));
                 }
-                let news = socket.anchor_news.heard();
-                if news.is_none() && !anchor_due(fd, socket, flags) {
+                let noted = socket.anchor_events.noted();
+                if noted.is_none() && !anchor_due(fd, socket, flags) {
                     return Ok(Try::Empty);
                 }
                 match sys::recv(fd, &mut [0], libc::MSG_PEEK | libc::MSG_DONTWAIT) {
-                    // FIN: what was written to the ring before it is visible by now.
+                    // FIN: bytes written to the ring before it are visible by now.
                     Ok(0) => eof = true,
                     Ok(_) if chan.rx_ring().frozen() => {}
-                    Ok(_) => return sever::reset(fd, socket, Reason::MovedOutside),
+                    Ok(_) => return reset::abort(fd, socket, Reason::MovedOutside),
                     Err(Errno(libc::EAGAIN)) => {
-                        if let Some(news) = news {
-                            socket.anchor_news.settle(news);
+                        if let Some(noted) = noted {
+                            socket.anchor_events.clear(noted);
                         }
                         return Ok(Try::Empty);
                     }
@@ -370,7 +372,7 @@ fn from_ring(
             }
         }
     }
-    sever::reset(fd, socket, Reason::CorruptMemory)
+    reset::abort(fd, socket, Reason::CorruptMemory)
 }
 
 /// Reads from a ring into the parts behind the first `skip` bytes.
@@ -391,17 +393,18 @@ fn read_behind(
     Got::Empty
 }
 
-/// Whether an empty ring is reason to ask an anchor without news: this is the sixteenth empty
-/// read in a row.
+/// Whether an anchor without noted events is asked for an empty ring: at the sixteenth empty read
+/// in a row.
 fn anchor_due(fd: Fd, socket: &Socket, flags: i32) -> bool {
     let n = socket.empty_reads.load(Ordering::Relaxed).wrapping_add(1);
     n.is_multiple_of(16) && (flags & libc::MSG_DONTWAIT != 0 || socket.nonblock.is_set(fd))
 }
 
-/// FIN behind an empty ring: the end, or the error of a reset that no call has returned yet.
+/// Handles FIN behind an empty ring: the end, or the error of a reset that no call has returned
+/// yet.
 fn end_of_stream(fd: Fd, socket: &'static Socket, chan: &Chan) -> Sys<Try> {
-    let is_reset = sever::notice_death(fd, socket, chan);
-    if is_reset && !socket.reset_told.load(Ordering::Relaxed) {
+    let is_reset = reset::notice_peer_death(fd, socket, chan);
+    if is_reset && !socket.reset_reported.load(Ordering::Relaxed) {
         return Err(Errno(libc::ECONNRESET));
     }
     Ok(Try::Bytes(0))
@@ -423,12 +426,12 @@ fn from_tcp(
     for part in parts {
         let (behind, rest) = part.split_at_mut(skip.min(part.len()));
         skip -= behind.len();
-        if let Some(place) = iov.get_mut(used) {
-            *place = libc::iovec {
+        if let Some(entry) = iov.get_mut(used) {
+            *entry = libc::iovec {
                 iov_base: rest.as_mut_ptr().cast(),
                 iov_len: rest.len().min(limit),
             };
-            limit -= place.iov_len;
+            limit -= entry.iov_len;
             used += 1;
         }
     }
@@ -439,15 +442,14 @@ fn from_tcp(
                 socket.received.fetch_add(n as u64, Ordering::Relaxed);
                 socket.empty_reads.store(0, Ordering::Relaxed);
             }
-            Ok(Try::Bytes(n)) // 0 of no bytes, too, as the kernel has it.
+            Ok(Try::Bytes(n)) // Also 0 for an empty buffer, as in the kernel.
         }
         Err(Errno(libc::EAGAIN)) => Ok(Try::Empty),
         Err(e) => Err(e),
     }
 }
 
-/// Bytes that a read would find now (FIONREAD): what is left on TCP and in the ring. Caller
-/// holds a pin.
+/// Bytes that a read would find now (FIONREAD): on TCP and in the ring. The caller holds a pin.
 pub(crate) fn readable_bytes(fd: Fd, socket: &'static Socket, chan: &Chan) -> u64 {
     crate::readiness::notice_switch(fd, socket, chan);
     let queued = u64::try_from(sys::ioctl_int(fd, libc::FIONREAD).unwrap_or(0)).unwrap_or(0);

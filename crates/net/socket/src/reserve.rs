@@ -1,16 +1,15 @@
-//! Address space that becomes memory step by step.
+//! Reserved address space that is made accessible step by step.
 //!
-//! A range that may be written counts as data of the process: under vm.overcommit_memory=2 it is
-//! charged in full, RLIMIT_DATA bounds it, a core dump contains it and mlockall(2) makes it
-//! resident, whether or not a byte of it is ever touched. None of this applies to a
-//! range without access.
+//! A writable range counts as data of the process: under vm.overcommit_memory=2 it is charged in
+//! full, RLIMIT_DATA bounds it, a core dump contains it and mlockall(2) makes it resident, even if
+//! no byte of it is ever touched. None of this applies to a range without access.
 
 #![expect(unsafe_code, reason = "makes a reserved range accessible")]
 
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use saiga_channel::sys;
 
-/// Bytes that become accessible at once.
+/// Bytes made accessible at once.
 const STEP: usize = 64 << 10;
 
 /// A range of zeroed private memory whose first bytes are accessible. All-zero memory is an
@@ -18,9 +17,9 @@ const STEP: usize = 64 << 10;
 #[derive(Debug)]
 pub(crate) struct Reserve {
     at: AtomicPtr<u8>,
-    /// Bytes of the range.
+    /// Size of the range in bytes.
     bytes: AtomicUsize,
-    /// Bytes that are accessible; they only grow.
+    /// Accessible bytes; they only grow.
     open: AtomicUsize,
 }
 
@@ -47,12 +46,12 @@ impl Reserve {
         true
     }
 
-    /// The first byte; null before there are any.
+    /// Address of the first byte; null before [`begin`](Self::begin).
     pub(crate) fn at(&self) -> *mut u8 {
         self.at.load(Ordering::Acquire)
     }
 
-    /// How many bytes are accessible.
+    /// Number of accessible bytes.
     #[inline]
     pub(crate) fn open(&self) -> usize {
         self.open.load(Ordering::Acquire)
@@ -70,7 +69,7 @@ impl Reserve {
         let end = bytes.next_multiple_of(STEP).min(all);
         // SAFETY: `open` is below `all`, the size of the range.
         let from = unsafe { self.at().add(open) };
-        // Threads that come here at the same time open overlapping parts.
+        // Threads that come here at the same time make overlapping parts accessible.
         // SAFETY: `from` and the bytes behind it, up to `end`, lie in the reserved range.
         let opened = unsafe { sys::make_accessible(from.cast(), end - open) };
         if opened.is_ok() {
@@ -88,7 +87,10 @@ mod tests {
     fn bytes_become_accessible_in_steps_and_not_beyond_the_end() {
         let range = Reserve::new();
         assert!(!range.reach(1), "nothing is reserved");
-        assert!(range.begin(STEP + 4096) && range.begin(1));
+        assert!(
+            range.begin(STEP + 4096) && range.begin(1),
+            "a second begin does nothing"
+        );
         assert_eq!(range.open(), 0);
         assert!(range.reach(1));
         assert_eq!(range.open(), STEP);

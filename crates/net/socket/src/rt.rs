@@ -1,15 +1,15 @@
-//! What the process knows once: settings, its own descriptors, the status page.
+//! State of the process: settings, the library's own descriptors, the status page.
 //!
-//! Everything is a constant-initialised static, so hooks that run before the
-//! constructor find a library that passes everything through.
+//! Everything is a constant-initialised static. So hooks that run before the constructor find a
+//! library that passes every call through.
 
 use crate::fork::CHANGED;
 use crate::lock::Lock;
+use crate::signals_blocked::SignalsBlocked;
 use crate::table;
-use crate::undisturbed::Undisturbed;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use saiga_channel::bell::Ringer;
-use saiga_channel::diag::{self, SocketFacts};
+use saiga_channel::diag::{self, SocketInfo};
 use saiga_channel::sys;
 use saiga_channel::tuple::Tuple;
 use saiga_settings::Settings;
@@ -19,25 +19,26 @@ use sys::{Errno, Fd, Sys};
 
 /// Whether new connections may be upgraded.
 pub(crate) static ENABLED: AtomicBool = AtomicBool::new(false);
-/// The process put itself under seccomp: nothing is upgraded any more.
+/// The process has enabled seccomp: nothing is upgraded any more.
 pub(crate) static SANDBOXED: AtomicBool = AtomicBool::new(false);
-/// The process went into another namespace: nothing is upgraded any more.
-pub(crate) static ABROAD: AtomicBool = AtomicBool::new(false);
+/// The process has entered another namespace: nothing is upgraded any more.
+pub(crate) static NAMESPACE_LEFT: AtomicBool = AtomicBool::new(false);
 /// Messages before a connection is worth a channel.
 static EVIDENCE: AtomicU32 = AtomicU32::new(64);
-/// Logarithm of the largest ring.
+/// Logarithm of the largest ring's capacity in bytes.
 static MAX_SHIFT: AtomicU32 = AtomicU32::new(18);
 /// Longest spin in microseconds.
 static SPIN_US: AtomicU64 = AtomicU64::new(50);
-/// sock_diag socket, -1 until needed.
+/// The sock_diag socket; -1 before its first use.
 static DIAG: AtomicI32 = AtomicI32::new(-1);
 /// Descriptor of the status page, -1 when there is none.
 static PAGE_FD: AtomicI32 = AtomicI32::new(-1);
-/// Rings other processes' bells.
+/// Rings the bells of other processes.
 static RINGER: Ringer = Ringer::new();
 
 static PAGE: OnceLock<StatusPage> = OnceLock::new();
-/// Takes over the settings that hold as long as the process lives: rings and waiting.
+
+/// Stores the settings that do not change while the process lives: rings and waiting.
 pub(crate) fn start(settings: &Settings) {
     let spin = u64::try_from(settings.spin.value.get().as_micros()).unwrap_or(50);
     SPIN_US.store(spin, Ordering::Relaxed);
@@ -51,12 +52,12 @@ pub(crate) fn start(settings: &Settings) {
     MAX_SHIFT.store(shift, Ordering::Relaxed);
 }
 
-/// Notes the process id.
-pub(crate) fn place_process() {
+/// Stores the process id.
+pub(crate) fn store_pid() {
     CHANGED.pid.store(sys::getpid(), Ordering::Relaxed);
 }
 
-/// Opens the status page; without one nothing is shown and all else works.
+/// Opens the status page. Without a page nothing is shown, and everything else works.
 pub(crate) fn open_page() {
     let Ok((fd, page)) = StatusPage::create(u32::try_from(table::numbers()).unwrap_or(0)) else {
         return;
@@ -68,8 +69,8 @@ pub(crate) fn open_page() {
     let _ = PAGE.set(page);
 }
 
-/// Lets go in a forked child of what is its parent's. The status page waits: to make one costs
-/// as much as half a fork, and most children have nothing to show.
+/// Closes in a forked child the descriptors of its parent. The child gets its status page later:
+/// making one costs as much as half a fork, and most children have nothing to show.
 pub(crate) fn forked() {
     CHANGED.pid.store(sys::getpid(), Ordering::Relaxed);
     let diag = DIAG.load(Ordering::Relaxed);
@@ -83,15 +84,15 @@ pub(crate) fn forked() {
     }
 }
 
-/// Gives a forked child its own page, now that it has something to show.
+/// Gives a forked child its own page, once it has something to show.
 fn own_page() {
     static MAKING: Lock = Lock::new();
     let is_parents = || CHANGED.parents_page.load(Ordering::Acquire);
     if !is_parents() || !in_own_process() {
         return;
     }
-    // A handler that jumped out of here would leave the lock taken for ever.
-    let _undisturbed = Undisturbed::begin();
+    // A signal handler that jumped out of here would leave the lock held for ever.
+    let _blocked = SignalsBlocked::begin();
     let Some(_guard) = MAKING.lock() else { return };
     let Some(page) = PAGE.get().filter(|_| is_parents()) else {
         return;
@@ -102,7 +103,7 @@ fn own_page() {
         PAGE_FD.store(fd, Ordering::Relaxed);
         table::hide(fd);
     }
-    // Where that failed, the process has private memory there by now.
+    // If that failed, the page is private memory by now.
     CHANGED.parents_page.store(false, Ordering::Release);
 }
 
@@ -120,15 +121,15 @@ pub(crate) fn hidden(fd: Fd) -> Fd {
     fd
 }
 
-/// Whether the caller runs in the process that the records describe, not in a vfork child
-/// (which shares our memory but has its own descriptors).
+/// Whether the caller runs in the process that the records describe, and not in a vfork child,
+/// which shares our memory but has its own descriptors.
 pub(crate) fn in_own_process() -> bool {
-    // A sandbox may forbid getpid(2), and hardly anybody spawns from inside one.
+    // A sandbox may forbid getpid(2), and programs rarely call vfork inside a sandbox.
     SANDBOXED.load(Ordering::Relaxed) || sys::getpid() == CHANGED.pid.load(Ordering::Relaxed)
 }
 
-/// Lowest number for the library's own descriptors under the limit that holds now: programs
-/// lower theirs at run time (memcached does), and above it the kernel gives no number.
+/// Lowest number for the library's own descriptors under the present limit. Programs lower their
+/// limit at run time (memcached does), and the kernel gives no number above it.
 pub(crate) fn floor() -> usize {
     let mut limit = libc::rlimit {
         rlim_cur: 0,
@@ -146,17 +147,17 @@ pub(crate) fn evidence() -> u32 {
     EVIDENCE.load(Ordering::Relaxed)
 }
 
-/// Logarithm of the largest ring.
+/// Logarithm of the largest ring's capacity in bytes.
 pub(crate) fn max_shift() -> u32 {
     MAX_SHIFT.load(Ordering::Relaxed)
 }
 
-/// Longest spin, microseconds.
+/// Longest spin in microseconds.
 pub(crate) fn spin_us() -> u64 {
     SPIN_US.load(Ordering::Relaxed)
 }
 
-/// The sock_diag socket, opened at first use.
+/// The sock_diag socket, opened at its first use.
 fn diag() -> Sys<Fd> {
     let fd = DIAG.load(Ordering::Acquire);
     if fd >= 0 {
@@ -172,25 +173,25 @@ fn diag() -> Sys<Fd> {
     Ok(DIAG.load(Ordering::Acquire))
 }
 
-/// Asks the kernel about one connection. One question at a time: threads share the socket,
-/// and an answer does not say whose question it was.
-pub(crate) fn look_up(tuple: &Tuple) -> Sys<SocketFacts> {
+/// Asks the kernel about one connection. One request at a time: threads share the socket, and an
+/// answer does not identify its request.
+pub(crate) fn look_up(tuple: &Tuple) -> Sys<SocketInfo> {
     static ASKING: Lock = Lock::new();
     // As in `own_page`.
-    let _undisturbed = Undisturbed::begin();
+    let _blocked = SignalsBlocked::begin();
     let _turn = ASKING.lock().ok_or(Errno(libc::EAGAIN))?;
     let fd = diag()?;
     let answer = diag::lookup(fd, tuple);
     if matches!(answer, Err(Errno(libc::EBADF | libc::ENOTSOCK))) {
-        // The application closed the number by a system call that we did not see, and may have
-        // it for something else by now. The next question gets another socket.
+        // The application closed the number by a system call without a hook, and the number may
+        // refer to another file by now. The next request uses a new socket.
         DIAG.store(-1, Ordering::Release);
         table::clear(fd);
     }
     answer
 }
 
-/// Makes sure that bells can be rung.
+/// Opens the socket for ringing bells, if necessary.
 pub(crate) fn open_ringer() -> Sys<()> {
     RINGER.open(floor())?;
     table::hide(RINGER.fd());
@@ -201,10 +202,10 @@ pub(crate) fn open_ringer() -> Sys<()> {
 pub(crate) fn ring(bell: u64) {
     header().rings.fetch_add(1, Ordering::Relaxed);
     if RINGER.fd() < 0 {
-        let _ = open_ringer(); // A forked child's first ring; without a socket, nobody is told.
+        let _ = open_ringer(); // A forked child's first ring. Without a socket no bell rings.
     }
     if let Err(lost) = RINGER.ring(bell) {
-        // Closed by the application, as above. The peer must be told all the same.
+        // Closed by the application, as above. The peer must be woken all the same.
         table::clear(lost);
         header().count_failure(Reason::HiddenDescriptorLost);
         if open_ringer().is_ok() {
@@ -218,13 +219,12 @@ fn page() -> Option<&'static StatusPage> {
     PAGE.get().filter(|_| !parents)
 }
 
-/// The process's counters.
 pub(crate) fn header() -> &'static Header {
     static INERT: StatusPage = StatusPage::inert();
     page().unwrap_or(&INERT).header()
 }
 
-/// What the page shows of a descriptor, if there is one.
+/// The status page's entry for a descriptor, if there is one.
 pub(crate) fn entry(fd: Fd) -> Option<&'static Entry> {
     page().and_then(|p| p.entry(fd))
 }

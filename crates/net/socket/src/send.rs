@@ -1,12 +1,15 @@
-//! Sending on a bound socket: TCP until the peer is ready, then the ring, and TCP
-//! again after the ring has ended.
+//! Sending on a bound socket: to TCP until the peer is ready, then to the ring, and to TCP again
+//! after the ring has ended.
+//!
+//! Order is the invariant: bytes may follow by TCP only after the peer has acknowledged the switch
+//! to the ring, or cannot miss it; recalled bytes are sent again by TCP before anything else.
 
 use crate::chan::{Chan, tx};
 use crate::gather::Gather;
+use crate::signals_blocked::SignalsBlocked;
 use crate::sock::{NOT_BOUND, Socket, count_one, origin};
-use crate::undisturbed::Undisturbed;
-use crate::wait::{For, Until, Wait};
-use crate::{allowance, by_tcp, clock, epoll, kernel, sever};
+use crate::wait::{Until, Wait, WaitFor};
+use crate::{allowance, clock, epoll, kernel, reset, tcp_use};
 use core::sync::atomic::Ordering;
 use saiga_channel::barriers;
 use saiga_channel::layout::STRIDE_SHIFT;
@@ -14,7 +17,7 @@ use saiga_channel::ring::{Got, Put};
 use saiga_channel::sys::{self, Errno, Fd, Sys};
 use saiga_status::{Reason, State};
 
-/// One attempt that did not wait.
+/// Outcome of one attempt that did not wait.
 enum Try {
     Bytes(usize),
     /// No space now.
@@ -25,28 +28,28 @@ enum Try {
 
 /// Whether a send waits for room.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Patience {
-    None,
-    /// As O_NONBLOCK says.
-    OfDescriptor,
-    Endless,
+enum Blocking {
+    Never,
+    /// Unless O_NONBLOCK is set.
+    AsDescriptor,
+    Always,
 }
 
-impl Patience {
-    fn lasts(self, fd: Fd, socket: &Socket, wait: &Wait) -> bool {
+impl Blocking {
+    fn waits(self, fd: Fd, socket: &Socket, wait: &Wait) -> bool {
         match self {
-            Patience::None => false,
-            Patience::OfDescriptor => {
+            Blocking::Never => false,
+            Blocking::AsDescriptor => {
                 wait.has_begun() || !socket.nonblock.refuses(fd, count_one(&socket.full_writes))
             }
-            Patience::Endless => true,
+            Blocking::Always => true,
         }
     }
 
     fn until(self) -> Until {
         match self {
-            Patience::None | Patience::OfDescriptor => Until::AsFlagSays,
-            Patience::Endless => Until::Done,
+            Blocking::Never | Blocking::AsDescriptor => Until::NonblockSet,
+            Blocking::Always => Until::TimeOut,
         }
     }
 }
@@ -56,26 +59,26 @@ impl Patience {
 /// # Errors
 /// As `man 2 send`: EAGAIN, EPIPE (with SIGPIPE from the kernel), ECONNRESET, EINTR, ...
 pub(crate) fn send(fd: Fd, socket: &'static Socket, what: Gather<'_>, flags: i32) -> Sys<usize> {
-    let patience = if flags & libc::MSG_DONTWAIT != 0 {
-        Patience::None
+    let blocking = if flags & libc::MSG_DONTWAIT != 0 {
+        Blocking::Never
     } else {
-        Patience::OfDescriptor
+        Blocking::AsDescriptor
     };
-    send_as(fd, socket, what, flags, patience)
+    send_as(fd, socket, what, flags, blocking)
 }
 
-/// As [`send`], but waits whatever the descriptor's O_NONBLOCK says.
+/// As [`send`], but waits also on a nonblocking descriptor.
 ///
 /// # Errors
-/// As [`send`], EAGAIN excepted.
+/// As [`send`], except EAGAIN.
 pub(crate) fn send_waiting(fd: Fd, socket: &'static Socket, what: Gather<'_>) -> Sys<usize> {
-    send_as(fd, socket, what, 0, Patience::Endless)
+    send_as(fd, socket, what, 0, Blocking::Always)
 }
 
 /// Sends all of `bytes` on a socket that is not bound, waiting for room.
 ///
 /// # Errors
-/// As `send(2)`, EAGAIN excepted.
+/// As `send(2)`, except EAGAIN.
 pub(crate) fn plain_waiting(fd: Fd, socket: &'static Socket, bytes: &[u8]) -> Sys<usize> {
     let mut done = 0;
     while done < bytes.len() {
@@ -104,18 +107,18 @@ fn send_as(
     socket: &'static Socket,
     what: Gather<'_>,
     flags: i32,
-    patience: Patience,
+    blocking: Blocking,
 ) -> Sys<usize> {
     let wanted = what.len();
     let mut done = 0;
     let mut overtaken = false;
-    let mut wait = Wait::new(fd, socket, For::Space, patience.until());
+    let mut wait = Wait::new(fd, socket, WaitFor::Space, blocking.until());
     loop {
         let fd = socket.anchor(fd);
         let Some(chan) = Chan::of(socket) else {
             return if done > 0 { Ok(done) } else { Err(NOT_BOUND) };
         };
-        // What was sent in part ends without a signal (`tcp_sendmsg`).
+        // A call that has sent some bytes ends without a signal (`tcp_sendmsg`).
         let quietly = if done > 0 { libc::MSG_NOSIGNAL } else { 0 };
         match send_now(fd, socket, &chan, what.behind(done), flags | quietly) {
             Ok(Try::Bytes(n)) => {
@@ -127,7 +130,7 @@ fn send_as(
             Ok(Try::Again) => {}
             Ok(Try::Full) if !overtaken && overtake(fd, socket, &chan) => overtaken = true,
             Ok(Try::Full) => {
-                if !patience.lasts(fd, socket, &wait) {
+                if !blocking.waits(fd, socket, &wait) {
                     if is_room_after_all(socket, &chan) {
                         continue;
                     }
@@ -142,7 +145,7 @@ fn send_as(
                 }
             }
             Err(e) if done > 0 => {
-                sever::keep_for_later(socket, e);
+                reset::keep_for_later(socket, e);
                 return Ok(done);
             }
             Err(e) => return Err(e),
@@ -150,8 +153,8 @@ fn send_as(
     }
 }
 
-/// Before a caller is told that nothing more fits: an edge-triggered set owes it an event once
-/// there is room, and no thread would look otherwise. True when there is room already.
+/// Before a caller gets EAGAIN: an edge-triggered set must report later room, and no thread would
+/// check for it otherwise. True when there is room already.
 fn is_room_after_all(socket: &'static Socket, chan: &Chan) -> bool {
     if chan.own().tx_mode.load(Ordering::Relaxed) == tx::RING {
         return chan.tx_ring().arm_space(allowance::limit());
@@ -168,17 +171,17 @@ fn send_now(
     flags: i32,
 ) -> Sys<Try> {
     if socket.is_reset() {
-        if !socket.reset_told.load(Ordering::Relaxed) {
+        if !socket.reset_reported.load(Ordering::Relaxed) {
             return Err(Errno(libc::ECONNRESET));
         }
-        return to_tcp(fd, socket, rest, flags); // EPIPE, with its signal
+        return to_tcp(fd, socket, rest, flags); // EPIPE, with SIGPIPE.
     }
     let Some(lock) = chan.lock_tx(socket) else {
-        return sever::reset(fd, socket, Reason::CorruptMemory);
+        return reset::abort(fd, socket, Reason::CorruptMemory);
     };
     if lock.nested {
-        // A signal handler sends while its own thread is inside a send on this socket. The
-        // ring ends here, so the interrupted send finds out and follows by TCP.
+        // A signal handler sends while its own thread is inside a send on this socket. The ring
+        // ends here, so the interrupted send finds the end and goes on by TCP.
         socket.note_end(Reason::UnsupportedCall);
         chan.freeze_tx();
     }
@@ -189,10 +192,10 @@ fn send_now(
     let mode = || chan.own().tx_mode.load(Ordering::Relaxed);
     // In the other modes no later decision depends on the count of bytes sent by TCP.
     let counts = || matches!(mode(), tx::TCP | tx::ENDED);
-    let undisturbed = counts().then(Undisturbed::begin);
+    let blocked = counts().then(SignalsBlocked::begin);
     let shut = socket.tx_shut.load(Ordering::Relaxed);
     let done = match mode() {
-        _ if undisturbed.is_none() && counts() => Ok(Try::Again), // A signal handler was first.
+        _ if blocked.is_none() && counts() => Ok(Try::Again), // A signal handler changed it.
         tx::TCP if !shut && may_switch(fd, socket, chan) => {
             chan.tx_ring().switch(socket.sent.load(Ordering::Relaxed));
             chan.own().tx_mode.store(tx::RING, Ordering::SeqCst);
@@ -203,13 +206,14 @@ fn send_now(
         tx::RING => to_ring(fd, socket, chan, rest),
         _ => leave_ring(fd, socket, chan, flags),
     };
-    drop(lock); // Before the signals: their handlers find it free.
-    drop(undisturbed);
+    drop(lock); // Before the signals are unblocked: their handlers find the lock free.
+    drop(blocked);
     done
 }
 
-/// Urgent data is TCP's own matter: its last byte is not part of the stream that the peer counts,
-/// so no ring may follow it: not this one if it has not begun, and no later one.
+/// Ends the rings for urgent data, which only TCP supports: its last byte is not part of the stream
+/// that the peer counts, so no ring may follow it: neither this one, if it has not begun, nor a
+/// later one.
 fn end_for_urgent(fd: Fd, socket: &'static Socket, chan: &Chan) {
     socket.leave(fd, Reason::OutOfBand);
     if !chan.tx_ring().frozen() {
@@ -235,7 +239,7 @@ fn to_ring(fd: Fd, socket: &'static Socket, chan: &Chan, rest: Gather<'_>) -> Sy
             }
         }
         Put::NoMemory => {
-            // The whole connection goes on by TCP; a later upgrade may find memory.
+            // The whole connection goes on by TCP. A later upgrade may find memory.
             socket.note_end(Reason::OutOfMemory);
             chan.freeze_tx();
             chan.freeze_rx();
@@ -246,12 +250,13 @@ fn to_ring(fd: Fd, socket: &'static Socket, chan: &Chan, rest: Gather<'_>) -> Sy
             let _ = mode.compare_exchange(tx::RING, tx::ENDED, Ordering::SeqCst, Ordering::SeqCst);
             Ok(Try::Again)
         }
-        Put::Corrupt => sever::reset(fd, socket, Reason::CorruptMemory),
+        Put::Corrupt => reset::abort(fd, socket, Reason::CorruptMemory),
     }
 }
 
-/// A reader that leaves many messages unread may be dead: every sixteenth time, look whether
-/// its end of the anchor is closed, so a writer learns of it as it would on TCP.
+/// At every sixteenth write that finds unread bytes, checks whether the peer's end of the anchor is
+/// closed: a reader that leaves many messages unread may be dead, and a writer must learn of it as
+/// on TCP.
 fn watch_reader(fd: Fd, socket: &Socket, chan: &Chan, was_waiting: bool) {
     if was_waiting {
         socket.unread_writes.store(0, Ordering::Relaxed);
@@ -263,8 +268,8 @@ fn watch_reader(fd: Fd, socket: &Socket, chan: &Chan, was_waiting: bool) {
     }
 }
 
-/// Whether the anchor shows the peer's FIN; then the ring ends and TCP decides what happens
-/// to further bytes (delivery to a half-closed peer, reset by a dead one).
+/// Whether the anchor shows the peer's FIN. Then the ring ends and TCP decides about further bytes
+/// (delivery to a half-closed peer, reset by a dead one).
 pub(crate) fn peer_has_finished(fd: Fd, socket: &Socket, chan: &Chan) -> bool {
     let gone = libc::POLLRDHUP | libc::POLLHUP | libc::POLLERR;
     if sys::poll_now(fd, libc::POLLRDHUP) & gone == 0 {
@@ -272,24 +277,23 @@ pub(crate) fn peer_has_finished(fd: Fd, socket: &Socket, chan: &Chan) -> bool {
     }
     socket.note_end(Reason::HalfClosed);
     chan.freeze_tx();
-    sever::notice_death(fd, socket, chan);
+    reset::notice_peer_death(fd, socket, chan);
     true
 }
 
-/// Sends by TCP what the peer has left unread in the ring, as much as TCP takes now.
-/// Caller holds the sender's lock.
+/// Sends recalled bytes by TCP, as many as TCP takes now. The caller holds the sender's lock.
 fn give_back(fd: Fd, socket: &'static Socket, chan: &Chan) -> Sys<()> {
     if !chan.recall_due() {
         return Ok(());
     }
-    let _undisturbed = Undisturbed::begin();
-    // Sent to a peer that has died, they would look as if they had been written after its end.
+    let _blocked = SignalsBlocked::begin();
+    // Bytes sent to a dead peer would look as if they had been written after its end.
     if sys::poll_now(fd, libc::POLLRDHUP) & libc::POLLRDHUP != 0
-        && sever::notice_death(fd, socket, chan)
+        && reset::notice_peer_death(fd, socket, chan)
     {
         return Err(Errno(libc::ECONNRESET));
     }
-    // A peer that writes our word of what is published would have bytes for ever.
+    // A peer that overwrites our word of published bytes could make the loop endless.
     let mut allowed = 1usize << STRIDE_SHIFT;
     let ring = chan.tx_ring();
     while chan.recall_due() {
@@ -298,7 +302,7 @@ fn give_back(fd: Fd, socket: &'static Socket, chan: &Chan) -> Sys<()> {
         let Got::Bytes { n, .. } =
             ring.read_recalled(&chan.tx_bytes_all(), &mut [&mut bytes], true)
         else {
-            return sever::reset(fd, socket, Reason::CorruptMemory);
+            return reset::abort(fd, socket, Reason::CorruptMemory);
         };
         match kernel::send(
             fd,
@@ -308,20 +312,20 @@ fn give_back(fd: Fd, socket: &'static Socket, chan: &Chan) -> Sys<()> {
             Ok(sent) => {
                 socket.sent.fetch_add(sent as u64, Ordering::Relaxed);
                 allowed = allowed.saturating_sub(sent);
-                // A receive that a signal handler of the peer's interrupted for the recall may have
+                // A receive that a signal handler of the peer interrupted for the recall may have
                 // taken the same bytes from the ring.
                 let doubled = !ring.skip(from, sent as u64);
                 if doubled || (allowed == 0 && chan.recall_due()) {
-                    return sever::reset(fd, socket, Reason::CorruptMemory);
+                    return reset::abort(fd, socket, Reason::CorruptMemory);
                 }
             }
-            Err(_) => break, // No room now: the next call goes on. An error: it will say so.
+            Err(_) => break, // No room: the next call goes on. An error: the next call returns it.
         }
     }
     Ok(())
 }
 
-/// Takes part in a recall from a call that does not send.
+/// Sends recalled bytes from a call that does not send.
 pub(crate) fn serve_recall(fd: Fd, socket: &'static Socket, chan: &Chan) {
     if !chan.recall_due() {
         return;
@@ -333,15 +337,15 @@ pub(crate) fn serve_recall(fd: Fd, socket: &'static Socket, chan: &Chan) {
     }
 }
 
-/// The ring has ended: TCP may go on once the peer has acknowledged the switch to the ring,
-/// or will never read again.
+/// Leaves an ended ring: TCP may go on once the peer has acknowledged the switch to the ring, or
+/// will never read again.
 fn leave_ring(fd: Fd, socket: &'static Socket, chan: &Chan, flags: i32) -> Sys<Try> {
     let ring = chan.tx_ring();
-    if !chan.recall_due() && sever::notice_death(fd, socket, chan) {
+    if !chan.recall_due() && reset::notice_peer_death(fd, socket, chan) {
         return Ok(Try::Again);
     }
     let unused = ring.tail() == 0 && ring.pending(STRIDE_SHIFT) == Some(0);
-    let passable = || ring.acknowledged() || unused || sever::peer_is_gone(fd);
+    let passable = || ring.acknowledged() || unused || reset::peer_is_gone(fd);
     if !chan.recall_due() && passable() {
         go_on_by_tcp(fd, socket, chan);
         return Ok(Try::Again);
@@ -352,20 +356,21 @@ fn leave_ring(fd: Fd, socket: &'static Socket, chan: &Chan, flags: i32) -> Sys<T
     Ok(Try::Full)
 }
 
-/// A thread of ours is inside `shutdown(2)`, or has been. Nothing may go by TCP, but the kernel
-/// says EPIPE of no bytes, too, and raises SIGPIPE unless refused.
+/// Handles a send while a thread of ours is inside `shutdown(2)`, or after it. Nothing may go by
+/// TCP, but the kernel returns EPIPE for no bytes, too, and raises SIGPIPE unless MSG_NOSIGNAL is
+/// set.
 fn await_shutdown(fd: Fd, flags: i32) -> Sys<Try> {
     kernel::send(fd, Gather::EMPTY, flags | libc::MSG_DONTWAIT)?;
     sys::yield_cpu();
     Ok(Try::Again)
 }
 
-/// From here TCP carries what is sent, unless the peer recalls the ring this very moment: then
-/// what is unread goes first. Bytes that were sent by TCP past the hooks have overtaken the ring;
-/// the connection is reset then.
+/// Makes TCP carry what is sent from here, unless the peer recalls the ring at this very moment:
+/// then its unread bytes go first. Resets the connection if bytes sent by TCP without the hooks
+/// have overtaken the ring.
 fn go_on_by_tcp(fd: Fd, socket: &Socket, chan: &Chan) {
     if was_overtaken(fd, socket) {
-        let _: Sys<()> = sever::reset(fd, socket, Reason::MovedOutside);
+        let _: Sys<()> = reset::abort(fd, socket, Reason::MovedOutside);
         return;
     }
     chan.go_by_tcp();
@@ -376,8 +381,8 @@ fn go_on_by_tcp(fd: Fd, socket: &Socket, chan: &Chan) {
     }
 }
 
-/// Whether TCP was given bytes on this socket that we know nothing of. A process that shares it
-/// over a fork has counts of its own, and a FIN counts as a byte: then the counts do not tell.
+/// Whether TCP was given bytes that this process did not count. If another process shares the
+/// socket over a fork, or after a FIN (which counts as a byte), the counts cannot tell.
 fn was_overtaken(fd: Fd, socket: &Socket) -> bool {
     if socket.maybe_shared() || socket.tx_shut.load(Ordering::Relaxed) {
         return false;
@@ -386,35 +391,35 @@ fn was_overtaken(fd: Fd, socket: &Socket) -> bool {
     sent_by_kernel(fd, socket).is_some_and(|sent| sent > known)
 }
 
-/// Lets TCP go on behind an ended ring although the peer has not acknowledged the switch to it:
-/// no thread of the peer is inside a receive, and whichever comes in next sees the switch before
-/// it reads from TCP. Only after a barrier on all threads that followed the switch.
+/// Lets TCP go on behind an ended ring although the peer has not acknowledged the switch to it: no
+/// thread of the peer is inside a receive, and the next one sees the switch before it reads from
+/// TCP. Valid only after a barrier on all threads that followed the switch.
 pub(crate) fn leave_unnoticed(fd: Fd, socket: &'static Socket, chan: &Chan) {
     let Some(lock) = chan.lock_tx(socket) else {
         return;
     };
-    let undisturbed = Undisturbed::begin();
+    let blocked = SignalsBlocked::begin();
     let ended = chan.own().tx_mode.load(Ordering::SeqCst) == tx::ENDED;
     if ended && !lock.nested && !chan.recall_due() && !chan.peer_receives() {
         go_on_by_tcp(fd, socket, chan);
     }
-    drop(lock); // As in `send_now`.
-    drop(undisturbed);
+    drop(lock); // Before the signals are unblocked, as in `send_now`.
+    drop(blocked);
 }
 
-/// For so long the barrier is followed by looks at the peer's receiver at once.
+/// How long after the barrier the peer's receiver is polled.
 const LOOKS_US: u64 = 500;
 
-/// Whether the ring has ended and the peer has not said that it noticed the switch to it.
+/// Whether the ring has ended and the peer has not acknowledged the switch to it.
 pub(crate) fn awaits_notice(chan: &Chan) -> bool {
     chan.own().tx_mode.load(Ordering::SeqCst) == tx::ENDED
         && !chan.tx_ring().acknowledged()
         && !chan.recall_due()
 }
 
-/// A barrier on all threads of the peer. It takes milliseconds on a kernel without a quick one.
-/// Otherwise EPERM for a peer that does not take part: each of its connections could cost us
-/// those milliseconds, too.
+/// Runs a barrier on all threads of the peer. It takes milliseconds on a kernel without expedited
+/// membarrier. Otherwise EPERM for a peer that is not a member: each of its connections could cost
+/// us those milliseconds, too.
 pub(crate) fn order(chan: &Chan) -> Sys<()> {
     if !barriers::joined() {
         barriers::on_all_processes()
@@ -425,30 +430,31 @@ pub(crate) fn order(chan: &Chan) -> Sys<()> {
     }
 }
 
-/// Whether [`overtake`] is due and would begin with a barrier: it may take as long as its looks.
+/// Whether [`overtake`] is due and would begin with a barrier, so that it may take long.
 pub(crate) fn overtakes_slowly(socket: &Socket, chan: &Chan) -> bool {
     awaits_notice(chan)
         && !socket.switch_ordered.load(Ordering::SeqCst)
         && !socket.tx_shut.load(Ordering::Relaxed)
 }
 
-/// A ring has ended, and the peer has not noticed the switch to it: it makes no call. On TCP that
-/// would not keep a sender from sending, so it must not here. True when TCP may go on. Not for a
-/// holder of a set's lock where it [is slow](overtakes_slowly).
+/// Tries to let TCP go on behind an ended ring while the peer makes no call and so does not notice
+/// the switch to the ring. On TCP an idle receiver does not keep a sender from sending, so it must
+/// not here. True when TCP may go on. The holder of a set's lock must not call this where it [is
+/// slow](overtakes_slowly).
 ///
-/// One barrier is enough for a switch: a receive that is seen to be over at any time after it has
-/// either seen the switch or read nothing since. A peer that stays inside is looked at again.
+/// One barrier is enough for a switch: a receive that is over at any time after the barrier has
+/// either seen the switch or read nothing since. A peer that stays inside is checked again.
 pub(crate) fn overtake(fd: Fd, socket: &'static Socket, chan: &Chan) -> bool {
     if !awaits_notice(chan) {
         return false;
     }
-    let mut patience = 0;
+    let mut watch_ticks = 0;
     if !socket.switch_ordered.load(Ordering::SeqCst) {
         if order(chan).is_err() {
             return false;
         }
         socket.switch_ordered.store(true, Ordering::SeqCst);
-        patience = clock::us(LOOKS_US);
+        watch_ticks = clock::us(LOOKS_US);
     }
     let begun = clock::ticks();
     loop {
@@ -456,7 +462,7 @@ pub(crate) fn overtake(fd: Fd, socket: &'static Socket, chan: &Chan) -> bool {
         if chan.own().tx_mode.load(Ordering::SeqCst) == tx::AFTER {
             return true;
         }
-        if clock::ticks().wrapping_sub(begun) >= patience {
+        if clock::ticks().wrapping_sub(begun) >= watch_ticks {
             return false;
         }
         sys::yield_cpu();
@@ -467,7 +473,7 @@ fn to_tcp(fd: Fd, socket: &'static Socket, rest: Gather<'_>, flags: i32) -> Sys<
     match kernel::send(fd, rest, flags | libc::MSG_DONTWAIT) {
         Ok(n) => {
             socket.sent.fetch_add(n as u64, Ordering::Relaxed);
-            by_tcp::note(socket);
+            tcp_use::note(socket);
             Ok(Try::Bytes(n))
         }
         Err(Errno(libc::EAGAIN)) => Ok(Try::Full),
@@ -475,16 +481,16 @@ fn to_tcp(fd: Fd, socket: &'static Socket, rest: Gather<'_>, flags: i32) -> Sys<
     }
 }
 
-/// Whether our direction may move to the ring: the peer watches, and the kernel agrees with
-/// our count of bytes sent, so none went past the hooks.
+/// Whether our direction may move to the ring: the peer watches the ring, and the kernel agrees
+/// with our count of sent bytes, so none went past the hooks.
 fn may_switch(fd: Fd, socket: &Socket, chan: &Chan) -> bool {
-    // While our own end is not mapped, a thread that found itself beside us may take the binding
-    // back.
+    // While our own end is not mapped, a thread that found itself inside with others may undo the
+    // binding.
     if !chan.own().is_open() || !chan.tx_ring().ready() || chan.tx_ring().frozen() {
         return false;
     }
     if sys::poll_now(fd, libc::POLLRDHUP) != 0 {
-        return false; // The connection was reset, or its peer is gone: TCP says so to the sender.
+        return false; // The connection was reset, or its peer has ended: TCP reports it.
     }
     if sent_by_kernel(fd, socket) == Some(socket.sent.load(Ordering::Relaxed)) {
         return true;
@@ -509,13 +515,13 @@ const BYTES_RECEIVED_AT: usize = 128;
 /// CLOSE_WAIT, LAST_ACK, CLOSING.
 const PEER_HAS_FINISHED: [u8; 4] = [6, 8, 9, 11];
 
-/// TCP_INFO's two byte counters: acknowledged, received.
+/// TCP_INFO's two byte counters: acknowledged, received (without a FIN).
 fn counters(fd: Fd) -> Option<(u64, u64)> {
     let mut info = [0u64; 32];
     let len = sys::getsockopt(fd, libc::IPPROTO_TCP, libc::TCP_INFO, &mut info).ok()?;
     let word = |at: usize| info.get(at / 8).copied().filter(|_| len >= at + 8);
     let [state, ..] = info[0].to_ne_bytes();
-    // A FIN counts as received.
+    // The kernel counts a FIN as received.
     let fin = u64::from(PEER_HAS_FINISHED.contains(&state));
     Some((
         word(BYTES_ACKED_AT)?,
@@ -523,9 +529,9 @@ fn counters(fd: Fd) -> Option<(u64, u64)> {
     ))
 }
 
-/// Bytes that the kernel was given to send on this socket; `None` when it does not say.
+/// Bytes that the kernel was given to send on this socket; `None` when it cannot tell.
 pub(crate) fn sent_by_kernel(fd: Fd, socket: &Socket) -> Option<u64> {
-    // The SYN of an active open counts as acknowledged.
+    // The kernel counts the SYN of an active open as acknowledged.
     let syn = u64::from(socket.origin.load(Ordering::Relaxed) != origin::ACCEPTED);
     for _ in 0..8 {
         let (before, _) = counters(fd)?;
@@ -538,7 +544,7 @@ pub(crate) fn sent_by_kernel(fd: Fd, socket: &Socket) -> Option<u64> {
     None
 }
 
-/// Bytes that the kernel has delivered to readers of this socket; `None` when it does not say.
+/// Bytes that the kernel has delivered to readers of this socket; `None` when it cannot tell.
 pub(crate) fn delivered_by_kernel(fd: Fd) -> Option<u64> {
     for _ in 0..8 {
         let (_, before) = counters(fd)?;

@@ -1,8 +1,8 @@
-//! The settings, and the switches among them that a running process obeys.
+//! The settings, and the switches among them that take effect while the process runs.
 //!
-//! The files are looked at again, at most once a second, when a new connection is about to be
-//! upgraded, or comes while upgrades are off. What they switch off holds for connections that
-//! are not upgraded yet.
+//! The files are checked for changes, at most once a second, when a new connection is about to be
+//! upgraded, or is made while upgrades are off. A switch affects connections that are not upgraded
+//! yet.
 
 use crate::{clock, kernel, rt};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,21 +13,21 @@ use std::sync::Mutex;
 const PAUSE_NS: u64 = 1_000_000_000;
 static LOOKED_NS: AtomicU64 = AtomicU64::new(0);
 static KEPT: Mutex<Option<Kept>> = Mutex::new(None);
-/// Upgrades are on, or may be switched on.
+/// Whether upgrades are on or may be switched on.
 static ALIVE: AtomicBool = AtomicBool::new(false);
-/// Settings could be read at least once.
+/// Whether settings were read successfully at least once.
 static STARTED: AtomicBool = AtomicBool::new(false);
 /// One bit for each port whose connections stay on TCP.
 static PORTS_OFF: [AtomicU64; 1024] = [const { AtomicU64::new(0) }; 1024];
 
-/// What is needed to look again.
+/// The state needed to reload the settings.
 struct Kept {
     watch: Watch,
-    /// Base names of the program: of its file, and as it was started.
+    /// Base names of the program: of its file, and of the name it was started by.
     names: [Vec<u8>; 2],
 }
 
-/// Reads the settings for the first time and obeys them.
+/// Reads the settings for the first time and applies them.
 pub(crate) fn begin(sources: &Sources<'_>, names: [&[u8]; 2]) {
     let (read, watch) = sources.read();
     let names = names.map(<[u8]>::to_vec);
@@ -49,7 +49,7 @@ pub(crate) fn is_port_off(port: u16) -> bool {
     word.load(Ordering::Relaxed) & (1 << (port % 64)) != 0
 }
 
-/// Reads the settings again if their files have changed, and obeys the switches.
+/// Reads the settings again if their files have changed, and applies the switches.
 pub(crate) fn look_again() {
     let now = clock::monotonic_ns();
     if now.saturating_sub(LOOKED_NS.load(Ordering::Relaxed)) < PAUSE_NS {
@@ -66,7 +66,7 @@ pub(crate) fn look_again() {
     if let Some(read) = watch.reload_if_changed() {
         obey(read, names);
     }
-    kernel::set_errno(errno); // A file that is not there is no news to the application.
+    kernel::set_errno(errno); // A missing file must not change the application's errno.
 }
 
 fn obey(read: Result<Settings, SettingsError>, names: &[Vec<u8>; 2]) {
@@ -98,7 +98,7 @@ fn note_ports(off: &[u16]) {
     }
 }
 
-/// Stays out of every new connection and says why.
+/// Stops upgrades and shows the reason on the status page.
 pub(crate) fn switch_off(reason: Reason, text: &str) {
     rt::ENABLED.store(false, Ordering::Release);
     rt::header().disable(reason, text);

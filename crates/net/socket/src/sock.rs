@@ -1,12 +1,12 @@
-//! One TCP connection (an open file description) as this process knows it.
+//! The record of one TCP connection (an open file description) in this process.
 //!
-//! While `mode` is Plain, calls pass to the kernel and are counted as evidence.
-//! While it is Bound, the connection has a slot in a segment and every call goes
-//! through `recv`, `send` and `readiness`. The descriptor stays the kernel's socket.
+//! While `mode` is PLAIN, calls pass to the kernel and are counted as evidence. While it is BOUND,
+//! the connection has a slot in a segment and every call goes through `recv`, `send` and
+//! `readiness`. The descriptor stays the kernel's socket.
 
 #![expect(unsafe_code, reason = "pointers to records of the pool")]
 
-use crate::anchor_news::AnchorNews;
+use crate::anchor_events::AnchorEvents;
 use crate::epoll::Interest;
 use crate::links::Link;
 use crate::lock::Lock;
@@ -22,12 +22,13 @@ use saiga_channel::diag;
 use saiga_channel::sys::{Errno, Fd};
 use saiga_status::{Reason, State};
 
-/// Connections that one process can follow; beyond that they stay plain kernel sockets.
+/// Connections that one process can track; further ones stay plain kernel sockets.
 const SOCKETS: usize = 1 << 18;
 static POOL: Pool<Socket, SOCKETS> = Pool::new();
 
-/// A call found the socket bound, but without a channel: the attempt to bind the socket has just
-/// failed, so the kernel serves the call. It gives the same error where there is no connection.
+/// Error of a call that found the socket bound but without a channel: an attempt to bind the socket
+/// has just failed, so the kernel serves the call. The kernel returns the same error if there is no
+/// connection.
 pub(crate) const NOT_BOUND: Errno = Errno(libc::ENOTCONN);
 
 /// How calls on the socket are served.
@@ -40,31 +41,31 @@ pub(crate) mod mode {
     pub(crate) const CLOSING: u8 = 2;
 }
 
-/// What the next step towards a channel is.
+/// The next step towards a channel.
 pub(crate) mod phase {
     /// Gathering evidence, or waiting to try again.
     pub(crate) const COLD: u8 = 0;
     /// Listening on the connection's name.
     pub(crate) const OFFERING: u8 = 1;
-    /// A visitor has connected and not spoken yet.
+    /// A visitor has connected and not sent its proposal yet.
     pub(crate) const VISITED: u8 = 2;
-    /// Has proposed a slot and waits for the answer.
+    /// A slot is proposed, and the answer is awaited.
     pub(crate) const PROPOSED: u8 = 3;
-    /// Will never be upgraded.
+    /// The connection is never upgraded.
     pub(crate) const NEVER: u8 = 4;
 }
 
-/// Who opened the connection; decides what TCP_INFO's `bytes_acked` counts.
+/// How the connection was opened; decides what TCP_INFO's `bytes_acked` counts.
 pub(crate) mod origin {
-    /// accept(2).
+    /// By accept(2).
     pub(crate) const ACCEPTED: u8 = 0;
-    /// connect(2): the SYN counts as one acknowledged byte.
+    /// By connect(2): the SYN counts as one acknowledged byte.
     pub(crate) const CONNECTED: u8 = 1;
-    /// socket(2), not connected yet.
+    /// By socket(2); not connected yet.
     pub(crate) const CREATED: u8 = 2;
 }
 
-/// One connection.
+/// One connection's state; all fields are shared by the process's threads.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Socket {
@@ -73,69 +74,69 @@ pub(crate) struct Socket {
     pub(crate) origin: AtomicU8,
     /// O_NONBLOCK, and whether the program waits where a hook sees it.
     pub(crate) nonblock: NonBlock,
-    /// Callers inside, whether in the kernel or in a ring.
+    /// Callers inside a call on the socket, in the kernel or in a ring.
     pub(crate) pins: AtomicU32,
     /// Descriptors of this process that refer to the connection.
     pub(crate) refs: AtomicU32,
-    /// Messages seen, either way.
+    /// Messages counted, in both directions.
     pub(crate) messages: AtomicU32,
     /// When the next step towards a channel is due.
     pub(crate) pace: Pace,
-    /// Place of our offer among the process's, as of the last one.
-    pub(crate) place: AtomicU32,
-    /// The kernel shows the other end that this one is Saiga's.
+    /// Index of our latest offer among the process's.
+    pub(crate) offer_entry: AtomicU32,
+    /// Whether the kernel shows the other end our mark (this end uses Saiga).
     pub(crate) marked: AtomicBool,
-    /// The other end was seen to be Saiga's.
+    /// Whether the other end's mark was seen.
     pub(crate) peer_marked: AtomicBool,
     /// Bytes sent over TCP through the hooks.
     pub(crate) sent: AtomicU64,
     /// Bytes received over TCP through the hooks.
     pub(crate) received: AtomicU64,
-    /// Segment while Bound, or while PROPOSED.
+    /// Segment, while BOUND or PROPOSED.
     pub(crate) link: AtomicPtr<Link>,
-    /// Slot in it.
+    /// Slot in the segment. While VISITED: message count at which the visitor's time ends.
     pub(crate) slot: AtomicU32,
-    /// Listener, visitor or proposal of the rendezvous; -1 if none.
+    /// Descriptor of the rendezvous: listener, visitor or proposal; -1 if none.
     pub(crate) aux: AtomicI32,
     /// Our own copy of the descriptor while callers are inside a closed socket; -1 if none.
     pub(crate) own_copy: AtomicI32,
-    /// The kernel's name of the socket (SO_COOKIE), known while bound.
+    /// The kernel's identifier of the socket (SO_COOKIE), known while bound.
     pub(crate) cookie: AtomicU64,
-    /// Owner of the peer's kernel socket.
+    /// User id of the owner of the peer's kernel socket.
     pub(crate) peer_uid: AtomicU32,
     /// Descriptor under which the status page shows the connection.
     pub(crate) shown_as: AtomicI32,
-    /// The anchor may have something to say: FIN, reset, or bytes after a freeze.
-    pub(crate) anchor_news: AnchorNews,
+    /// Possible events of the anchor: FIN, reset, or bytes after a freeze.
+    pub(crate) anchor_events: AnchorEvents,
     /// shutdown(SHUT_WR) was called here.
     pub(crate) tx_shut: AtomicBool,
     /// shutdown(SHUT_RD) was called here.
     pub(crate) rx_shut: AtomicBool,
-    /// The channel was corrupt and the connection is reset.
-    pub(crate) severed: AtomicBool,
-    /// The peer died with bytes of ours unread, or the kernel has told only us of its reset; what
-    /// the peer sent before can still be read.
-    pub(crate) bereft: AtomicBool,
+    /// The library has reset the connection: the channel was invalid, or bytes could not be kept.
+    pub(crate) aborted: AtomicBool,
+    /// The peer died with bytes of ours unread, or the kernel has reported its reset only to the
+    /// library. Bytes that the peer sent before can still be read.
+    pub(crate) peer_died: AtomicBool,
     /// A barrier on all threads has followed the switch to our ring (`send::overtake`).
     pub(crate) switch_ordered: AtomicBool,
-    /// A call has been told of the reset.
-    pub(crate) reset_told: AtomicBool,
-    /// Empty reads in a row; every sixteenth looks at the anchor and at O_NONBLOCK.
+    /// A call has returned the error of the reset.
+    pub(crate) reset_reported: AtomicBool,
+    /// Empty reads in a row; every sixteenth checks the anchor and O_NONBLOCK.
     pub(crate) empty_reads: AtomicU32,
-    /// Writes that found no room; every sixteenth looks at O_NONBLOCK.
+    /// Writes that found no room; every sixteenth checks O_NONBLOCK.
     pub(crate) full_writes: AtomicU32,
-    /// Writes in a row that met unread bytes; every sixteenth looks at the anchor.
+    /// Writes in a row that found unread bytes; every sixteenth checks the anchor.
     pub(crate) unread_writes: AtomicU32,
-    /// Bytes written to the ring as of the last look that found more than the one before.
+    /// Bytes written to the ring, as of the last idle check that found more than the one before.
     pub(crate) quiet_at: AtomicU64,
-    /// When that was (CLOCK_MONOTONIC, ns).
+    /// When that check was (CLOCK_MONOTONIC, ns).
     pub(crate) quiet_since: AtomicU64,
-    /// Bytes beyond 1 MiB that the ring which we write has.
+    /// Bytes beyond 1 MiB of the ring that this side writes.
     pub(crate) lent: AtomicU64,
     /// Fork epoch in which the connection was bound, or the last attempt began; older means
     /// possibly shared by fork.
     pub(crate) epoch: AtomicU32,
-    /// Why this side ended the channel, as a [`Reason`]'s number; 0 while it did not.
+    /// Why this side ended the channel, as a [`Reason`]'s number; 0 if it did not.
     ended_for: AtomicU32,
     /// Guards phase changes, binding, and the list of interests.
     pub(crate) state_lock: Lock,
@@ -156,7 +157,7 @@ impl PartialEq for Socket {
     }
 }
 
-/// A caller inside a socket; the socket outlives it.
+/// A caller inside a socket. The record is not reused while it exists.
 #[derive(Debug)]
 pub(crate) struct Pin(pub(crate) &'static Socket);
 
@@ -167,7 +168,7 @@ impl Drop for Pin {
             && self.0.refs.load(Ordering::SeqCst) == 0
             && self.0.mode.swap(mode::CLOSING, Ordering::SeqCst) != mode::CLOSING
         {
-            crate::close::last_out(self.0);
+            crate::close::release(self.0);
         }
     }
 }
@@ -179,7 +180,7 @@ fn lower(flags: &[&AtomicBool]) {
 }
 
 impl Socket {
-    /// A record for a new connection, shown as `fd`. `None` when there are too many.
+    /// A record for a new connection, shown as `fd`. `None` when all records are in use.
     pub(crate) fn open(fd: Fd, how: u8) -> Option<&'static Socket> {
         let s = POOL.take()?;
         s.reset(how);
@@ -188,12 +189,12 @@ impl Socket {
         Some(s)
     }
 
-    /// Every record, including those that are free: their mode is Closing.
+    /// Every record, including free ones: their mode is CLOSING.
     pub(crate) fn all() -> impl Iterator<Item = &'static Socket> {
         POOL.all()
     }
 
-    /// The record behind a pointer to one; records are never unmapped.
+    /// The record behind a pointer to a record; records are never unmapped.
     pub(crate) fn at(record: *mut Socket) -> Option<&'static Socket> {
         // SAFETY: null, or a record of the pool, which lives as long as the process.
         unsafe { record.as_ref() }
@@ -205,12 +206,12 @@ impl Socket {
             phase,
             origin,
             nonblock,
-            // Zero, but for a thread that looked up the former connection and has not left yet.
+            // Zero, except for a thread that looked up the former connection and is still inside.
             pins: _,
             refs,
             messages,
             pace,
-            place,
+            offer_entry,
             marked,
             peer_marked,
             sent,
@@ -222,13 +223,13 @@ impl Socket {
             cookie,
             peer_uid,
             shown_as: _,
-            anchor_news,
+            anchor_events,
             tx_shut,
             rx_shut,
-            severed,
-            bereft,
+            aborted,
+            peer_died,
             switch_ordered: _,
-            reset_told,
+            reset_reported,
             empty_reads,
             full_writes,
             unread_writes,
@@ -247,7 +248,7 @@ impl Socket {
         for zero in [
             messages,
             slot,
-            place,
+            offer_entry,
             peer_uid,
             empty_reads,
             full_writes,
@@ -264,41 +265,41 @@ impl Socket {
         link.store(core::ptr::null_mut(), Ordering::Relaxed);
         aux.store(-1, Ordering::Relaxed);
         own_copy.store(-1, Ordering::Relaxed);
-        anchor_news.forget();
+        anchor_events.clear_all();
         lower(&[marked, peer_marked, tx_shut, rx_shut]);
-        lower(&[severed, bereft, reset_told]);
+        lower(&[aborted, peer_died, reset_reported]);
         self.forget_end();
         interests.store(core::ptr::null_mut(), Ordering::Relaxed);
     }
 
-    /// Gives the record back; no thread is inside and no descriptor refers to it.
+    /// Returns the record to the pool; no thread is inside and no descriptor refers to it.
     pub(crate) fn free(&'static self) {
         self.mode.store(mode::CLOSING, Ordering::SeqCst);
         POOL.put(self);
     }
 
-    /// Enters the socket.
+    /// Enters the socket, until the pin is dropped.
     pub(crate) fn pin(&'static self) -> Pin {
         thread::bump(&self.pins);
         Pin(self)
     }
 
-    /// Enters the socket that was found behind `fd`. `None` when the number stands for something
-    /// else by now: another thread has closed it, and the record may be another connection's. Once
-    /// inside it cannot become one.
+    /// Enters the socket that was found behind `fd`. `None` if the number refers to another file by
+    /// now: another thread has closed it, and the record may be another connection's. Once a caller
+    /// is inside, the record cannot be reused.
     pub(crate) fn pin_as(&'static self, fd: Fd) -> Option<Pin> {
         let pin = self.pin();
         (table::socket(fd) == Some(self)).then_some(pin)
     }
 
-    /// Whether a descriptor of the calling process refers to this very connection.
+    /// Whether a descriptor of the calling process refers to this connection.
     pub(crate) fn is_behind(&self, fd: Fd) -> bool {
         let known = self.cookie.load(Ordering::Relaxed);
         known != 0 && cookie(fd) == known
     }
 
-    /// The descriptor to use for the anchor: the caller's, or our own copy once the
-    /// application has closed its last one under the caller.
+    /// The descriptor to use for the anchor: the caller's, or our own copy if the application has
+    /// closed its last descriptor under the caller.
     pub(crate) fn anchor(&self, fd: Fd) -> Fd {
         let copy = self.own_copy.load(Ordering::SeqCst);
         if copy >= 0 { copy } else { fd }
@@ -306,7 +307,7 @@ impl Socket {
 
     /// Whether the connection is reset, by the library or by the death of its peer.
     pub(crate) fn is_reset(&self) -> bool {
-        self.severed.load(Ordering::Relaxed) || self.bereft.load(Ordering::Relaxed)
+        self.aborted.load(Ordering::Relaxed) || self.peer_died.load(Ordering::Relaxed)
     }
 
     pub(crate) fn is_bound(&self) -> bool {
@@ -323,23 +324,23 @@ impl Socket {
     pub(crate) fn step_due(&self) -> bool {
         match self.phase.load(Ordering::Relaxed) {
             phase::NEVER => false,
-            phase::PROPOSED => true, // The answer comes by shared memory: a look costs nothing.
+            phase::PROPOSED => true, // The answer comes in shared memory: a check costs nothing.
             _ => self.pace.is_due(self.messages.load(Ordering::Relaxed)),
         }
     }
 
-    /// Sets the next step behind the next message.
+    /// Makes the next step due at the next message.
     pub(crate) fn step_soon(&self) {
         let now = self.messages.load(Ordering::Relaxed);
         self.pace.step_at(now.saturating_add(1));
     }
 
-    /// Sets the next step after a pause that grows.
+    /// Makes the next step due after a pause that grows.
     pub(crate) fn pause(&self) {
         self.pace.pause(self.messages.load(Ordering::Relaxed));
     }
 
-    /// Settles that the connection stays on TCP.
+    /// Keeps the connection on TCP for good.
     pub(crate) fn never(&self, fd: Fd, reason: Reason) {
         self.unmark(fd);
         self.phase.store(phase::NEVER, Ordering::Relaxed);
@@ -347,54 +348,54 @@ impl Socket {
         self.show(State::Never, reason);
     }
 
-    /// Shows the other end that this one is Saiga's, and willing.
+    /// Shows the other end, through the kernel, that this end uses Saiga and may be upgraded.
     pub(crate) fn mark(&self, fd: Fd) {
         if !self.marked.load(Ordering::Relaxed) && diag::mark(fd, true).is_ok() {
             self.marked.store(true, Ordering::Relaxed);
         }
     }
 
-    /// The other end need not look for this one any more.
+    /// Removes the mark: the other end need not search for this one any more.
     pub(crate) fn unmark(&self, fd: Fd) {
         if self.marked.swap(false, Ordering::Relaxed) {
             let _ = diag::mark(fd, false);
         }
     }
 
-    /// Tries again after a pause that grows.
+    /// Counts a failure and tries again after a pause that grows.
     pub(crate) fn back_off(&self, reason: Reason) {
         rt::header().count_failure(reason);
         self.begin_again(reason);
     }
 
-    /// Gathers evidence again.
+    /// Returns to gathering evidence.
     pub(crate) fn begin_again(&self, reason: Reason) {
         self.phase.store(phase::COLD, Ordering::Relaxed);
         self.pause();
         self.show(State::Tracked, reason);
     }
 
-    /// Notes why this side ends its channel; the first cause stays.
+    /// Records why this side ends its channel; the first reason stays.
     pub(crate) fn note_end(&self, reason: Reason) {
         let (none, why) = (Reason::None as u32, reason as u32);
         let word = &self.ended_for;
         let _ = word.compare_exchange(none, why, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// Why the channel has ended: for a cause of our own, or because the peer ended it.
+    /// Why the channel has ended: this side's reason, or PeerAsked.
     pub(crate) fn end_reason(&self) -> Reason {
         let own = Reason::from_number(self.ended_for.load(Ordering::Relaxed));
         own.filter(|reason| *reason != Reason::None)
             .unwrap_or(Reason::PeerAsked)
     }
 
-    /// A new channel begins, or another one may.
+    /// Clears the reason, for a new channel.
     pub(crate) fn forget_end(&self) {
         self.switch_ordered.store(false, Ordering::Relaxed);
         self.ended_for.store(Reason::None as u32, Ordering::Relaxed);
     }
 
-    /// Settles that an upgraded connection stays on TCP once its rings are empty.
+    /// Keeps an upgraded connection on TCP for good once its rings are empty.
     pub(crate) fn leave(&self, fd: Fd, reason: Reason) {
         self.note_end(reason);
         self.unmark(fd);
@@ -404,27 +405,27 @@ impl Socket {
         self.show(State::Downgraded, reason);
     }
 
-    /// Shows a state on the status page; a connection that was reset stays shown as that.
+    /// Shows a state on the status page; a reset connection stays shown as reset.
     pub(crate) fn show(&self, state: State, reason: Reason) {
         if !self.is_reset() {
             rt::show(self.shown_as.load(Ordering::Relaxed), state, reason);
         }
     }
 
-    /// Whether another process may have the connection, too: it was bound before a fork.
+    /// Whether another process may have the connection open, too: it was bound before a fork.
     pub(crate) fn maybe_shared(&self) -> bool {
         self.epoch.load(Ordering::Relaxed) != crate::fork::forks()
     }
 }
 
-/// Counts one more; lost updates do not matter.
+/// Increments a counter and returns it; lost updates do not matter.
 pub(crate) fn count_one(counter: &AtomicU32) -> u32 {
     let n = counter.load(Ordering::Relaxed).wrapping_add(1);
     counter.store(n, Ordering::Relaxed);
     n
 }
 
-/// The kernel's name of a socket (`man 7 socket`, SO_COOKIE); 0 when it has none to give.
+/// The kernel's identifier of a socket (`man 7 socket`, SO_COOKIE); 0 when it has none.
 pub(crate) fn cookie(fd: Fd) -> u64 {
     let mut value = 0u64;
     let _ = saiga_channel::sys::getsockopt(fd, libc::SOL_SOCKET, libc::SO_COOKIE, &mut value);
@@ -436,7 +437,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_that_was_closed_after_the_lookup_is_not_entered() {
+    fn a_number_closed_after_the_lookup_is_not_entered() {
         assert!(table::init());
         let first = Socket::open(70, origin::CREATED).expect("there is room");
         assert!(table::set_socket(70, first));
@@ -450,7 +451,7 @@ mod tests {
         assert_eq!(
             first.pins.load(Ordering::SeqCst),
             1,
-            "the thread inside still is"
+            "the first thread is still inside"
         );
         drop(inside);
         assert_eq!(first.pins.load(Ordering::SeqCst), 0);

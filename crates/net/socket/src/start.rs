@@ -1,32 +1,32 @@
-//! The library's first moments in a process.
+//! Start-up: reads the settings and switches the library on in a process.
 
 use crate::{
-    allowance, asleep, chaos, clock, company, family, kernel, process, rt, settings, table, thread,
+    allowance, asleep, chaos, clock, contention, fork_group, kernel, process, rt, settings, table,
+    thread,
 };
 use saiga_settings::{SYSTEM_FILE, Sources};
 use saiga_status::{Flags, Reason};
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
-/// What the loader side knows.
+/// Facts that the preloaded library passes at start-up.
 #[derive(Debug, Clone, Copy)]
 pub struct Start<'a> {
-    /// libc's `ppoll`.
     pub ppoll: kernel::Ppoll,
-    /// Address of glibc's `__libc_single_threaded`, null where there is none.
+    /// Address of glibc's `__libc_single_threaded`; null if it has none.
     pub single_threaded: *mut u8,
     /// Base name of the executable file.
     pub program: &'a [u8],
-    /// Base name that the program was started by: another one when the file has several, as
-    /// Debian's redis-server has.
+    /// Base name by which the program was started; differs from `program` if the file has several
+    /// names, as Debian's redis-server has.
     pub invoked_as: &'a [u8],
-    /// Loaded as `liblstack.so`: only the program named here is accelerated (none: nothing).
+    /// `Some` if loaded as `liblstack.so`: only the program named inside is accelerated.
     pub bound_program: Option<Option<&'a [u8]>>,
-    /// A symbol that libc lacks, if any: then everything passes through.
+    /// A symbol that libc lacks, if any: then every call passes through.
     pub missing: Option<&'a str>,
 }
 
-/// Reads the settings and switches the library on, or says why it stays out for now or for good.
+/// Reads the settings and switches the library on, or shows why it stays off.
 pub fn start(with: &Start<'_>) {
     kernel::set_ppoll(with.ppoll);
     thread::set_single_threaded_flag(with.single_threaded);
@@ -34,7 +34,7 @@ pub fn start(with: &Start<'_>) {
         return;
     }
     asleep::start();
-    rt::place_process();
+    rt::store_pid();
     rt::open_page();
     if let Some(bound) = with.bound_program {
         rt::header().set_flags(Flags::LSTACK);
@@ -55,8 +55,8 @@ pub fn start(with: &Start<'_>) {
     clock::calibrate();
     allowance::start();
     saiga_channel::barriers::join();
-    company::set_cpus(process::cpus());
-    family::begin();
+    contention::set_cpus(process::cpus());
+    fork_group::begin();
     let sources = Sources {
         system_file: Path::new(SYSTEM_FILE),
         variable: &variable,

@@ -1,8 +1,7 @@
-//! Which record stands behind each descriptor number of this process.
+//! The record behind each descriptor number of this process.
 //!
-//! One word per number in a reserved range: 0 for a descriptor that is none of our
-//! business, else a record's address with a tag in its low bits. Numbers beyond the
-//! range are never ours.
+//! One word per number in a reserved range: 0 for a descriptor that the library does not track,
+//! else a record's address with a tag in its low bits. Numbers beyond the range are never tracked.
 
 #![expect(
     unsafe_code,
@@ -15,33 +14,33 @@ use crate::sock::Socket;
 use core::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 use saiga_channel::sys::Fd;
 
-/// Numbers that the table covers.
+/// Descriptor numbers that the table covers.
 const NUMBERS: usize = 1 << 20;
 const WORD: usize = size_of::<AtomicUsize>();
 const TAG: usize = 3;
 const TAG_EPOLL: usize = 1;
 const TAG_HIDDEN: usize = 2;
 
-/// Accessible up to the highest number that was ever of interest.
+/// Words of the table, accessible up to the highest number that was ever tracked.
 static TABLE: Reserve = Reserve::new();
 
-/// Highest number that was ever of interest.
+/// Highest number that was ever tracked.
 static HIGHEST: AtomicI32 = AtomicI32::new(0);
 
-/// What a descriptor number stands for.
+/// The meaning of a descriptor number.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Entry {
-    /// Not ours.
+    /// Not tracked.
     Unknown,
-    /// A socket that may earn, or has, a channel.
+    /// A socket that has, or may get, a channel.
     Socket(&'static Socket),
     /// An epoll set.
     Epoll(&'static EpollSet),
-    /// One of the library's own descriptors: to the application it does not exist.
+    /// One of the library's own descriptors: for the application it does not exist.
     Hidden,
 }
 
-/// Maps the table. False when memory is short: then nothing is ever ours.
+/// Maps the table. False when memory is short: then no descriptor is ever tracked.
 pub(crate) fn init() -> bool {
     TABLE.begin(NUMBERS * WORD)
 }
@@ -58,8 +57,8 @@ fn word(fd: Fd) -> Option<&'static AtomicUsize> {
     Some(unsafe { &*at })
 }
 
-/// The word of a number that is about to be of interest. `None` when the number is beyond the
-/// table, or there is no memory for it.
+/// The word of a number that is about to be tracked. `None` if the number is beyond the table, or
+/// there is no memory for its word.
 fn new_word(fd: Fd) -> Option<&'static AtomicUsize> {
     let index = usize::try_from(fd).ok().filter(|index| *index < NUMBERS)?;
     if !TABLE.reach((index + 1) * WORD) {
@@ -81,12 +80,12 @@ fn decode(word: usize) -> Entry {
     }
 }
 
-/// What stands behind a number.
+/// The entry of a number.
 pub(crate) fn get(fd: Fd) -> Entry {
     word(fd).map_or(Entry::Unknown, |w| decode(w.load(Ordering::Acquire)))
 }
 
-/// The socket behind a number, if it is one of ours. The hot path of every hook.
+/// The socket behind a number, if it is tracked. The hot path of every hook.
 #[inline]
 pub(crate) fn socket(fd: Fd) -> Option<&'static Socket> {
     match get(fd) {
@@ -101,7 +100,7 @@ fn note_highest(fd: Fd) {
     }
 }
 
-/// Highest number that was ever of interest; walks over the table end there.
+/// Highest number that was ever tracked; iterations over the table end there.
 pub(crate) fn highest() -> usize {
     usize::try_from(HIGHEST.load(Ordering::Relaxed)).unwrap_or(0)
 }
@@ -110,8 +109,8 @@ fn swap(fd: Fd, value: usize) -> Entry {
     word(fd).map_or(Entry::Unknown, |w| decode(w.swap(value, Ordering::AcqRel)))
 }
 
-/// Puts a socket behind a number. False when the number is beyond the table, or without
-/// memory for its entry.
+/// Makes a number refer to a socket. False if the number is beyond the table, or there is no memory
+/// for its word.
 pub(crate) fn set_socket(fd: Fd, socket: &'static Socket) -> bool {
     let address = core::ptr::from_ref(socket).expose_provenance();
     new_word(fd)
@@ -119,8 +118,8 @@ pub(crate) fn set_socket(fd: Fd, socket: &'static Socket) -> bool {
         .is_some()
 }
 
-/// Puts an epoll set behind a number. False when the number is beyond the table or there is no
-/// memory for the entry.
+/// Makes a number refer to an epoll set. False if the number is beyond the table, or there is no
+/// memory for its word.
 pub(crate) fn set_epoll(fd: Fd, set: &'static EpollSet) -> bool {
     let address = core::ptr::from_ref(set).expose_provenance();
     new_word(fd)
@@ -128,20 +127,20 @@ pub(crate) fn set_epoll(fd: Fd, set: &'static EpollSet) -> bool {
         .is_some()
 }
 
-/// Some descriptor of a connection; looks through the table, for rare needs.
+/// Some descriptor of a connection. Searches the whole table, for rare needs.
 pub(crate) fn any_of(socket: &Socket) -> Option<Fd> {
     let top = HIGHEST.load(Ordering::Relaxed);
     (0..=top).find(|fd| matches!(get(*fd), Entry::Socket(s) if s == socket))
 }
 
-/// Marks a descriptor of the library's own.
+/// Marks a descriptor as the library's own.
 pub(crate) fn hide(fd: Fd) {
     if let Some(word) = new_word(fd) {
         word.swap(TAG_HIDDEN, Ordering::AcqRel);
     }
 }
 
-/// Clears a number and says what stood there.
+/// Clears a number and returns its former entry.
 pub(crate) fn clear(fd: Fd) -> Entry {
     swap(fd, 0)
 }

@@ -1,4 +1,4 @@
-//! What a thread knows of itself: its id, its CPU, whether it is alone.
+//! Properties of the calling thread: its id, its CPU, whether it is the only one.
 
 #![expect(unsafe_code, reason = "reads a flag that glibc exports")]
 
@@ -9,10 +9,10 @@ thread_local! {
     static ID: Cell<u32> = const { Cell::new(0) };
 }
 
-/// glibc's `__libc_single_threaded` (2.32 and later), found at start-up.
+/// Address of glibc's `__libc_single_threaded` (2.32 and later), found at start-up.
 static SINGLE: AtomicPtr<u8> = AtomicPtr::new(core::ptr::null_mut());
 
-/// The kernel's id of this thread.
+/// The kernel's thread id.
 pub(crate) fn id() -> u32 {
     ID.with(|id| {
         if id.get() == 0 {
@@ -22,17 +22,17 @@ pub(crate) fn id() -> u32 {
     })
 }
 
-/// Forgets the id after a fork: the child has another.
+/// Forgets the id after a fork: the child has another id.
 pub(crate) fn forked() {
     ID.with(|id| id.set(0));
 }
 
-/// Tells where glibc keeps its flag; null where it has none.
+/// Sets the address of glibc's flag; null if it has none.
 pub(crate) fn set_single_threaded_flag(at: *mut u8) {
     SINGLE.store(at, Ordering::Relaxed);
 }
 
-/// Whether this process has had one thread only since it started.
+/// Whether this process has had only one thread since it started.
 pub(crate) fn alone() -> bool {
     let at = SINGLE.load(Ordering::Relaxed);
     // SAFETY: a byte exported by libc for the life of the process; glibc writes it when it
@@ -47,7 +47,7 @@ pub(crate) fn cpu() -> u32 {
     u32::try_from(cpu).unwrap_or(u32::MAX)
 }
 
-/// Adds one to a counter of pins; cheaper while there is one thread. Returns the former value.
+/// Increments a counter of pins; cheaper while there is one thread. Returns the former value.
 pub(crate) fn bump(counter: &AtomicU32) -> u32 {
     if alone() {
         let now = counter.load(Ordering::Relaxed);
@@ -58,10 +58,10 @@ pub(crate) fn bump(counter: &AtomicU32) -> u32 {
     }
 }
 
-/// Takes one from a counter of pins. Returns the new value.
+/// Decrements a counter of pins. Returns the new value.
 ///
-/// A counter that is 0 stays 0: a child that was forked in a signal handler, above a call that is
-/// counted, has forgotten it when the call returns there.
+/// A counter that is 0 stays 0: a child forked in a signal handler, above a call that was counted,
+/// has cleared the counter when the call returns there.
 pub(crate) fn drop_one(counter: &AtomicU32) -> u32 {
     if alone() {
         let now = counter.load(Ordering::Relaxed).saturating_sub(1);
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_counter_of_pins_that_a_fork_has_cleared_stays_clear() {
+    fn a_counter_of_pins_cleared_by_a_fork_stays_zero() {
         let pins = AtomicU32::new(0);
         bump(&pins);
         pins.store(0, Ordering::Relaxed); // Forked in a signal handler above the call.

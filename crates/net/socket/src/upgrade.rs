@@ -1,13 +1,13 @@
-//! How a connection earns its channel: the steps of the rendezvous.
+//! Upgrades: the steps of the rendezvous by which a connection gets its channel.
 //!
-//! Each step runs inside a call that the application makes on the connection, never
-//! waits, and leaves the connection on TCP when anything is not as it must be. The
-//! switch itself happens later, in `send` and `recv`, in each direction by itself.
+//! Each step runs inside a call of the application on the connection, never waits, and leaves the
+//! connection on TCP if any condition is not met. The switch itself happens later, in `send` and
+//! `recv`, for each direction separately.
 
-mod alone;
+mod checks;
 
-use alone::{is_tcp, may_wait, waits_unseen};
-pub(crate) use alone::{leave_for_unseen_wait, waits_for_more_than_a_byte};
+use checks::{is_tcp, may_wait, waits_unseen};
+pub(crate) use checks::{leave_for_unseen_wait, waits_for_more_than_a_byte};
 
 use crate::chan::{Chan, rx, tx};
 use crate::links::{self, Known, Link};
@@ -21,19 +21,19 @@ use saiga_channel::sys::{self, Errno, Fd};
 use saiga_channel::tuple::Tuple;
 use saiga_status::{Reason, State};
 
-/// Messages for which a visitor may keep us waiting, or we him.
-const PATIENCE: u32 = 256;
-/// Visitors of other users that one look at an offer turns away.
+/// Messages for which a visitor may keep us waiting, or we the visitor.
+const VISITOR_MESSAGES: u32 = 256;
+/// Visitors of other users that one check of an offer rejects.
 const VISITORS: u32 = 4;
 /// TCP_ESTABLISHED of `include/net/tcp_states.h`.
 const ESTABLISHED: u8 = 1;
-/// The user id of everybody who has none here (`/proc/sys/kernel/overflowuid`).
+/// The user id of users without one in this user namespace (`/proc/sys/kernel/overflowuid`).
 const OVERFLOW_UID: u32 = 65_534;
 
 /// Takes the next step on a plain, pinned socket. True when it is bound now.
 pub(crate) fn step(fd: Fd, socket: &'static Socket) -> bool {
-    // A child that clone(2) made past libc has our records, and knows nothing of slots that we have
-    // handed out since.
+    // A child made by clone(2) without libc has our records, but does not know of slots that we
+    // have allocated since.
     if !rt::in_own_process() {
         return false;
     }
@@ -67,11 +67,11 @@ pub(crate) fn step(fd: Fd, socket: &'static Socket) -> bool {
     socket.is_bound()
 }
 
-/// Checks everything that can be checked alone, marks our end, looks for the mark of the other
-/// one, then offers or proposes.
+/// Checks every condition of this end, sets our mark, searches for the other end's mark, then
+/// offers or proposes.
 ///
-/// Whichever end comes first finds no mark, and has left its own for the other; a peer that is
-/// not Saiga's is never offered anything.
+/// The end that comes first finds no mark, and leaves its own for the other end. A peer without
+/// Saiga never gets an offer.
 fn begin(fd: Fd, socket: &'static Socket) {
     settings::look_again();
     if !rt::ENABLED.load(Ordering::Acquire) {
@@ -83,7 +83,7 @@ fn begin(fd: Fd, socket: &'static Socket) {
     if uring::is_in_the_way() {
         return socket.back_off(Reason::IoUring);
     }
-    if rt::ABROAD.load(Ordering::Relaxed) {
+    if rt::NAMESPACE_LEFT.load(Ordering::Relaxed) {
         return socket.never(fd, Reason::Namespace);
     }
     if waits_unseen(fd, socket) {
@@ -132,7 +132,7 @@ fn totals_agree(fd: Fd, socket: &'static Socket) -> bool {
     let Err(reason) = check_totals(fd, socket) else {
         return true;
     };
-    // Another thread in the middle of a call makes the totals differ for a moment.
+    // Another thread inside a call makes the totals differ for a moment.
     if socket.pins.load(Ordering::SeqCst) > 1 {
         socket.back_off(reason);
     } else {
@@ -141,7 +141,7 @@ fn totals_agree(fd: Fd, socket: &'static Socket) -> bool {
     false
 }
 
-/// Every byte so far went through the hooks: what we counted is what the kernel counted.
+/// Compares our counts of sent and received bytes with the kernel's.
 fn check_totals(fd: Fd, socket: &Socket) -> Result<(), Reason> {
     let sent = send::sent_by_kernel(fd, socket) == Some(socket.sent.load(Ordering::Relaxed));
     let received = send::delivered_by_kernel(fd) == Some(socket.received.load(Ordering::Relaxed));
@@ -152,8 +152,8 @@ fn check_totals(fd: Fd, socket: &Socket) -> Result<(), Reason> {
     }
 }
 
-/// Looks at the totals once more before binding when there was a fork since the attempt began: a
-/// process that has the connection, too, may have used it. If so, the attempt has ended.
+/// Compares the totals once more before binding if there was a fork since the attempt began:
+/// another process that has the connection may have used it. If so, the attempt has ended.
 fn still_agrees(fd: Fd, socket: &'static Socket) -> bool {
     if !socket.maybe_shared() || check_totals(fd, socket).is_ok() {
         return true;
@@ -163,8 +163,8 @@ fn still_agrees(fd: Fd, socket: &'static Socket) -> bool {
     false
 }
 
-/// The other end is an established socket of this network namespace, of a known user, and of a
-/// process that has marked it.
+/// Checks that the other end is an established socket of this network namespace, of a known user,
+/// and marked by its process.
 fn find_peer(socket: &Socket, tuple: &Tuple) -> Result<(), Reason> {
     match rt::look_up(&tuple.reversed()) {
         Ok(f) if f.state != ESTABLISHED => Err(Reason::HalfClosed),
@@ -173,12 +173,12 @@ fn find_peer(socket: &Socket, tuple: &Tuple) -> Result<(), Reason> {
         Ok(f) => {
             socket.peer_uid.store(f.uid, Ordering::Relaxed);
             if f.marked.is_some() && !socket.peer_marked.swap(true, Ordering::Relaxed) {
-                // From here on both ends look for each other: what was waited before is over.
+                // From here on both ends search for each other: earlier pauses do not count.
                 socket.pace.begin(socket.messages.load(Ordering::Relaxed));
             }
             Ok(())
         }
-        // Between two sockets of this host, each end must be found under the other's names.
+        // Between two sockets of this host, each end must be found under the reversed addresses.
         Err(Errno(libc::ENOENT)) if tuple.is_within_host() => Err(Reason::PeerUnknown),
         Err(Errno(libc::ENOENT)) => Err(Reason::PeerRemote),
         Err(Errno(libc::EMFILE | libc::ENFILE)) => Err(Reason::OutOfDescriptors),
@@ -209,8 +209,7 @@ fn make_offer(socket: &'static Socket, tuple: &Tuple) {
     }
 }
 
-/// Ends the offer of a connection whose place another one needs. False when its owner is at it
-/// now.
+/// Ends the offer of a connection whose entry another one needs. False while its owner is using it.
 fn end_offer(socket: &'static Socket) -> bool {
     let Some(_guard) = socket.state_lock.try_lock() else {
         return false;
@@ -221,7 +220,7 @@ fn end_offer(socket: &'static Socket) -> bool {
     true
 }
 
-/// Looks for a visitor of our offer.
+/// Accepts a visitor of our offer, if there is one.
 fn look_for_visitor(fd: Fd, socket: &'static Socket) {
     let listener = socket.aux.load(Ordering::Relaxed);
     let uid = socket.peer_uid.load(Ordering::Relaxed);
@@ -233,28 +232,28 @@ fn look_for_visitor(fd: Fd, socket: &'static Socket) {
             replace_aux(socket, rt::hidden(visitor));
             socket.phase.store(phase::VISITED, Ordering::Relaxed);
             let end = socket.messages.load(Ordering::Relaxed);
-            let end = end.saturating_add(PATIENCE);
+            let end = end.saturating_add(VISITOR_MESSAGES);
             socket.slot.store(end, Ordering::Relaxed);
             return hear_visitor(fd, socket);
         }
-        // Any process of this network namespace can connect here. The offer to the peer stands.
+        // Any process of this network namespace can connect here. The offer stands.
         sys::close(visitor);
         rt::header().count_failure(Reason::DifferentUser);
     }
     socket.pause();
 }
 
-/// Whether a visitor has had his time. While VISITED, `slot` holds the message count of its end.
-fn patience_is_over(socket: &Socket) -> bool {
+/// Whether a visitor's time is over. While VISITED, `slot` holds the message count of its end.
+fn visitor_timed_out(socket: &Socket) -> bool {
     socket.messages.load(Ordering::Relaxed) >= socket.slot.load(Ordering::Relaxed)
 }
 
-/// Reads the visitor's proposal and binds to the slot that it names.
+/// Reads the visitor's proposal and binds the socket to the proposed slot.
 fn hear_visitor(fd: Fd, socket: &'static Socket) {
     let visitor = socket.aux.load(Ordering::Relaxed);
     if socket.pins.load(Ordering::SeqCst) > 1 || poll::has_pollers() {
-        // A thread sits in the kernel on this socket: it could not be told to look at a ring.
-        return if patience_is_over(socket) {
+        // A thread is in the kernel on this socket: it could not be woken for a ring.
+        return if visitor_timed_out(socket) {
             give_up(socket, Reason::OfferTimedOut)
         } else {
             socket.step_soon()
@@ -269,7 +268,7 @@ fn hear_visitor(fd: Fd, socket: &'static Socket) {
     }
     let (proposal, passed) = match rendezvous::receive(visitor) {
         Ok(heard) => heard,
-        Err(Errno(libc::EAGAIN)) if !patience_is_over(socket) => return socket.step_soon(),
+        Err(Errno(libc::EAGAIN)) if !visitor_timed_out(socket) => return socket.step_soon(),
         Err(Errno(libc::EPROTONOSUPPORT)) => {
             rendezvous::refuse(visitor, Refusal::Version);
             return give_up(socket, Reason::VersionMismatch);
@@ -292,8 +291,8 @@ fn hear_visitor(fd: Fd, socket: &'static Socket) {
     }
 }
 
-/// We agreed and cannot keep it: both rings end before their first byte, so the peer finds
-/// itself on TCP again.
+/// Ends a channel that was agreed to and cannot be used: both rings end before their first byte, so
+/// the peer finds itself on TCP again.
 fn refuse_after_agreement(socket: &Socket, link: &'static Link, slot: usize) {
     socket.link.store(core::ptr::null_mut(), Ordering::Release);
     if let Some(chan) = Chan::at(link, slot) {
@@ -302,8 +301,8 @@ fn refuse_after_agreement(socket: &Socket, link: &'static Link, slot: usize) {
         chan.freeze_rx();
         chan.leave();
     }
-    // A thread that found the socket bound for a moment may still look at the slot: then the
-    // segment stays mapped. The thread's next call goes to the kernel.
+    // A thread that found the socket bound for a moment may still access the slot: then the segment
+    // stays mapped. The thread's next call goes to the kernel.
     if socket.pins.load(Ordering::SeqCst) <= 1 {
         links::leave(link);
     }
@@ -334,7 +333,7 @@ fn take_proposal(
     }
 }
 
-/// The segment that a proposal names: known already, or brought along.
+/// The segment that a proposal names: known already, or sent with the proposal.
 fn find_or_adopt(
     peer: Credentials,
     id: u64,
@@ -430,7 +429,7 @@ fn send_proposal(
     Ok(())
 }
 
-/// Makes a slot's shared words those of a new channel.
+/// Initialises a slot's shared words for a new channel.
 fn prepare_slot(chan: &Chan) {
     let slot = chan.slot();
     for ring in &slot.rings {
@@ -441,8 +440,8 @@ fn prepare_slot(chan: &Chan) {
             word.store(0, Ordering::Relaxed);
         }
         side.cpu.store(u32::MAX, Ordering::Relaxed);
-        side.rx_places.store(0, Ordering::Relaxed);
-        side.tx_places.store(0, Ordering::Relaxed);
+        side.rx_wait_slots.store(0, Ordering::Relaxed);
+        side.tx_wait_slots.store(0, Ordering::Relaxed);
     }
     chan.own().begin(FROM_TCP);
 }
@@ -453,8 +452,8 @@ const FROM_TCP: u32 = {
     rx::TCP
 };
 
-/// Agrees to a slot that the peer has proposed for the connection `key`. False when it is not, or
-/// no longer, meant for this connection, or another connection of ours has it.
+/// Agrees to a slot that the peer has proposed for the connection `key`. False if the slot is not,
+/// or no longer, meant for this connection, or another connection of this process uses it.
 fn accept(chan: &Chan, key: &[u8; 36]) -> bool {
     if chan.segment.side != Side(1) || !chan.own().claim() {
         return false;
@@ -468,7 +467,7 @@ fn accept(chan: &Chan, key: &[u8; 36]) -> bool {
     agreed
 }
 
-/// Looks whether the other end has agreed.
+/// Checks whether the other end has agreed.
 fn look_for_answer(fd: Fd, socket: &'static Socket) {
     let Some(chan) = Chan::of(socket) else {
         return give_up(socket, Reason::Internal);
@@ -492,7 +491,7 @@ fn look_for_answer(fd: Fd, socket: &'static Socket) {
     }
     let now = socket.messages.load(Ordering::Relaxed);
     if !socket.pace.is_due(now) {
-        return; // A refusal costs a system call to see, and nothing waits for us to see it.
+        return; // A refusal costs a system call to see, and is not urgent.
     }
     let aux = socket.aux.load(Ordering::Relaxed);
     match rendezvous::refusal(aux) {
@@ -512,7 +511,7 @@ fn look_for_answer(fd: Fd, socket: &'static Socket) {
     }
 }
 
-/// Takes a proposal back that was not accepted.
+/// Withdraws a proposal that was not accepted.
 fn withdraw(socket: &Socket, chan: &Chan) {
     let cancelled = chan.slot().agreement.cancel();
     socket.link.store(core::ptr::null_mut(), Ordering::Release);
@@ -523,13 +522,13 @@ fn withdraw(socket: &Socket, chan: &Chan) {
     }
 }
 
-/// Ends an attempt; the connection stays on TCP and tries again later.
+/// Ends an attempt. The connection stays on TCP and tries again later.
 fn give_up(socket: &'static Socket, reason: Reason) {
     replace_aux(socket, -1);
     socket.back_off(reason);
 }
 
-/// Ends whatever attempt is under way, for a socket that closes or must not be upgraded.
+/// Ends the current attempt, if any, of a socket that closes or must not be upgraded.
 pub(crate) fn abandon(socket: &'static Socket) {
     if socket.phase.load(Ordering::Relaxed) == phase::PROPOSED
         && let Some(chan) = Chan::of(socket)
@@ -539,7 +538,7 @@ pub(crate) fn abandon(socket: &'static Socket) {
     replace_aux(socket, -1);
 }
 
-/// In a forked child: an attempt under way is our parent's, and so is the slot that it proposed.
+/// In a forked child: a current attempt is the parent's, and so is the slot that it proposed.
 pub(crate) fn forked(socket: &'static Socket) {
     let phase = socket.phase.load(Ordering::Relaxed);
     if !matches!(phase, phase::OFFERING | phase::VISITED | phase::PROPOSED) {
@@ -562,9 +561,9 @@ fn replace_aux(socket: &Socket, fd: Fd) {
     }
 }
 
-/// Makes the socket bound: from here every call looks at the channel. Caller holds the state
-/// lock and a pin. False when a thread is inside the kernel on this socket, or an epoll set
-/// cannot be told.
+/// Binds the socket: from here every call uses the channel. The caller holds the state lock and a
+/// pin. False if a thread is inside the kernel on this socket, or the registration in an epoll set
+/// cannot be moved.
 fn bind(fd: Fd, socket: &'static Socket, link: &'static Link, slot: usize) -> bool {
     let Some(chan) = Chan::at(link, slot) else {
         return false;
@@ -585,9 +584,9 @@ fn bind(fd: Fd, socket: &'static Socket, link: &'static Link, slot: usize) -> bo
     socket.forget_end();
     socket.epoch.store(fork::forks(), Ordering::Relaxed);
     socket.cookie.store(sock::cookie(fd), Ordering::Relaxed);
-    socket.quiet_at.store(u64::MAX, Ordering::Relaxed); // The first look is not an idle one.
-    chan.say_open();
-    chan.say_cpu();
+    socket.quiet_at.store(u64::MAX, Ordering::Relaxed); // The first check finds it not idle.
+    chan.publish_open();
+    chan.publish_cpu();
     chan.rx_ring().set_ready();
     rt::header().upgrades.fetch_add(1, Ordering::Relaxed);
     rt::header().channels.fetch_add(1, Ordering::Relaxed);

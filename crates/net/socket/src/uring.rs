@@ -1,10 +1,10 @@
-//! io_uring beside us: what a program's rings do with its connections.
+//! Connections that the program's io_uring rings use.
 //!
-//! The kernel takes requests from memory, past every hook, but a call of liburing submits them:
-//! the hooks show us each request before that. A connection that a request names goes back to
-//! TCP first, and for good. A database that has rings for its files keeps its channels. A ring
-//! whose requests cannot be seen (not made by liburing's shared library, or served by a thread
-//! of the kernel) keeps every connection of the process on TCP, and takes back those that are not.
+//! The kernel reads requests from memory without any hook, but a call of liburing submits them, and
+//! the hooks show this module each request before that. A connection that a request names is
+//! downgraded first, for good. A database that uses rings for its files keeps its channels. A ring
+//! whose requests cannot be seen (not made by liburing's shared library, or served by a thread of
+//! the kernel) keeps every connection of the process on TCP, and downgrades upgraded ones.
 
 mod descriptors;
 mod request;
@@ -20,20 +20,20 @@ use saiga_channel::sys::Fd;
 use saiga_status::Reason;
 
 const NUMBERS: usize = 1 << 20;
-/// One bit for each descriptor that is a ring whose requests we see.
+/// One bit for each descriptor that is a ring whose requests are seen.
 static SEEN: [AtomicU64; NUMBERS / 64] = [const { AtomicU64::new(0) }; NUMBERS / 64];
-/// A ring cannot be seen: nothing is upgraded any more.
+/// Whether there was a ring whose requests cannot be seen: nothing is upgraded any more.
 static UNSEEN: AtomicBool = AtomicBool::new(false);
-/// The latest look found a ring that was made past the hooks.
+/// Whether the latest search found a ring that was made without the hooks.
 static FOUND: AtomicBool = AtomicBool::new(false);
-/// When the next look is due (CLOCK_MONOTONIC).
+/// When the next search is due (CLOCK_MONOTONIC, ns).
 static NEXT_NS: AtomicU64 = AtomicU64::new(0);
-/// Pause between two looks, and how much longer than a look it is at least.
+/// Pause between two searches, and its minimal length in durations of a search.
 const PAUSE_NS: u64 = 1_000_000_000;
 const PAUSE_LOOKS: u64 = 100;
 
 thread_local! {
-    /// liburing is making a ring; it may do so by `syscall(2)`.
+    /// Whether liburing is making a ring; it may do so by `syscall(2)`.
     static BY_LIBURING: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -42,7 +42,7 @@ fn bit(fd: Fd) -> Option<(&'static AtomicU64, u64)> {
     Some((SEEN.get(number / 64)?, 1 << (number % 64)))
 }
 
-/// A ring was made whose requests will be shown to us.
+/// Records a ring whose requests the hooks will see.
 pub fn made(ring: Fd) {
     if let Some((word, bit)) = bit(ring) {
         word.fetch_or(bit, Ordering::Relaxed);
@@ -57,19 +57,19 @@ pub fn by_liburing<T>(make: impl FnOnce() -> T) -> T {
     made
 }
 
-/// A ring was made by `syscall(2)`. Unless liburing did it, its requests will not be shown.
+/// Handles a ring made by `syscall(2)`. Its requests are not seen unless liburing made the call.
 pub fn made_by_number() {
     if !BY_LIBURING.get() {
-        cannot_be_seen();
+        note_unseen_ring();
     }
 }
 
-/// Whether the descriptor is a ring whose requests are shown to us.
+/// Whether the descriptor is a ring whose requests are seen.
 fn is_seen(ring: Fd) -> bool {
     bit(ring).is_some_and(|(word, bit)| word.load(Ordering::Relaxed) & bit != 0)
 }
 
-/// The descriptor is about to be closed, and may be such a ring.
+/// Clears the record of a descriptor that is about to be closed, if it is such a ring.
 pub fn ended(ring: Fd) {
     if is_seen(ring)
         && rt::in_own_process()
@@ -79,7 +79,7 @@ pub fn ended(ring: Fd) {
     }
 }
 
-/// A request names a descriptor: what the kernel does with it, it does without us.
+/// Downgrades a socket that a request names: the kernel serves the request without the library.
 fn names(fd: Fd) {
     match table::get(fd) {
         Entry::Socket(_) => {
@@ -87,19 +87,19 @@ fn names(fd: Fd) {
                 handle.stay_on_tcp(fd, Reason::IoUring);
             }
         }
-        // It is polled: its bell must ring for what only we know.
+        // The request polls the set: its bell must ring for events that only the library knows.
         Entry::Epoll(set) => latch(set),
         Entry::Unknown | Entry::Hidden => {}
     }
 }
 
-/// A ring was made, or is used, in a way that hides its requests from us.
-fn cannot_be_seen() {
+/// Handles a ring that is made or used in a way that hides its requests.
+fn note_unseen_ring() {
     UNSEEN.store(true, Ordering::SeqCst);
-    take_all_back();
+    downgrade_all();
 }
 
-fn take_all_back() {
+fn downgrade_all() {
     for fd in api::known(0, Fd::MAX) {
         if let Some(handle) = api::lookup(fd) {
             handle.stay_on_tcp(fd, Reason::IoUring);
@@ -107,13 +107,13 @@ fn take_all_back() {
     }
 }
 
-/// Whether a ring that we cannot see keeps connections on TCP, as of the latest look.
+/// Whether a ring that cannot be seen keeps connections on TCP, as of the latest search.
 pub(crate) fn is_in_the_way() -> bool {
     UNSEEN.load(Ordering::Relaxed) || FOUND.load(Ordering::Relaxed)
 }
 
-/// Looks for rings that were made past the hooks, once a second at most, and takes every
-/// connection back if there is one. No lock may be held.
+/// Searches for rings made without the hooks, once a second at most, and downgrades every
+/// connection if there is one. The caller must not hold a lock.
 pub(crate) fn look_again() {
     let (now, due) = (clock::monotonic_ns(), NEXT_NS.load(Ordering::Relaxed));
     if now < due {
@@ -129,6 +129,6 @@ pub(crate) fn look_again() {
     let pause = PAUSE_NS.max(took * PAUSE_LOOKS);
     NEXT_NS.store(now + pause, Ordering::Relaxed);
     if found {
-        take_all_back();
+        downgrade_all();
     }
 }

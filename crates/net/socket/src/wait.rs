@@ -1,53 +1,53 @@
 //! Blocking on one socket: `recv` and `send` that must wait.
 //!
-//! A waiter watches the ring, then sleeps on its bell and the anchor together, so
-//! FIN and reset wake it as they would on the kernel. Locks are not held during a wait.
+//! A waiter polls the ring, then sleeps on its bell and the anchor together, so that FIN and reset
+//! wake it as on the kernel. Locks are not held during a wait.
 
 #![expect(unsafe_code, reason = "waits through libc")]
 
-use crate::asleep::{Asleep, Thing};
+use crate::asleep::{Asleep, Held};
 use crate::chan::{Chan, rx, tx};
 use crate::sock::Socket;
-use crate::{allowance, asleep, clock, idle, kernel, lock, places, policy, send, wakeups};
+use crate::{allowance, asleep, clock, idle, kernel, lock, policy, send, thread_bells, wake_cost};
 use core::sync::atomic::Ordering;
 use saiga_channel::sys::{self, Errno, Fd, Sys};
 use saiga_status::Reason;
 
-/// What a wait is for.
+/// The condition that a wait is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum For {
+pub(crate) enum WaitFor {
     /// Something to receive.
     Bytes,
     /// Room to send.
     Space,
 }
 
-/// What ends the waits of a call, besides what they are for.
+/// What else ends the waits of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Until {
     /// O_NONBLOCK, if it is set before the first wait sleeps.
-    AsFlagSays,
+    NonblockSet,
     /// The time-out alone, whatever O_NONBLOCK says.
-    Done,
+    TimeOut,
 }
 
-/// The waits of one call: they share one time-out.
+/// The waits of one call, which share one time-out.
 #[derive(Debug)]
 pub(crate) struct Wait {
     fd: Fd,
     socket: &'static Socket,
-    what: For,
+    what: WaitFor,
     until: Until,
     /// Naps so far: waits that may end without a bell.
     naps: u32,
     /// Deadline (CLOCK_MONOTONIC, ns), known once a wait goes to sleep; `None` inside: for ever.
     deadline: Option<Option<u64>>,
-    /// A wait of the call could not have a bell: the rings have ended.
+    /// Whether a wait of the call got no bell: the rings have ended then.
     has_no_bell: bool,
 }
 
 impl Wait {
-    pub(crate) fn new(fd: Fd, socket: &'static Socket, what: For, until: Until) -> Wait {
+    pub(crate) fn new(fd: Fd, socket: &'static Socket, what: WaitFor, until: Until) -> Wait {
         Wait {
             fd,
             socket,
@@ -59,8 +59,8 @@ impl Wait {
         }
     }
 
-    /// Whether the call has gone to sleep already: O_NONBLOCK that is set from then on holds for
-    /// later calls (`sock_rcvtimeo` and `sock_sndtimeo` are read once).
+    /// Whether the call has slept already: O_NONBLOCK set from then on affects only later calls
+    /// (`sock_rcvtimeo` and `sock_sndtimeo` are read once).
     pub(crate) fn has_begun(&self) -> bool {
         self.deadline.is_some()
     }
@@ -73,45 +73,45 @@ impl Wait {
     #[inline(never)] // Its frame lies below `self` then.
     pub(crate) fn wait(&mut self, chan: &Chan) -> Sys<()> {
         self.fd = self.socket.anchor(self.fd);
-        if policy::linger(chan.peer_cpu(), Some(chan.segment), || self.ready(chan)) {
+        if policy::wait_awake(chan.peer_cpu(), Some(chan.segment), || self.ready(chan)) {
             return Ok(());
         }
-        let Ok(place) = places::borrow() else {
+        let Ok(borrowed) = thread_bells::borrow() else {
             return self.go_by_tcp(chan, Reason::OutOfDescriptors);
         };
-        let Some(index) = chan.segment.claim_place(place.bell.name) else {
-            // Every place of this segment is taken.
+        let Some(index) = chan.segment.claim_wait_slot(borrowed.bell.name) else {
+            // All wait slots of this segment are in use.
             return self.go_by_tcp(chan, Reason::UnsupportedCall);
         };
         let word = match self.what {
-            For::Bytes => &chan.ours().rx_places,
-            For::Space => &chan.ours().tx_places,
+            WaitFor::Bytes => &chan.ours().rx_wait_slots,
+            WaitFor::Space => &chan.ours().tx_wait_slots,
         };
         word.fetch_or(1 << index, Ordering::SeqCst);
         let epoch = lock::epoch();
         let asleep = Asleep::begin(self);
-        asleep.hold(place.thing());
-        asleep.hold(Thing::FirstClaim(self.socket, index)); // With the pin of our caller.
-        let slept = self.sleep(chan, index, place.bell.fd);
+        asleep.hold(borrowed.held());
+        asleep.hold(Held::FirstClaim(self.socket, index)); // Includes our caller's pin.
+        let slept = self.sleep(chan, index, borrowed.bell.fd);
         if !asleep.end() {
             asleep::pin_again(self.socket);
-            core::mem::forget(place);
+            core::mem::forget(borrowed);
             return slept;
         }
         if lock::epoch() != epoch {
-            return slept; // A signal handler has forked above us: both places are the parent's.
+            return slept; // A signal handler has forked above us: bell and slot are the parent's.
         }
         word.fetch_and(!(1 << index), Ordering::SeqCst);
-        wakeups::end_sleep(chan.segment.place(chan.segment.side, index));
-        chan.segment.release_place(index);
-        let _ = place.bell.drain();
+        wake_cost::end_sleep(chan.segment.wait_slot(chan.segment.side, index));
+        chan.segment.release_wait_slot(index);
+        let _ = borrowed.bell.drain();
         slept
     }
 
-    /// Whether an attempt may succeed, by what shared memory says.
+    /// Whether an attempt may succeed, judged by shared memory alone.
     fn ready(&self, chan: &Chan) -> bool {
         match self.what {
-            For::Bytes => {
+            WaitFor::Bytes => {
                 let ring = chan.rx_ring();
                 match chan.own().rx_mode.load(Ordering::Relaxed) {
                     rx::RING => ring.readable() || ring.frozen(),
@@ -119,7 +119,7 @@ impl Wait {
                     _ => false,
                 }
             }
-            For::Space => match chan.own().tx_mode.load(Ordering::Relaxed) {
+            WaitFor::Space => match chan.own().tx_mode.load(Ordering::Relaxed) {
                 tx::RING => chan.tx_ring().writable(allowance::limit()),
                 tx::ENDED => chan.tx_ring().acknowledged(),
                 _ => false,
@@ -127,28 +127,28 @@ impl Wait {
         }
     }
 
-    /// Asks to be told; true when there is no need to wait.
+    /// Asks the peer to wake us; true when there is no need to wait.
     fn arm(&self, chan: &Chan) -> bool {
         match self.what {
-            For::Bytes => {
+            WaitFor::Bytes => {
                 let something = chan.rx_ring().arm();
                 chan.own().rx_mode.load(Ordering::Relaxed) == rx::RING && something
             }
-            For::Space => {
+            WaitFor::Space => {
                 let space = chan.tx_ring().arm_space(allowance::limit());
                 chan.own().tx_mode.load(Ordering::Relaxed) == tx::RING && space
             }
         }
     }
 
-    /// What the anchor can tell while we sleep.
-    fn anchor_events(&self, chan: &Chan) -> i16 {
+    /// The anchor's events that may end the sleep.
+    fn events_to_watch(&self, chan: &Chan) -> i16 {
         match self.what {
-            // What the peer has recalled goes as soon as TCP takes it.
-            For::Bytes if chan.recall_due() => libc::POLLIN | libc::POLLRDHUP | libc::POLLOUT,
-            For::Bytes => libc::POLLIN | libc::POLLRDHUP,
-            For::Space => match chan.own().tx_mode.load(Ordering::Relaxed) {
-                // What was recalled waits for room on TCP.
+            // Recalled bytes are sent as soon as TCP takes them.
+            WaitFor::Bytes if chan.recall_due() => libc::POLLIN | libc::POLLRDHUP | libc::POLLOUT,
+            WaitFor::Bytes => libc::POLLIN | libc::POLLRDHUP,
+            WaitFor::Space => match chan.own().tx_mode.load(Ordering::Relaxed) {
+                // Recalled bytes wait for room on TCP.
                 tx::ENDED if chan.recall_due() => libc::POLLOUT | libc::POLLRDHUP,
                 tx::RING | tx::ENDED => libc::POLLRDHUP,
                 _ => libc::POLLOUT,
@@ -156,10 +156,10 @@ impl Wait {
         }
     }
 
-    /// Begins the sleep of the call, or goes on with it: until when (CLOCK_MONOTONIC, ns), if
-    /// not for ever. `None`: the call must not sleep, for O_NONBLOCK was set past the hooks.
+    /// Begins or continues the sleep of the call. Returns its deadline (CLOCK_MONOTONIC, ns), if it
+    /// has one. `None`: the call must not sleep, because O_NONBLOCK was set without the hooks.
     fn begin(&mut self) -> Option<Option<u64>> {
-        let asks = self.until == Until::AsFlagSays && !self.has_begun();
+        let asks = self.until == Until::NonblockSet && !self.has_begun();
         if asks && self.socket.nonblock.ask(self.fd) {
             return None;
         }
@@ -168,8 +168,8 @@ impl Wait {
     }
 
     fn sleep(&mut self, chan: &Chan, index: usize, bell: Fd) -> Sys<()> {
-        let place = chan.segment.place(chan.segment.side, index);
-        if self.arm(chan) || place.sleep() || self.ready(chan) {
+        let wait_slot = chan.segment.wait_slot(chan.segment.side, index);
+        if self.arm(chan) || wait_slot.sleep() || self.ready(chan) {
             return Ok(());
         }
         let Some(deadline) = self.begin() else {
@@ -181,15 +181,15 @@ impl Wait {
             revents: 0,
         };
         let mut fds = [
-            poll(self.fd, self.anchor_events(chan)),
+            poll(self.fd, self.events_to_watch(chan)),
             poll(bell, libc::POLLIN),
         ];
         match self.rest(chan, &mut fds, deadline) {
             Ok(0) => Err(Errno(libc::EAGAIN)),
             Ok(_) => {
                 if fds[0].revents != 0 {
-                    self.socket.anchor_news.note();
-                    if self.what == For::Space {
+                    self.socket.anchor_events.note();
+                    if self.what == WaitFor::Space {
                         send::peer_has_finished(self.fd, self.socket, chan);
                     }
                 }
@@ -200,12 +200,13 @@ impl Wait {
         }
     }
 
-    /// Waits a moment, longer each time. As `ppoll`, but the end of the nap counts as an event.
+    /// Waits for a nap that doubles each time. As `ppoll`, but the end of the nap counts as an
+    /// event.
     fn nap(&mut self, fds: &mut [libc::pollfd], left: Option<u64>) -> Sys<usize> {
         let pause_ns = (1u64 << self.naps.min(6)).min(NAP_MS) * 1_000_000;
         self.naps = self.naps.saturating_add(1);
         let (time, naps) = idle::shorter(Some(pause_ns), left);
-        // The number may be another file's by now. A close from here on wakes this wait.
+        // The number may refer to another file by now. A close from here on wakes this wait.
         fds[0].fd = self.socket.anchor(self.fd);
         // SAFETY: no signal mask.
         let n = unsafe { kernel::ppoll(fds, time, core::ptr::null()) }?;
@@ -213,8 +214,8 @@ impl Wait {
     }
 
     /// Ends the rings of a connection for which this thread has no bell, then waits for TCP. The
-    /// peer may have to notice before TCP carries the bytes. No event reports that, so
-    /// these waits are naps.
+    /// peer may have to notice before TCP carries the bytes. No event reports that, so these waits
+    /// are naps.
     fn go_by_tcp(&mut self, chan: &Chan, reason: Reason) -> Sys<()> {
         let Some(deadline) = self.begin() else {
             return Ok(());
@@ -228,10 +229,10 @@ impl Wait {
         }
         let left = deadline.map(|d| d.saturating_sub(clock::monotonic_ns()));
         if left == Some(0) {
-            return Err(Errno(libc::EAGAIN)); // The kernel may have news for ever that help nothing.
+            return Err(Errno(libc::EAGAIN)); // Useless events could otherwise repeat for ever.
         }
-        let events = match self.anchor_events(chan) {
-            // The peer's FIN lasts: it would end every nap of a sender that waits for the peer.
+        let events = match self.events_to_watch(chan) {
+            // The peer's FIN is permanent: it would end every nap of a waiting sender.
             libc::POLLRDHUP => 0,
             others => others,
         };
@@ -244,7 +245,7 @@ impl Wait {
             Ok(0) => Err(Errno(libc::EAGAIN)),
             Ok(_) => {
                 if fds[0].revents != 0 {
-                    self.socket.anchor_news.note();
+                    self.socket.anchor_events.note();
                 }
                 Ok(())
             }
@@ -253,23 +254,23 @@ impl Wait {
         }
     }
 
-    /// Waits in the kernel until the deadline, with a nap first while the channel has memory
-    /// to give back. The bell stays readable from one wait to the next.
+    /// Waits in the kernel until the deadline, beginning with a nap while the channel has memory to
+    /// release. The bell stays readable from one wait to the next.
     ///
-    /// A sender whose ring has ended looks again after a while, up to 50 ms later each time: the
-    /// peer may have left a receive without noticing the switch to the ring, which wakes no thread.
+    /// A sender whose ring has ended checks again after naps of up to 50 ms: the peer may have left
+    /// a receive without noticing the switch to the ring, which wakes no thread.
     fn rest(&mut self, chan: &Chan, fds: &mut [libc::pollfd], deadline: Option<u64>) -> Sys<usize> {
         loop {
             let now = clock::monotonic_ns();
             let left = deadline.map(|d| d.saturating_sub(now));
             if left == Some(0) {
-                return Ok(0); // A bell that rings all the time must not put it off.
+                return Ok(0); // A bell that rings all the time must not delay the time-out.
             }
-            if self.what == For::Space && send::awaits_notice(chan) {
+            if self.what == WaitFor::Space && send::awaits_notice(chan) {
                 return self.nap(fds, left);
             }
             let (time, naps) = idle::shorter(idle::look(self.fd, self.socket, chan, now), left);
-            // The number may be another file's by now. A close from here on wakes this wait.
+            // The number may refer to another file by now. A close from here on wakes this wait.
             fds[0].fd = self.socket.anchor(self.fd);
             // SAFETY: no signal mask.
             let n = unsafe { kernel::ppoll(fds, time, core::ptr::null()) }?;
@@ -283,11 +284,11 @@ impl Wait {
 /// Longest nap: naps of one wait double from 1 ms up to this.
 const NAP_MS: u64 = 50;
 
-/// When the socket's own time-out ends a wait that begins now.
-fn deadline_of(fd: Fd, what: For) -> Option<u64> {
+/// Deadline of a wait that begins now, by the socket's own time-out.
+fn deadline_of(fd: Fd, what: WaitFor) -> Option<u64> {
     let option = match what {
-        For::Bytes => libc::SO_RCVTIMEO,
-        For::Space => libc::SO_SNDTIMEO,
+        WaitFor::Bytes => libc::SO_RCVTIMEO,
+        WaitFor::Space => libc::SO_SNDTIMEO,
     };
     let mut time = libc::timeval {
         tv_sec: 0,
@@ -299,9 +300,9 @@ fn deadline_of(fd: Fd, what: For) -> Option<u64> {
     (ns != 0).then(|| clock::monotonic_ns() + ns)
 }
 
-/// Whether an interrupted recv or send goes on (`man 7 signal`): without a time-out, and only
-/// if no handler of the process was installed without SA_RESTART. Which signal it was cannot
-/// be known, so one such handler among many gives EINTR: a loop too many, never a hang.
+/// Whether an interrupted recv or send continues (`man 7 signal`): without a time-out, and only if
+/// the process has no handler installed without SA_RESTART. The interrupting signal cannot be
+/// known, so one such handler among many gives EINTR: a retry too many, never a hang.
 fn restarts(deadline: Option<u64>) -> bool {
     const SA_RESTART: u64 = 0x1000_0000;
     deadline.is_none()

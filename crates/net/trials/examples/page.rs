@@ -5,6 +5,6 @@ fn main() {
         .nth(1)
         .and_then(|text| text.parse().ok())
         .expect("a pid");
-    let page = saiga_status::reader::Page::open(pid).expect("it runs under the library");
+    let page = saiga_status::reader::Page::open(pid).expect("a process under the library");
     println!("{:#?}", page.snapshot(64).expect("the page can be read"));
 }

@@ -1,11 +1,12 @@
-//! How a bystander is served while another client attacks the same server: `make bench-hostile`.
+//! Measures a bystander's service while another client attacks the same server: `make
+//! bench-hostile`.
 //!
 //! `cargo run --release -p saiga-trials --example siege -- [PAIRS [MILLISECONDS [ATTACK]]]` runs
-//! redis-server under the library, a bystander with one upgraded connection, and
-//! `besieger` with one attack after the other. Each attack is paired with an equal, harmless
-//! load, in turn and in changing order, so that what the attacker's own CPU time costs
-//! falls out of the ratio. Prints a table: the median ratio of the bystander's round trips per
-//! second over the pairs, its range, and the worst 99.9th percentile of either arm.
+//! redis-server under the library, a bystander with one upgraded connection, and `besieger` with
+//! each attack in turn. Each attack is paired with an equal, harmless load, in changing order, so
+//! that the attacker's own CPU time has no effect on the ratio. Prints a table: the median ratio of
+//! the bystander's round trips per second over the pairs, its range, and the worst 99.9th
+//! percentile of either arm.
 
 use std::{env, path::PathBuf, process::Command, time::Duration};
 
@@ -47,7 +48,7 @@ fn main() {
     }
 }
 
-/// What a bystander saw in one run.
+/// Measurements of the bystander in one run.
 #[derive(Debug, Clone, Copy)]
 struct Seen {
     trips: f64,
@@ -90,20 +91,20 @@ fn measure(attack: &str, pairs: u64, milliseconds: u64) {
     );
 }
 
-/// One run: the bystander's measurement lies within the attack.
+/// Makes one run: the bystander's measurement lies within the attack.
 fn besiege(bystander: &mut Peer, attack: &str, port: &str, milliseconds: u64) -> Seen {
     let mut command = Command::new(besieger());
-    parity::dress(&mut command, Arm::Kernel);
+    parity::set_environment(&mut command, Arm::Kernel);
     command.args([attack, port, &(milliseconds + 200).to_string()]);
     let limit = Duration::from_millis(milliseconds) + Duration::from_secs(30);
     let outcome = std::thread::scope(|scope| {
         let siege = scope.spawn(|| bounded::run(command, limit));
         bystander.tell(&format!("beat {milliseconds}"));
-        siege.join().expect("it does not panic")
+        siege.join().expect("the attack does not panic")
     });
     assert_eq!(outcome.ending, Ending::Exited(0), "{attack}: {outcome:?}");
     let rounds = outcome.stdout.trim().strip_prefix("rounds ");
-    let line = bystander.line().expect("the bystander lives");
+    let line = bystander.line().expect("the bystander is alive");
     let seen: Vec<u64> = line
         .split(' ')
         .map(|word| word.parse().expect("a number"))
@@ -116,7 +117,7 @@ fn besiege(bystander: &mut Peer, attack: &str, port: &str, milliseconds: u64) ->
     }
 }
 
-/// The attacker, built beside this example.
+/// Path of the attacking program, which is built beside this example.
 fn besieger() -> PathBuf {
     let example = env::current_exe().expect("its own path");
     let folder = example.parent().and_then(|examples| examples.parent());

@@ -1,8 +1,8 @@
-//! For authors of parity programs: is it deterministic on the kernel?
+//! For authors of parity programs: checks that a program is deterministic on the kernel.
 //!
-//! `cargo run -p saiga-trials --example steady -- 20 epoll` runs each program
-//! whose name contains `epoll` 20 times on the kernel and demands equal output.
-//! Exit 1 when one differs or does not end as its header says.
+//! `cargo run -p saiga-trials --example steady -- 20 epoll` runs each program whose name contains
+//! `epoll` 20 times on the kernel and compares the outputs. Exits with 1 if one differs or does not
+//! end as its header requires.
 
 use std::{env, process::ExitCode};
 

@@ -1,8 +1,8 @@
-//! Runs a command under a time limit and keeps all that it printed.
+//! Runs a command under a time limit and captures its output.
 //!
-//! Output goes to files, not pipes: a daemon that a program leaves behind
-//! cannot hold the harness up. What is left of the command's process group is
-//! killed when it ends or when the limit passes.
+//! Output goes to files, not pipes: a daemon that a program leaves behind cannot block the harness.
+//! The remaining processes of the command's process group are killed when the command ends or the
+//! limit passes.
 
 use std::{
     fmt, fs,
@@ -16,7 +16,7 @@ use std::{
 };
 
 use crate::{
-    leash,
+    reaper,
     sys::{self, Signal},
 };
 
@@ -25,9 +25,9 @@ use crate::{
 pub enum Ending {
     /// With this exit code.
     Exited(i32),
-    /// By this signal.
+    /// Killed by this signal.
     Signalled(i32),
-    /// Not within its limit; the text says where its processes were.
+    /// Killed at its limit; the text describes the state of its processes.
     TimedOut(String),
 }
 
@@ -51,19 +51,16 @@ impl From<ExitStatus> for Ending {
     }
 }
 
-/// What a command printed and how it ended.
+/// Output and ending of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
-    /// Its standard output.
     pub stdout: String,
-    /// Its standard error.
     pub stderr: String,
-    /// How it ended.
     pub ending: Ending,
 }
 
 impl Outcome {
-    /// Whether it exited with 0.
+    /// Whether the command exited with 0.
     pub fn is_success(&self) -> bool {
         self.ending == Ending::Exited(0)
     }
@@ -72,7 +69,7 @@ impl Outcome {
 /// Runs `command` in its own process group for at most `limit`.
 ///
 /// # Panics
-/// When the command cannot be started or its output cannot be stored.
+/// If the command cannot be started or its output cannot be stored.
 pub fn run(mut command: Command, limit: Duration) -> Outcome {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let (out, err) = (folder.path().join("stdout"), folder.path().join("stderr"));
@@ -82,13 +79,13 @@ pub fn run(mut command: Command, limit: Duration) -> Outcome {
         .stderr(File::create(&err).expect("a file for stderr"))
         .process_group(0);
     let shown = format!("{command:?}");
-    let mut child = leash::spawn(command, Signal::Kill)
+    let mut child = reaper::spawn(command, Signal::Kill)
         .unwrap_or_else(|error| panic!("cannot start {shown}: {error}"));
     let pid = child.id();
     let (tell, told) = mpsc::channel();
     let waiter = thread::spawn(move || {
         let status = child.wait();
-        // The receiver has left only when this thread is no longer joined.
+        // The receiver is gone only after a panic of the other thread.
         let _ = tell.send(status);
     });
     let ending = match told.recv_timeout(limit) {
@@ -109,13 +106,13 @@ pub fn run(mut command: Command, limit: Duration) -> Outcome {
     }
 }
 
-/// Runs `command`, which becomes a daemon: what it leaves behind lives on, at the longest until
-/// this process ends.
+/// Runs `command`, which becomes a daemon. The processes that it leaves behind live on until this
+/// process ends.
 ///
 /// # Panics
-/// When it cannot be started, or its first process does not end.
+/// If the command cannot be started, or its first process does not end.
 pub fn run_daemon(mut command: Command) -> Outcome {
-    leash::keep(&mut command);
+    reaper::keep(&mut command);
     let output = command
         .stdin(Stdio::null())
         .output()
@@ -127,7 +124,7 @@ pub fn run_daemon(mut command: Command) -> Outcome {
     }
 }
 
-/// Where the processes of the group `leader` are: state, kernel function, and with
+/// State of the processes in the group of `leader`: kernel function, system call, and with
 /// `SAIGA_TRIALS_GDB=1` every thread's stack.
 fn whereabouts(leader: u32) -> String {
     let mut places = Vec::new();
@@ -156,10 +153,10 @@ fn whereabouts(leader: u32) -> String {
     places.join("\n")
 }
 
-/// The processes of the group that `leader` made.
+/// The processes of the process group of `leader`.
 ///
 /// # Errors
-/// When `/proc` cannot be read.
+/// If `/proc` cannot be read.
 pub fn group_members(leader: u32) -> io::Result<Vec<u32>> {
     let mut members = Vec::new();
     for entry in fs::read_dir("/proc")? {

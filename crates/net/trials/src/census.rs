@@ -1,6 +1,6 @@
-//! What a process holds: descriptors, mappings, resident memory, and what its status page shows.
+//! The resources of a process: descriptors, mappings, resident memory, and its status page.
 //!
-//! The former is read from `/proc`, so it counts what the library hides from its program too.
+//! They are read from `/proc`, so they include descriptors that the library hides from its program.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
@@ -9,26 +9,26 @@ use std::{fs, io};
 use saiga_channel::layout::DATA_AT;
 use saiga_status::reader::{Page, Snapshot, Socket};
 
-/// Descriptors whose sockets are looked at: more than a server of ours has, and far fewer than
-/// a page may show.
+/// Descriptors whose sockets are read: more than any server of the trials has, and far fewer than a
+/// page may show.
 const DESCRIPTORS: u32 = 4096;
 
-/// A count of one process at one moment.
+/// The resources of one process at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Census {
     /// Open descriptors, hidden ones included.
     pub descriptors: usize,
-    /// Mappings.
+    /// Memory mappings.
     pub mappings: usize,
-    /// Resident memory that is its own or shared, in KiB.
+    /// Resident memory, private and shared, in KiB.
     pub resident_kib: u64,
 }
 
 impl Census {
-    /// Counts the process `pid`.
+    /// Reads the resources of the process `pid`.
     ///
     /// # Errors
-    /// When `/proc/PID` cannot be read: the process is gone or another user's.
+    /// If `/proc/PID` cannot be read: the process has ended or belongs to another user.
     pub fn of(pid: u32) -> io::Result<Self> {
         let maps = fs::read_to_string(format!("/proc/{pid}/maps"))?;
         let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
@@ -44,12 +44,12 @@ impl Census {
         })
     }
 
-    /// Fails the test when `later` holds more than `self`: more than `links` further
-    /// links to other processes (a descriptor and three mappings each; those to dead ones
-    /// are dropped at the next opportunity), or more than `slack_kib` of memory.
+    /// Fails the test if `later` exceeds `self` by more than `links` links to other processes (a
+    /// descriptor and three mappings each; links to dead processes are dropped at the next
+    /// opportunity), or by more than `slack_kib` of memory.
     ///
     /// # Panics
-    /// On growth, naming `what` was done in between.
+    /// On growth; the message names `what` was done in between.
     pub fn assert_no_growth(&self, later: &Self, links: usize, slack_kib: u64, what: &str) {
         println!("{what}: before {self:?}, after {later:?}");
         assert!(
@@ -66,13 +66,13 @@ impl Census {
         );
     }
 
-    /// Memory of the segments that the process `pid` holds, in KiB; those that other processes
-    /// hold as well included.
+    /// Memory of the segments that the process `pid` has open, in KiB, including segments that
+    /// other processes also have open.
     ///
     /// # Panics
-    /// When it is gone.
+    /// If the process has ended.
     pub fn segments_kib(pid: u32) -> u64 {
-        let held = fs::read_dir(format!("/proc/{pid}/fd")).expect("it lives");
+        let held = fs::read_dir(format!("/proc/{pid}/fd")).expect("a running process");
         let segments = held
             .flatten()
             .map(|entry| entry.path())
@@ -83,35 +83,35 @@ impl Census {
             .sum()
     }
 
-    /// What [`Census::segments_kib`] says while no ring has memory.
+    /// The value of [`Census::segments_kib`] while no ring has memory.
     ///
     /// # Panics
-    /// When it is gone.
+    /// If the process has ended.
     pub fn empty_segments_kib(pid: u32) -> u64 {
-        let held = fs::read_dir(format!("/proc/{pid}/fd")).expect("it lives");
+        let held = fs::read_dir(format!("/proc/{pid}/fd")).expect("a running process");
         let segments = held.flatten().filter(|entry| is_segment(&entry.path()));
         segments.count() as u64 * DATA_AT as u64 / 1024
     }
 
-    /// What the status page of the process `pid` shows.
+    /// The status page of the process `pid`, with its sockets.
     ///
     /// # Panics
-    /// When it has none: it does not run under the library.
+    /// If the process has no status page: it does not run under the library.
     pub fn shown(pid: u32) -> Snapshot {
         Self::look(pid, DESCRIPTORS)
     }
 
-    /// The same without its sockets.
+    /// The status page without its sockets.
     fn totals(pid: u32) -> Snapshot {
         Self::look(pid, 0)
     }
 
     fn look(pid: u32, descriptors: u32) -> Snapshot {
-        let page = Page::open(pid).expect("it runs under the library");
+        let page = Page::open(pid).expect("a process under the library");
         page.snapshot(descriptors).expect("the page can be read")
     }
 
-    /// How many connections the process `pid` has upgraded so far.
+    /// Number of connections that the process `pid` has upgraded so far.
     ///
     /// # Panics
     /// As [`Census::shown`].
@@ -119,7 +119,7 @@ impl Census {
         Self::totals(pid).upgrades
     }
 
-    /// How many of its connections are on a channel now.
+    /// Number of its connections that are on a channel now.
     ///
     /// # Panics
     /// As [`Census::shown`].
@@ -127,7 +127,7 @@ impl Census {
         Self::totals(pid).channels
     }
 
-    /// How many of its connections to the process `peer` have carried bytes in a channel.
+    /// Number of its connections to the process `peer` that have moved bytes by a channel.
     ///
     /// # Panics
     /// As [`Census::shown`].

@@ -1,4 +1,4 @@
-//! A certificate that signs itself, for servers that speak TLS.
+//! A self-signed certificate for servers that use TLS.
 
 use std::{
     path::{Path, PathBuf},
@@ -11,7 +11,7 @@ use crate::bounded::{self, Ending};
 /// Makes a certificate for 127.0.0.1 and its key, `cert.pem` and `key.pem` in `folder`.
 ///
 /// # Panics
-/// When openssl cannot.
+/// If openssl is missing or fails.
 pub fn make(folder: &Path) -> [PathBuf; 2] {
     let [cert, key] = ["cert.pem", "key.pem"].map(|name| folder.join(name));
     let mut openssl = Command::new("openssl");

@@ -1,6 +1,6 @@
 //! Compiles the C programs, each variant once per change of its source.
 //!
-//! Results lie in the crate's own build folder, never where others could write.
+//! Results are in the crate's own build folder, where other users cannot write.
 
 use std::{
     collections::HashMap,
@@ -17,7 +17,7 @@ const WARNINGS: [&str; 4] = ["-Wall", "-Wextra", "-Werror", "-Wno-unused-result"
 /// The executable of `program` in `variant`.
 ///
 /// # Panics
-/// When the compiler fails; its message is in the panic.
+/// If the compiler fails; its message is in the panic.
 pub fn program(program: &Program, variant: Variant) -> PathBuf {
     let (suffix, define) = match variant {
         Variant::Plain => ("plain", "-U_FORTIFY_SOURCE"),
@@ -36,7 +36,7 @@ pub fn program(program: &Program, variant: Variant) -> PathBuf {
 /// The executable of the tool `programs/tools/NAME.c`.
 ///
 /// # Panics
-/// When the compiler fails.
+/// If the compiler fails.
 pub fn tool(name: &str) -> PathBuf {
     let source = program::folder().join("tools").join(format!("{name}.c"));
     compile(
@@ -46,26 +46,27 @@ pub fn tool(name: &str) -> PathBuf {
     )
 }
 
-/// The shared object through which Python programs ask the kernel directly.
+/// The shared object that Python programs use for direct system calls.
 ///
 /// # Panics
-/// When the compiler fails.
+/// If the compiler fails.
 pub fn helper() -> PathBuf {
     let source = program::folder().join("tools").join("witness.c");
     compile(&source, "witness.so", &["-O1", "-shared", "-fPIC"])
 }
 
-/// One lock per result: tests of one process share what is compiled.
+/// Compiles `source` unless the result is newer. One lock per result: tests of a process share
+/// results.
 fn compile(source: &Path, name: &str, flags: &[&str]) -> PathBuf {
     static LOCKS: OnceLock<Mutex<HashMap<String, Arc<Mutex<()>>>>> = OnceLock::new();
     let lock = {
         let mut locks = LOCKS
             .get_or_init(Mutex::default)
             .lock()
-            .expect("no panic holds it");
+            .expect("no holder panics");
         Arc::clone(locks.entry(name.to_owned()).or_default())
     };
-    // A compiler error under this lock is reported by whoever met it first.
+    // A compiler error under this lock is reported by the first caller.
     let _held = lock
         .lock()
         .unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -109,7 +110,7 @@ fn is_fresh(result: &Path, source: &Path) -> bool {
         .all(|input| changed(input).is_some_and(|at| at < built))
 }
 
-/// What programs may include; any of them may have changed.
+/// The headers that programs may include; any of them may have changed.
 fn headers() -> Vec<PathBuf> {
     let folder = fs::read_dir(program::folder().join("c")).expect("programs/ is in the crate");
     folder

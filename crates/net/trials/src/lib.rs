@@ -1,32 +1,31 @@
 //! Real programs under `libsaiga.so`: the harness of the integration tests.
 //!
-//! In goes a C or Python program from `programs/`; out comes what it printed,
-//! how it ended and whether the kernel saw its bytes. [`parity`] compares a run
-//! on the kernel with a run under the library; [`bounded`] runs anything under
-//! a time limit; [`census`] counts descriptors, mappings and memory of a
-//! process; [`leash`] lets nothing outlive the test process.
+//! Input: a C or Python program from `programs/`; result: its output, its ending, and whether the
+//! kernel counted its bytes. [`parity`] compares a run on the kernel with a run under the library;
+//! [`bounded`] runs any command under a time limit; [`census`] counts descriptors, mappings and
+//! memory of a process; [`reaper`] makes sure that nothing outlives the test process.
 //!
-//! Deliberately absent: any knowledge of the library's insides. Proof of an
-//! upgrade is the kernel's own byte count of the TCP connection standing still.
+//! Deliberately absent: any knowledge of the library's internals. An upgrade is proved by the
+//! kernel's own byte count of the TCP connection, which stops growing.
 
 pub mod bounded;
 pub mod census;
 pub mod certificate;
 pub mod compile;
-pub mod leash;
 pub mod library;
 pub mod log;
 pub mod mariadb;
+pub mod moves;
 pub mod parity;
 pub mod peer;
 pub mod port;
 pub mod postgres;
 pub mod program;
+pub mod reaper;
 pub mod redis;
 pub mod redis_topology;
 pub mod scale;
 pub mod sys;
-pub mod tally;
 pub mod victim;
 pub mod witness;
 

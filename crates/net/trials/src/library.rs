@@ -1,8 +1,8 @@
-//! Where `libsaiga.so` is: `SAIGA_LIBRARY`, or a release build made on first use. Likewise the
-//! one with fault injection for the random arm: `SAIGA_CHAOS_LIBRARY`.
+//! Path of `libsaiga.so`: `SAIGA_LIBRARY`, or a release build made on first use. Likewise the build
+//! with fault injection for the random arm: `SAIGA_CHAOS_LIBRARY`.
 //!
-//! Deliberately absent: running without the library. A test that cannot get it
-//! fails with the build's own message.
+//! Deliberately absent: running without the library. A test that cannot get the library fails with
+//! the build's own message.
 
 use std::{
     env,
@@ -11,17 +11,17 @@ use std::{
     sync::OnceLock,
 };
 
-/// The library's file, built once per test process when `SAIGA_LIBRARY` is unset.
+/// The library's file, built once per test process if `SAIGA_LIBRARY` is unset.
 ///
 /// # Panics
-/// When the named file does not exist or the build fails.
+/// If the named file does not exist or the build fails.
 pub fn path() -> &'static Path {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
     LIBRARY.get_or_init(|| named("SAIGA_LIBRARY").unwrap_or_else(|| build(&[])))
 }
 
-/// The file of the library that obeys `SAIGA_CHAOS` (`socket/src/chaos.rs`), built once per test
-/// process when `SAIGA_CHAOS_LIBRARY` is unset.
+/// The library that reads `SAIGA_CHAOS` (`socket/src/chaos.rs`), built once per test process if
+/// `SAIGA_CHAOS_LIBRARY` is unset.
 ///
 /// # Panics
 /// As [`path`].
@@ -48,7 +48,7 @@ fn named(variable: &str) -> Option<PathBuf> {
     Some(path)
 }
 
-/// Cargo's own lock on the target directory serialises concurrent test processes.
+/// Builds the library. Cargo's lock on the target directory serialises concurrent test processes.
 fn build(options: &[&str]) -> PathBuf {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)

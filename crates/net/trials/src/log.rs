@@ -1,6 +1,6 @@
-//! What a server says on stderr, line by line, as it says it.
+//! The stderr of a server, collected line by line as it is written.
 //!
-//! A test waits for a line instead of sleeping, and a failure shows the last ones.
+//! A test waits for a line instead of sleeping, and a failure shows the last lines.
 
 use std::{
     io::{self, BufRead as _, BufReader, PipeReader, PipeWriter},
@@ -9,10 +9,10 @@ use std::{
     time::Duration,
 };
 
-/// After this long without the awaited line the server counts as hung.
+/// A server that does not write the awaited line within this time counts as hung.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Everything that the processes of a server have written.
+/// All lines that the processes of a server have written.
 #[derive(Debug)]
 pub struct Log {
     lines: Arc<Lines>,
@@ -27,12 +27,12 @@ struct Lines {
 
 impl Lines {
     fn said(&self) -> MutexGuard<'_, Vec<String>> {
-        self.said.lock().expect("nobody panics while holding it")
+        self.said.lock().expect("no holder panics")
     }
 }
 
 impl Log {
-    /// An empty log.
+    /// An empty log with a collecting thread.
     pub(crate) fn new() -> Self {
         let (reader, writer) = io::pipe().expect("a pipe");
         let lines = Arc::new(Lines::default());
@@ -42,12 +42,12 @@ impl Log {
         Self { lines, writer }
     }
 
-    /// Where a server writes to.
+    /// The pipe for a server's output.
     pub(crate) fn writer(&self) -> PipeWriter {
         self.writer.try_clone().expect("a descriptor")
     }
 
-    /// The number of lines so far; what comes later is after this mark.
+    /// The number of lines so far, as a mark for [`Log::await_after`].
     pub fn mark(&self) -> usize {
         self.lines.said().len()
     }
@@ -55,25 +55,25 @@ impl Log {
     /// Waits for a line after `mark` that contains `text`.
     ///
     /// # Panics
-    /// When none comes within the limit, with the last lines.
+    /// If none comes within the limit; shows the last lines.
     pub fn await_after(&self, mark: usize, text: &str) -> String {
         let has = |said: &Vec<String>| said.iter().skip(mark).any(|line| line.contains(text));
         let (said, _) = self
             .lines
             .more
             .wait_timeout_while(self.lines.said(), PATIENCE, |said| !has(said))
-            .expect("nobody panics while holding it");
+            .expect("no holder panics");
         let found = said.iter().skip(mark).find(|line| line.contains(text));
         match found.cloned() {
             Some(line) => line,
             None => {
                 drop(said);
-                panic!("the server never said '{text}':\n{}", self.tail())
+                panic!("the server did not write '{text}':\n{}", self.tail())
             }
         }
     }
 
-    /// Its last lines.
+    /// The last 30 lines.
     pub fn tail(&self) -> String {
         let said = self.lines.said();
         said[said.len().saturating_sub(30)..].join("\n")

@@ -1,11 +1,11 @@
 //! A private mariadbd, or mysqld, on the kernel or under the library.
 //!
-//! Each server has its own data directory (a copy of a prepared one), socket and
-//! ports, and is killed by its pid when dropped. Durability is turned down to what
-//! survives a kill of the process, not of the machine: starts take half a second,
-//! MySQL's some more. What the two of them call differently is in `kind`.
+//! Each server has its own data directory (a copy of a prepared one), socket and ports, and is
+//! killed by its PID when dropped. Durability is reduced: data survive a kill of the process, not
+//! of the machine. So a start takes half a second, MySQL's a little more. Differences of names
+//! between the two are in `kind`.
 //!
-//! Deliberately absent: load and the clients' questions; tests bring them.
+//! Deliberately absent: load and queries; tests bring them.
 
 use std::{
     fs,
@@ -17,10 +17,9 @@ use std::{
 
 use crate::{
     census::Census,
-    leash,
     log::Log,
     parity::{self, Arm},
-    port,
+    port, reaper,
     sys::{self, Signal},
 };
 
@@ -32,21 +31,19 @@ mod template;
 pub use client::Session;
 pub use kind::Kind;
 
-/// An end includes the slow parts of a shutdown.
+/// Longest wait for an end, which includes the slow parts of a shutdown.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// One server, running or between a kill and its next start.
 #[derive(Debug)]
 pub struct Server {
-    /// Whose.
     pub kind: Kind,
-    /// Its port.
     pub port: u16,
-    /// The port that answers administrators when the first one is full.
+    /// The port for administrators when the first one has no free connection.
     pub extra_port: u16,
     /// The port of MySQL's X protocol.
     pub x_port: u16,
-    /// The address by which clients reach it.
+    /// The address that clients use.
     pub host: &'static str,
     arm: Arm,
     options: Vec<String>,
@@ -56,11 +53,11 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts a server of this `kind` with `options`, listening at two ports of 127.0.0.1 and
-    /// ::1, with an empty database `trial`, and waits until it answers.
+    /// Starts a server of this `kind` with `options`, listening on two ports of 127.0.0.1 and ::1,
+    /// with an empty database `trial`, and waits until it is ready.
     ///
     /// # Panics
-    /// When it is not installed or does not come up.
+    /// If it is not installed or does not become ready.
     pub fn start(kind: Kind, arm: Arm, options: &[&str]) -> Self {
         let folder = tempfile::tempdir().expect("a temporary directory");
         template::copy_to(kind, &folder.path().join("data"));
@@ -81,14 +78,14 @@ impl Server {
         server
     }
 
-    /// Starts it again on the same data and ports.
+    /// Starts the server again on the same data and ports.
     ///
     /// # Panics
-    /// When it does not come up; with its log.
+    /// If it does not become ready; shows its log.
     pub fn resume(&mut self) {
-        assert!(self.running.is_none(), "it is running already");
+        assert!(self.running.is_none(), "the server is running already");
         let mark = self.log.mark();
-        let child = leash::spawn(self.command(), Signal::Kill);
+        let child = reaper::spawn(self.command(), Signal::Kill);
         let child = child.unwrap_or_else(|error| panic!("{error}; {}", self.kind.remedy()));
         self.running = Some(child);
         for text in self.kind.ready() {
@@ -98,13 +95,13 @@ impl Server {
 
     fn command(&self) -> Command {
         let mut command = Command::new(self.kind.server());
-        parity::dress(&mut command, self.arm);
+        parity::set_environment(&mut command, self.arm);
         let data = self.data();
         command
             .args(["--no-defaults", "--bind-address=127.0.0.1,::1"])
             .arg(format!("--datadir={}", data.display()))
-            // A server that starts deletes all temporary tables that it finds: in a folder that
-            // others use as well, those of servers that run.
+            // A starting server deletes all temporary tables that it finds: in a folder shared with
+            // others, those of running servers.
             .arg(format!("--tmpdir={}", self.folder.path().display()))
             .arg(format!("--socket={}", data.join("socket").display()))
             .arg(format!("--pid-file={}", data.join("pid").display()))
@@ -128,30 +125,29 @@ impl Server {
         command
     }
 
-    /// Its data directory.
     pub fn data(&self) -> PathBuf {
         self.folder.path().join("data")
     }
 
-    /// Its pid.
+    /// PID of the running server.
     ///
     /// # Panics
-    /// When it does not run.
+    /// If it is not running.
     pub fn pid(&self) -> u32 {
-        self.running.as_ref().expect("it was started").id()
+        self.running.as_ref().expect("a running server").id()
     }
 
-    /// The last lines of its log.
+    /// The last lines of the server's log.
     pub fn log(&self) -> String {
         self.log.tail()
     }
 
-    /// Its folder, for files that a test wants beside the data.
+    /// The server's folder, for files that a test needs beside the data.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// How many connections it has upgraded so far; 0 on the kernel.
+    /// Number of connections that the server has upgraded so far; 0 on the kernel.
     pub fn upgrades(&self) -> u64 {
         match self.arm {
             Arm::Kernel => 0,
@@ -159,31 +155,31 @@ impl Server {
         }
     }
 
-    /// What its status page shows of its connections and why they stayed on TCP.
+    /// The status page's connections and reasons for staying on TCP, as text.
     ///
     /// # Panics
-    /// When it does not run under the library.
+    /// If the server does not run under the library.
     pub fn shown(&self) -> String {
         let shown = Census::shown(self.pid());
         format!("{:#?}\n{:?}", shown.sockets, shown.failures)
     }
 
-    /// SIGKILL, and waits for its end.
+    /// Sends SIGKILL, and waits for the end.
     pub fn kill(&mut self) {
-        let mut child = self.running.take().expect("it was started");
+        let mut child = self.running.take().expect("a running server");
         // It may have ended by itself; then there is nothing to kill.
         let _ = child.kill();
         child.wait().expect("a child can be waited for");
     }
 
-    /// Waits for an end that somebody else asked for.
+    /// Waits for an end that another program has requested.
     ///
     /// # Panics
-    /// When it does not come; with its log.
+    /// If the server does not end; shows its log.
     pub fn await_end(&mut self) -> ExitStatus {
-        let ended = sys::await_end(self.pid(), PATIENCE).expect("it can be watched");
-        assert!(ended, "it does not end:\n{}", self.log());
-        let mut child = self.running.take().expect("it was started");
+        let ended = sys::await_end(self.pid(), PATIENCE).expect("a process to watch");
+        assert!(ended, "the server does not end:\n{}", self.log());
+        let mut child = self.running.take().expect("a running server");
         child.wait().expect("a child can be waited for")
     }
 }
@@ -196,7 +192,7 @@ impl Drop for Server {
     }
 }
 
-/// Either refuses to be root by accident; the tests may be.
+/// The option without which both servers refuse to run as root, if the tests do.
 fn as_user() -> Option<&'static str> {
     let root = fs::metadata("/proc/self").is_ok_and(|owner| owner.uid() == 0);
     root.then_some("--user=root")

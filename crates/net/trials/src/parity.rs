@@ -1,8 +1,8 @@
-//! One program on three arms: the kernel, `libsaiga.so` with everything upgraded at once, and
-//! `libsaiga.so` that upgrades and downgrades at random moments.
+//! Compares one program on three arms: the kernel, `libsaiga.so` with every connection upgraded at
+//! once, and `libsaiga.so` with upgrades and downgrades at random moments.
 //!
-//! All runs must end the same way and print the same bytes, and the program's
-//! own proofs (see `programs/c/witness.h`) must say what its header says.
+//! All runs must end the same way and print the same bytes, and the program's own proofs (see
+//! `programs/c/witness.h`) must be as its header says.
 
 use std::{
     env, fs,
@@ -14,26 +14,25 @@ use std::{
 use crate::{
     bounded::{self, Ending, Outcome},
     compile, library,
+    moves::{MoveCounter, Moves},
     program::{self, Language, Program, Upgraded, Variant},
-    scale::{Dice, by_scale},
-    tally::{Moves, Tally},
+    scale::{Rng, by_scale},
 };
 
-/// On what a program runs.
+/// The stack under a program's sockets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arm {
-    /// The kernel alone.
     Kernel,
     /// Under the library, every connection upgraded at its first message.
     Library,
-    /// Under the library, upgraded and downgraded at random moments that the seed names.
+    /// Under the library, with upgrades and downgrades at random moments given by the seed.
     Random(u64),
-    /// Under the library as it is shipped: a connection shows evidence first.
+    /// Under the library as shipped: a connection shows evidence before its upgrade.
     Shipped,
 }
 
-/// Makes `command` run on `arm`, with an environment that is the same everywhere.
-pub fn dress(command: &mut Command, arm: Arm) {
+/// Makes `command` run on `arm`, with a fixed environment.
+pub fn set_environment(command: &mut Command, arm: Arm) {
     command.env_clear();
     for kept in ["PATH", "HOME"] {
         if let Some(value) = env::var_os(kept) {
@@ -59,21 +58,20 @@ pub fn dress(command: &mut Command, arm: Arm) {
     }
 }
 
-/// What one run printed, and what the kernel said about its connections.
+/// Output of one run, and the kernel's counts of its connections.
 #[derive(Debug)]
 pub struct Trial {
-    /// Output and ending.
     pub outcome: Outcome,
     /// One line per proof: `moved` or `kernel`, and the bytes that TCP carried.
     pub proofs: Vec<String>,
-    /// Of both sides' connections, where the program says; none on the kernel.
+    /// Moves of both sides' connections, if the program prints them; none on the kernel.
     pub moves: Moves,
 }
 
 /// Runs `program` once.
 ///
 /// # Panics
-/// When it cannot be compiled or started.
+/// If the program cannot be compiled or started.
 pub fn run(program: &Program, variant: Variant, arm: Arm) -> Trial {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let proof = folder.path().join("proof");
@@ -85,7 +83,7 @@ pub fn run(program: &Program, variant: Variant, arm: Arm) -> Trial {
             command
         }
     };
-    dress(&mut command, arm);
+    set_environment(&mut command, arm);
     command
         .args(&program.args)
         .envs(program.env.iter().cloned())
@@ -116,11 +114,11 @@ pub fn run(program: &Program, variant: Variant, arm: Arm) -> Trial {
     }
 }
 
-/// Runs the program `name` on all arms, in every variant, and compares.
+/// Runs the program `name` on all arms, in every variant, and compares the runs.
 ///
 /// # Panics
-/// With both outputs when they differ, with the proofs when those are not as the
-/// header says, or when the kernel's own run does not end as the header says.
+/// Shows both outputs if they differ, and the proofs if they are not as the header says. Also if
+/// the run on the kernel does not end as the header says.
 pub fn check(name: &str) {
     let program = program::load(name);
     let mut random = Moves::default();
@@ -152,21 +150,21 @@ pub fn check(name: &str) {
             }
         }
     }
-    check_tally(random);
+    check_moves(random);
 }
 
-/// Over the whole suite, connections of the random arm went to channels and came back, many
-/// times: what its runs compare is then more than the kernel with itself.
-fn check_tally(random: Moves) {
-    static TALLY: Tally = Tally::new();
+/// Checks that over the whole suite, connections of the random arm were upgraded and downgraded
+/// many times: otherwise its runs would compare the kernel with itself.
+fn check_moves(random: Moves) {
+    static MOVES: MoveCounter = MoveCounter::new();
     let all = program::all().len();
-    let Some(sum) = TALLY.end(random, all) else {
+    let Some(sum) = MOVES.end(random, all) else {
         return;
     };
     println!("random arm, {all} programs: {sum:?}");
     let least = all as u64;
     assert!(
-        sum.there >= least && sum.back >= least,
+        sum.upgrades >= least && sum.downgrades >= least,
         "the random arm of {all} programs moved next to nothing: {sum:?}"
     );
 }
@@ -189,7 +187,7 @@ fn compare(program: &Program, variant: Variant, arm: Arm, expected: &Outcome) ->
     trial.moves
 }
 
-/// The seeds of a program's random runs: `SAIGA_TRIALS_SEED`, or one of its own (soak: eight).
+/// The seeds of a program's random runs: `SAIGA_TRIALS_SEED`, or one fixed seed (soak: eight).
 fn seeds(name: &str) -> Vec<u64> {
     if let Some(given) = env::var("SAIGA_TRIALS_SEED")
         .ok()
@@ -200,14 +198,14 @@ fn seeds(name: &str) -> Vec<u64> {
     let own = name.bytes().fold(0u64, |seed, byte| {
         seed.wrapping_mul(31).wrapping_add(byte.into())
     });
-    let mut dice = Dice::new(own);
-    (0..by_scale(1, 8)).map(|_| dice.below(1 << 32)).collect()
+    let mut rng = Rng::new(own);
+    (0..by_scale(1, 8)).map(|_| rng.below(1 << 32)).collect()
 }
 
 fn check_proofs(program: &Program, arm: Arm, proofs: &[String]) {
     let (name, wanted) = match program.upgraded {
         Upgraded::Any => return,
-        // A channel may end at any moment of such a run, the proof's included.
+        // A channel may end at any moment of such a run, also during the proof.
         Upgraded::Yes if arm != Arm::Library => return,
         Upgraded::Yes => (&program.name, "moved"),
         Upgraded::No => (&program.name, "kernel"),
@@ -229,10 +227,10 @@ fn show(outcome: &Outcome) -> String {
     )
 }
 
-/// The interpreter itself, not a version manager's shim in front of it.
+/// Path of the interpreter itself, not of a version manager's wrapper.
 ///
 /// # Panics
-/// When there is none.
+/// If there is no python3.
 pub fn python() -> &'static Path {
     static PYTHON: OnceLock<PathBuf> = OnceLock::new();
     PYTHON.get_or_init(|| {

@@ -1,6 +1,6 @@
-//! A helper process with which a test talks over stdin and stdout.
+//! A helper process with which a test communicates by stdin and stdout.
 //!
-//! Every wait has a limit, and the process is killed by its pid when dropped.
+//! Every wait has a limit, and the process is killed by its PID when dropped.
 
 use std::{
     fs,
@@ -13,18 +13,18 @@ use std::{
 
 use crate::{
     census::Census,
-    leash,
     parity::{self, Arm},
+    reaper,
     scale::by_scale,
     sys::{self, Signal},
 };
 
-/// After this long without the expected output a helper counts as hung.
+/// A helper without the expected output for this long counts as hung.
 fn patience() -> Duration {
     Duration::from_secs(by_scale(30, 600))
 }
 
-/// One running helper.
+/// A running helper process.
 #[derive(Debug)]
 pub struct Peer {
     child: Child,
@@ -38,22 +38,22 @@ impl Peer {
     /// Starts `program` with `args` on `arm`.
     ///
     /// # Panics
-    /// When it cannot be started.
+    /// If it cannot be started.
     pub fn start(program: PathBuf, args: &[&str], arm: Arm) -> Self {
         let mut command = Command::new(&program);
-        parity::dress(&mut command, arm);
+        parity::set_environment(&mut command, arm);
         command.args(args);
         Self::spawn(command)
     }
 
-    /// Starts `command` as it is.
+    /// Starts `command` unchanged, except for stdin and stdout.
     ///
     /// # Panics
-    /// When it cannot be started.
+    /// If it cannot be started.
     pub fn spawn(mut command: Command) -> Self {
         let name = format!("{:?} {:?}", command.get_program(), command.get_args());
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = leash::spawn(command, Signal::Kill)
+        let mut child = reaper::spawn(command, Signal::Kill)
             .unwrap_or_else(|error| panic!("cannot start {name}: {error}"));
         let input = child.stdin.take();
         let output = child.stdout.take().expect("stdout was asked for");
@@ -66,41 +66,40 @@ impl Peer {
         }
     }
 
-    /// Its pid.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// What it holds now.
+    /// The helper's resources now.
     ///
     /// # Panics
-    /// When it is gone.
+    /// If it has ended.
     pub fn census(&self) -> Census {
         Census::of(self.pid()).unwrap_or_else(|error| panic!("{}: {error}", self.name))
     }
 
-    /// Writes `text` and a line end to its stdin.
+    /// Writes `text` and a line end to the helper's stdin.
     ///
     /// # Panics
-    /// When it does not read any more.
+    /// If the helper does not read any more.
     pub fn tell(&mut self, text: &str) {
         let input = self
             .input
             .as_mut()
             .expect("stdin was asked for and is open");
         let written = input.write_all(format!("{text}\n").as_bytes());
-        written.unwrap_or_else(|error| panic!("{} does not listen: {error}", self.name));
+        written.unwrap_or_else(|error| panic!("{} does not read its stdin: {error}", self.name));
     }
 
-    /// Closes its stdin.
+    /// Closes the helper's stdin.
     pub fn hang_up(&mut self) {
         self.input = None;
     }
 
-    /// The next line of its stdout, without the line end; `None` at its end.
+    /// The next line of stdout, without the line end; `None` at the end.
     ///
     /// # Panics
-    /// When none comes within the limit.
+    /// If none comes within the limit.
     pub fn line(&mut self) -> Option<String> {
         let mut searched = 0;
         loop {
@@ -117,10 +116,10 @@ impl Peer {
         }
     }
 
-    /// The next line, which must start with `prefix`; what follows it.
+    /// Reads the next line, which must start with `prefix`; returns the rest.
     ///
     /// # Panics
-    /// When another line comes, or none.
+    /// If another line comes, or none.
     pub fn expect(&mut self, prefix: &str) -> String {
         let line = self
             .line()
@@ -131,10 +130,10 @@ impl Peer {
             .to_owned()
     }
 
-    /// Waits for `count` further bytes of stdout; false when it ends before.
+    /// Waits for `count` further bytes of stdout; false if it ends before.
     ///
     /// # Panics
-    /// When they do not come within the limit.
+    /// If they do not come within the limit.
     pub fn await_bytes(&mut self, count: usize) -> bool {
         while self.pending.len() < count {
             if !self.more() {
@@ -145,12 +144,12 @@ impl Peer {
         true
     }
 
-    /// Reads what is there, waiting if nothing is; false at the end.
+    /// Reads the available bytes, waiting if there are none; false at the end.
     fn more(&mut self) -> bool {
         let came = sys::readable(self.output.as_raw_fd(), patience());
         if !came.expect("stdout can be polled") {
             panic!(
-                "{} hangs: nothing for {:?}\n{}",
+                "{} hangs: no output for {:?}\n{}",
                 self.name,
                 patience(),
                 self.whereabouts()
@@ -185,18 +184,18 @@ impl Peer {
         text
     }
 
-    /// Sends it a signal.
+    /// Sends a signal to the helper.
     ///
     /// # Panics
-    /// When it is gone.
+    /// If it has ended.
     pub fn signal(&self, signal: Signal) {
         sys::signal(self.pid(), signal)
             .unwrap_or_else(|error| panic!("{:?} to {}: {error}", signal, self.name));
     }
 
-    /// SIGKILL, and waits for its end.
+    /// Sends SIGKILL, and waits for the end.
     pub fn kill(mut self) -> ExitStatus {
-        // It may have ended by itself: the status tells.
+        // It may have ended by itself: the status shows it.
         let _ = self.child.kill();
         self.child.wait().expect("a child can be waited for")
     }
@@ -204,7 +203,7 @@ impl Peer {
     /// Closes stdin, reads the rest of stdout and waits for the end.
     ///
     /// # Panics
-    /// When it stays silent and alive for longer than the limit.
+    /// If the helper stays silent and alive for longer than the limit.
     pub fn finish(mut self) -> (String, ExitStatus) {
         self.hang_up();
         while self.more() {}
@@ -215,7 +214,7 @@ impl Peer {
 
 impl Drop for Peer {
     fn drop(&mut self) {
-        // Ended and reaped already in the good case; then neither does anything.
+        // Usually ended and reaped already; then neither call has an effect.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

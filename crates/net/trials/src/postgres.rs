@@ -1,8 +1,8 @@
 //! A private PostgreSQL server, and its client programs, on either arm.
 //!
-//! The server lives in its own temporary directory and on its own port, and is
-//! shut down by its pid when dropped. As root the server runs as `postgres`, so
-//! that client and server are different users. Deliberately absent: load.
+//! The server has its own temporary directory and port, and is shut down by its PID when dropped.
+//! As root the server runs as `postgres`, so that client and server are different users.
+//! Deliberately absent: load.
 
 mod client;
 mod cluster;
@@ -19,41 +19,39 @@ use std::{
 pub use self::{client::Client, install::Account};
 use crate::{
     bounded::{self, Outcome},
-    leash, library,
+    library,
     log::Log,
     parity::{self, Arm},
     peer::Peer,
-    port,
+    port, reaper,
     sys::{self, Signal},
 };
 
-/// A server that has not ended after this long will not.
+/// A server that has not ended after this time counts as hung.
 const SHUTDOWN: Duration = Duration::from_secs(30);
-/// A client program that has not ended after this long will not.
+/// A client program that has not ended after this time counts as hung.
 const CLIENT: Duration = Duration::from_secs(150);
-/// What every server is started with: crashes of processes, not of machines, are tested.
+/// Settings of every server: crashes of processes, not of machines, are tested.
 const SETTINGS: [&str; 10] = [
     "listen_addresses=127.0.0.1,::1",
     "fsync=off",
-    // A server that is killed leaves what it shares in its own folder, not in /dev/shm.
+    // A server that is killed leaves its shared memory in its own folder, not in /dev/shm.
     "dynamic_shared_memory_type=mmap",
     "max_connections=120",
     "shared_buffers=16MB",
     "max_wal_size=64MB",
-    // What a standby that was killed has not got yet stays until it is back.
+    // Keeps changes for a standby that was killed until it is back.
     "wal_keep_size=128MB",
     "wal_receiver_status_interval=1s",
     "log_line_prefix=%p ",
-    // Or the order of a table's rows would depend on who reads it beside.
+    // Otherwise concurrent readers would change the order of a table's rows.
     "synchronize_seqscans=off",
 ];
 
 /// One PostgreSQL server.
 #[derive(Debug)]
 pub struct Server {
-    /// Its port.
     pub port: u16,
-    /// What it says.
     pub log: Log,
     arm: Arm,
     settings: Vec<String>,
@@ -62,11 +60,11 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts a server with a fresh cluster and further `settings` (`name=value`) on `arm`,
-    /// and waits until it takes connections.
+    /// Starts a server with a fresh cluster and further `settings` (`name=value`) on `arm`, and
+    /// waits until it accepts connections.
     ///
     /// # Panics
-    /// When it does not come up.
+    /// If it does not become ready.
     pub fn start(arm: Arm, settings: &[&str]) -> Self {
         let mut server = Self::prepare(arm, settings);
         cluster::copy_to(server.folder.path());
@@ -77,7 +75,7 @@ impl Server {
     /// Starts a standby of `self` on `arm`, from a base backup taken on the same arm.
     ///
     /// # Panics
-    /// When the backup fails or the standby does not come up.
+    /// If the backup fails or the standby does not become ready.
     pub fn standby(&self, arm: Arm, settings: &[&str]) -> Self {
         let mut standby = Self::prepare(arm, settings);
         let mut backup = self.command("pg_basebackup", Account::Server, arm);
@@ -102,7 +100,7 @@ impl Server {
     fn prepare(arm: Arm, settings: &[&str]) -> Self {
         let folder = tempfile::tempdir().expect("a temporary directory");
         Account::Server.own(folder.path());
-        // The server's account need not be able to reach the build directory.
+        // The server's account may be unable to read the build directory.
         let copied = fs::copy(library::path(), folder.path().join("libsaiga.so"));
         copied.expect("the library can be copied");
         Self {
@@ -115,10 +113,10 @@ impl Server {
         }
     }
 
-    /// Starts the server on its cluster, which another one may have left behind.
+    /// Starts the server on its cluster, which a former server may have left behind.
     ///
     /// # Panics
-    /// When it does not come up.
+    /// If it does not become ready.
     pub fn launch(&mut self) {
         let mark = self.log.mark();
         let mut command = self.command("postgres", Account::Server, self.arm);
@@ -134,28 +132,28 @@ impl Server {
         for setting in SETTINGS.into_iter().chain(own) {
             command.args(["-c", setting]);
         }
-        // By which it ends its children too.
-        let child = leash::spawn(command, Signal::Quit);
+        // PostgreSQL ends its children, too, on SIGQUIT.
+        let child = reaper::spawn(command, Signal::Quit);
         self.child = Some(child.unwrap_or_else(|error| panic!("cannot start postgres: {error}")));
         self.log.await_after(mark, "ready to accept");
     }
 
-    /// Its cluster.
+    /// The directory of the cluster.
     pub fn data(&self) -> PathBuf {
         self.folder.path().join("data")
     }
 
-    /// Its directory, where client programs run as well.
+    /// The server's directory, in which client programs run as well.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// The postmaster's pid, as it wrote it.
+    /// The PID in the postmaster's PID file.
     ///
     /// # Panics
-    /// When no postmaster is at work.
+    /// If no postmaster is running.
     pub fn pid(&self) -> u32 {
-        self.running().expect("a postmaster is at work")
+        self.running().expect("a running postmaster")
     }
 
     fn running(&self) -> Option<u32> {
@@ -163,16 +161,16 @@ impl Server {
         text.lines().next()?.trim().parse().ok()
     }
 
-    /// A PostgreSQL program on `arm`, told by its environment where the server is.
+    /// A PostgreSQL program on `arm`, with the server's address in its environment.
     pub fn command(&self, program: &str, account: Account, arm: Arm) -> Command {
         let mut command = Command::new(install::program(program));
-        self.dress(&mut command, account, arm);
+        self.set_environment(&mut command, account, arm);
         command
     }
 
     /// Gives `command` the environment of a client of `account` on `arm`.
-    pub fn dress(&self, command: &mut Command, account: Account, arm: Arm) {
-        parity::dress(command, arm);
+    pub fn set_environment(&self, command: &mut Command, account: Account, arm: Arm) {
+        parity::set_environment(command, arm);
         account.take_on(command);
         if arm != Arm::Kernel {
             command.env("LD_PRELOAD", self.folder.path().join("libsaiga.so"));
@@ -193,10 +191,10 @@ impl Server {
         bounded::run(command, CLIENT)
     }
 
-    /// Runs a client program that must succeed; what it printed.
+    /// Runs a client program that must succeed; returns its output.
     ///
     /// # Panics
-    /// When it fails, with the server's last lines.
+    /// If it fails; shows the server's last lines.
     pub fn must(&self, program: &str, arm: Arm, words: &[&str]) -> String {
         let outcome = self.run(program, arm, words);
         assert!(
@@ -207,19 +205,19 @@ impl Server {
         outcome.stdout
     }
 
-    /// One SQL command by a psql of its own on the kernel, beside the connections under test.
+    /// Runs one SQL command with a separate psql on the kernel, beside the connections under test.
     ///
     /// # Panics
-    /// When it fails.
+    /// If it fails.
     pub fn query(&self, sql: &str) -> String {
         let words = ["-XqAt", "-v", "ON_ERROR_STOP=1", "-c", sql];
         self.must("psql", Arm::Kernel, &words).trim_end().to_owned()
     }
 
-    /// Asks `sql` until the answer is `wanted`: work in the background.
+    /// Repeats `sql` until the result is `wanted`, for work in the background.
     ///
     /// # Panics
-    /// When it never is.
+    /// If the result never is `wanted`.
     pub fn await_query(&self, sql: &str, wanted: &str) {
         let mut answer = String::new();
         let mut control = self.client(Arm::Kernel);
@@ -232,7 +230,7 @@ impl Server {
         panic!("{sql} stays {answer}, not {wanted}\n{}", self.log.tail());
     }
 
-    /// A client program that goes on in the background.
+    /// A client program that runs in the background.
     pub fn background(&self, program: &str, arm: Arm, words: &[&str]) -> Peer {
         let mut command = self.command(program, Account::Ours, arm);
         command.args(words).stderr(Stdio::null());
@@ -247,8 +245,8 @@ impl Server {
     /// A psql that stays connected, of `account` and with further variables such as PGOPTIONS.
     pub fn client_as(&self, account: Account, arm: Arm, env: &[(&str, &str)]) -> Client {
         let mut command = Command::new("sh");
-        self.dress(&mut command, account, arm);
-        // Its complaints belong into the conversation.
+        self.set_environment(&mut command, account, arm);
+        // Error messages belong into the conversation.
         command
             .args(["-c", "exec \"$0\" -XqAt 2>&1"])
             .arg(install::program("psql"))
@@ -256,13 +254,13 @@ impl Server {
         Client::spawn(command)
     }
 
-    /// `pg_ctl` with `words`, as the administrator on the server's own arm.
+    /// Runs `pg_ctl` with `words`, as the administrator on the server's own arm.
     fn ctl(&self, words: &[&str]) {
         let mut command = self.command("pg_ctl", Account::Server, self.arm);
         command.arg("-D").arg(self.data()).args(words);
         command.stdout(self.log.writer()).stderr(self.log.writer());
-        // A postmaster that it starts is a daemon.
-        leash::keep(&mut command);
+        // A postmaster that pg_ctl starts is a daemon.
+        reaper::keep(&mut command);
         let status = command.stdin(Stdio::null()).status();
         let status = status.expect("pg_ctl can be started");
         assert!(
@@ -272,10 +270,10 @@ impl Server {
         );
     }
 
-    /// `pg_ctl restart -m fast`: sessions are ended, the same cluster goes on.
+    /// Runs `pg_ctl restart -m fast`: sessions are ended, the same cluster goes on.
     ///
     /// # Panics
-    /// When it fails.
+    /// If it fails.
     pub fn restart(&mut self) {
         self.ctl(&["-m", "fast", "-w", "restart"]);
         self.reap();
@@ -292,14 +290,14 @@ impl Server {
         std::iter::once(leader).chain(children).collect()
     }
 
-    /// SIGKILL to all of its processes at once, as when memory runs out.
+    /// Sends SIGKILL to all processes of the server at once, as when memory runs out.
     ///
     /// # Panics
-    /// When they do not end.
+    /// If they do not end.
     pub fn kill(&mut self) {
         let processes = self.processes();
         for pid in &processes {
-            // One that has just ended by itself is as good.
+            // A process that has just ended by itself needs no signal.
             let _ = sys::signal(*pid, Signal::Kill);
         }
         for pid in processes {
@@ -311,7 +309,7 @@ impl Server {
         self.reap();
     }
 
-    /// Takes leave of a postmaster that has ended; until then its lock file holds.
+    /// Reaps a postmaster that has ended; until then its lock file is valid.
     pub fn reap(&mut self) {
         if let Some(mut child) = self.child.take() {
             // After a restart by pg_ctl this is the former postmaster, which has ended.
@@ -319,7 +317,7 @@ impl Server {
         }
     }
 
-    /// Whether it ended after `signal`.
+    /// Whether the process ends after `signal`.
     fn ends_by(&self, pid: u32, signal: Signal) -> bool {
         sys::signal(pid, signal).is_err() || sys::await_end(pid, SHUTDOWN).unwrap_or(true)
     }

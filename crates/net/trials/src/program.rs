@@ -1,14 +1,13 @@
-//! A parity program and what its header comment asks of the harness.
+//! A parity program, and its header comment with instructions for the harness.
 //!
-//! The header is the leading run of `// key: value` (C) or `# key: value`
-//! (Python) lines. Keys: `about` (what it shows; required), `upgraded` (yes, no
-//! or any, with the reason; required), `exit` (a code, or `signal N`; default 0), `args`, `env`
-//! (NAME=VALUE words), `deviates` (why the library may differ: its arm is then
-//! compared with NAME.library beside the program), `spared` (why the library may be seen to end
-//! channels at random: it does not, then), `variants` (C: plain, fortified; default fortified),
-//! `flags` (words for cc), `limit` (seconds; default 30).
+//! The header is the leading run of `// key: value` (C) or `# key: value` (Python) lines. Keys:
+//! `about` (what it shows; required), `upgraded` (yes, no or any, with the reason; required),
+//! `exit` (a code, or `signal N`; default 0), `args`, `env` (NAME=VALUE words), `deviates` (why the
+//! library may differ: its arm is then compared with NAME.library beside the program), `spared`
+//! (why a random end of a channel is visible: the random arm is left out), `variants` (C: plain,
+//! fortified; default fortified), `flags` (words for cc), `limit` (seconds; default 30).
 //!
-//! An unknown key is an error: a misspelt one must not silently ask for nothing.
+//! An unknown key is an error: a misspelt one must not be ignored.
 
 use std::{
     fs,
@@ -18,7 +17,7 @@ use std::{
 
 use crate::bounded::Ending;
 
-/// In what language a program is written, hence how it starts.
+/// The language of a program, which decides how it starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Language {
     /// Compiled by the harness, once per variant.
@@ -27,52 +26,48 @@ pub enum Language {
     Python,
 }
 
-/// What the kernel's byte counts must say about a program's connections.
+/// The required result of the kernel's byte counts for a program's connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Upgraded {
     /// Every connection that the program proves has left the kernel.
     Yes,
     /// Every connection that the program proves is still on the kernel.
     No,
-    /// Not looked at.
+    /// The counts are not checked.
     Any,
 }
 
-/// How a C program is compiled.
+/// A way of compiling a C program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Variant {
     /// `-O1`, no fortification.
     Plain,
-    /// `-O1 -D_FORTIFY_SOURCE=2`: calls the `__*_chk` names.
+    /// `-O1 -D_FORTIFY_SOURCE=2`: calls the `__*_chk` functions.
     Fortified,
 }
 
-/// One program in `programs/`.
+/// One program in `programs/`, with its header.
 #[derive(Debug, Clone)]
 pub struct Program {
     /// `c/NAME.c` or `py/NAME.py`.
     pub name: String,
-    /// Where its source is.
     pub source: PathBuf,
-    /// From the folder's name.
+    /// Given by the folder's name.
     pub language: Language,
-    /// Header: the upgrade that the program proves.
     pub upgraded: Upgraded,
-    /// Header: how it must end, on both arms.
+    /// Required ending, on all arms.
     pub exit: Ending,
-    /// Header: arguments.
     pub args: Vec<String>,
-    /// Header: additional environment.
+    /// Additional environment variables.
     pub env: Vec<(String, String)>,
-    /// Header: why the library's output is not the kernel's.
+    /// Why the library's output differs from the kernel's.
     pub deviates: Option<String>,
-    /// Header: why random upgrades and downgrades cannot be hidden from it.
+    /// Why random upgrades and downgrades are visible to the program.
     pub spared: Option<String>,
-    /// Header: how to compile it.
     pub variants: Vec<Variant>,
-    /// Header: additional words for cc.
+    /// Additional words for cc.
     pub flags: Vec<String>,
-    /// Header: when it counts as hung.
+    /// Time after which the program counts as hung.
     pub limit: Duration,
 }
 
@@ -84,7 +79,7 @@ pub fn folder() -> PathBuf {
 /// The names of all parity programs, as [`load`] takes them, sorted.
 ///
 /// # Panics
-/// When the folder cannot be read.
+/// If the folder cannot be read.
 pub fn all() -> Vec<String> {
     let mut names = Vec::new();
     for extension in ["c", "py"] {
@@ -106,7 +101,7 @@ pub fn all() -> Vec<String> {
 /// Reads the program `name` (`c/NAME.c` or `py/NAME.py`) and its header.
 ///
 /// # Panics
-/// When the file is missing or its header is wrong: the author reads the message.
+/// If the file is missing or its header is invalid.
 pub fn load(name: &str) -> Program {
     let source = folder().join(name);
     let text = fs::read_to_string(&source).unwrap_or_else(|error| panic!("{name}: {error}"));

@@ -1,7 +1,7 @@
 //! A private redis-server, and redis-cli as its long-lived client, on either arm.
 //!
-//! The server lives in its own temporary directory and on its own port, and is
-//! killed by its pid when dropped. Deliberately absent: load; tests bring it.
+//! The server has its own temporary directory and port, and is killed by its PID when dropped.
+//! Deliberately absent: load; tests bring it.
 
 use std::{
     fs,
@@ -20,15 +20,14 @@ use crate::{
     sys::{self, Signal},
 };
 
-/// What does not come about within this time never will.
+/// An expected state that does not come within this time counts as failed.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Between two looks at a server.
+/// Pause between two checks of a server.
 const LOOK_PAUSE: Duration = Duration::from_millis(5);
 
-/// One running redis-server, or a sentinel.
+/// A running redis-server, or a sentinel.
 #[derive(Debug)]
 pub struct Server {
-    /// Its port.
     pub port: u16,
     host: &'static str,
     arm: Arm,
@@ -38,29 +37,29 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts redis-server with `options` on `arm`, listening on 127.0.0.1 and ::1,
-    /// and waits until it answers.
+    /// Starts redis-server with `options` on `arm`, listening on 127.0.0.1 and ::1, and waits until
+    /// it answers.
     ///
     /// # Panics
-    /// When it is not installed or does not come up.
+    /// If it is not installed or does not answer.
     pub fn start(arm: Arm, host: &'static str, options: &[&str]) -> Self {
         Self::start_on_port(arm, host, port::free(), options)
     }
 
-    /// The same on a port that the caller chose: a cluster's bus port follows from it.
+    /// Starts a server on a port that the caller chose: a cluster's bus port depends on it.
     ///
     /// # Panics
-    /// As [`Server::start`].
+    /// If it is not installed or does not answer.
     pub fn start_on_port(arm: Arm, host: &'static str, port: u16, options: &[&str]) -> Self {
         let mut words = vec!["--save", "", "--enable-debug-command", "yes"];
         words.extend(options);
         Self::launch(arm, host, port, &words, None)
     }
 
-    /// The same as its configuration file says, whose further `lines` are given.
+    /// Starts a server with a configuration file that has the further `lines`.
     ///
     /// # Panics
-    /// As [`Server::start`].
+    /// If it is not installed or does not answer.
     pub fn configured(arm: Arm, host: &'static str, lines: &[String]) -> Self {
         let own = ["save \"\"", "enable-debug-command yes"].map(str::to_owned);
         let file = ("redis.conf", &[&own, lines].concat()[..]);
@@ -70,7 +69,7 @@ impl Server {
     /// Starts a sentinel with `rules`, the lines of its configuration file.
     ///
     /// # Panics
-    /// As [`Server::start`].
+    /// If it is not installed or does not answer.
     pub fn sentinel(arm: Arm, host: &'static str, rules: &[String]) -> Self {
         let file = ("sentinel.conf", rules);
         Self::launch(arm, host, port::free(), &["--sentinel"], Some(file))
@@ -119,7 +118,7 @@ impl Server {
     fn run(&mut self) {
         let pidfile = self.folder.path().join("pid");
         let mut command = Command::new("redis-server");
-        parity::dress(&mut command, self.arm);
+        parity::set_environment(&mut command, self.arm);
         command.args(&self.words);
         let outcome = bounded::run_daemon(command);
         assert!(
@@ -129,36 +128,36 @@ impl Server {
         self.await_answer(&pidfile);
     }
 
-    /// SIGKILL, and waits until it is gone.
+    /// Sends SIGKILL, and waits until the process has ended.
     ///
     /// # Panics
-    /// When it stays.
+    /// If it does not end.
     pub fn kill(&self) {
-        sys::signal(self.pid, Signal::Kill).expect("it runs");
+        sys::signal(self.pid, Signal::Kill).expect("a running server");
         self.await_gone();
     }
 
-    /// Waits until its process is gone.
+    /// Waits until the process has ended.
     ///
     /// # Panics
-    /// When it stays.
+    /// If it does not end.
     pub fn await_gone(&self) {
-        self.until("be gone", |server| server.is_gone());
+        self.until("end", |server| server.is_gone());
     }
 
-    /// Starts it again as it was started first: same folder, same port.
+    /// Starts the server again in the same folder and on the same port.
     ///
     /// # Panics
-    /// When it has not gone, or does not come up.
+    /// If it is still running, or does not answer.
     pub fn start_again(&mut self) {
-        assert!(self.is_gone(), "it still runs");
+        assert!(self.is_gone(), "the server is still running");
         self.pid = 0;
-        // The old one may have had no time to remove it.
+        // A server that was killed could not remove the file.
         let _ = fs::remove_file(self.folder.path().join("pid"));
         self.run();
     }
 
-    /// The answer to one command by a client on the kernel.
+    /// Runs one command with a client on the kernel; returns the answer.
     pub fn ask(&self, words: &[&str]) -> String {
         self.run_cli(Arm::Kernel, words)
             .stdout
@@ -166,7 +165,7 @@ impl Server {
             .to_owned()
     }
 
-    /// One field of INFO; empty when it is not there.
+    /// The value of one field of INFO; empty if there is no such field.
     pub fn info(&self, section: &str, field: &str) -> String {
         let info = self.ask(&["INFO", section]);
         let mut lines = info.lines().filter_map(|line| line.trim().split_once(':'));
@@ -174,17 +173,17 @@ impl Server {
         found.map_or_else(String::new, |(_, value)| value.to_owned())
     }
 
-    /// Asks until `holds`, for at most thirty seconds.
+    /// Repeats the check `holds` until it is true, for at most thirty seconds.
     ///
     /// # Panics
-    /// With its log when it never holds.
+    /// If it never is; shows the log.
     pub fn until(&self, what: &str, mut holds: impl FnMut(&Self) -> bool) {
         let began = Instant::now();
         while began.elapsed() < PATIENCE {
             if holds(self) {
                 return;
             }
-            // Every look costs the servers time; theirs is what we wait for.
+            // Every check costs CPU time that the servers need.
             thread::sleep(LOOK_PAUSE);
         }
         let port = self.port;
@@ -194,15 +193,15 @@ impl Server {
         );
     }
 
-    /// Its connections to the process `pid` that run through channels now.
+    /// Number of its connections to the process `pid` that have moved bytes by channels.
     ///
     /// # Panics
-    /// When it does not run under the library.
+    /// If the server does not run under the library.
     pub fn channels_to(&self, pid: u32) -> usize {
         Census::channels_to(self.pid, pid)
     }
 
-    /// Asks until it answers, with a limit: a starting server refuses connections.
+    /// Repeats PING until the server answers: a starting server refuses connections.
     fn await_answer(&mut self, pidfile: &Path) {
         for _ in 0..2000 {
             let pong = self.run_cli(Arm::Kernel, &["PING"]);
@@ -217,38 +216,38 @@ impl Server {
         panic!("redis-server does not answer:\n{}", self.log());
     }
 
-    /// Its pid, as it wrote it.
+    /// The PID in the server's PID file.
     pub fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// Its log so far.
+    /// The contents of the log file.
     pub fn log(&self) -> String {
         fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
     }
 
     fn cli_command(&self, program: &str, arm: Arm) -> Command {
         let mut command = Command::new(program);
-        parity::dress(&mut command, arm);
+        parity::set_environment(&mut command, arm);
         command.args(["-h", self.host, "-p", &self.port.to_string()]);
         command
     }
 
-    /// One command by a redis-cli of its own.
+    /// Runs one command with a separate redis-cli.
     pub fn run_cli(&self, arm: Arm, words: &[&str]) -> Outcome {
         let mut command = self.cli_command("redis-cli", arm);
         command.args(words);
         bounded::run(command, Duration::from_secs(30))
     }
 
-    /// redis-benchmark with `words`.
+    /// Runs redis-benchmark with `words`.
     pub fn benchmark(&self, arm: Arm, words: &[&str]) -> Outcome {
         let mut command = self.cli_command("redis-benchmark", arm);
         command.args(words);
         bounded::run(command, Duration::from_secs(120))
     }
 
-    /// A redis-benchmark that goes on in the background.
+    /// Starts a redis-benchmark in the background.
     pub fn load(&self, arm: Arm, words: &[&str]) -> Peer {
         let mut command = self.cli_command("redis-benchmark", arm);
         command.args(words).stderr(Stdio::null());
@@ -260,11 +259,11 @@ impl Server {
         self.client_with(arm, "")
     }
 
-    /// The same, with further `options` of redis-cli.
+    /// A redis-cli that stays connected, with further `options`.
     pub fn client_with(&self, arm: Arm, options: &str) -> Client {
         let mut command = Command::new("sh");
-        parity::dress(&mut command, arm);
-        // Its complaints belong into the conversation.
+        parity::set_environment(&mut command, arm);
+        // Error messages belong into the conversation.
         command.args([
             "-c",
             "exec redis-cli -h $0 -p $1 $2 2>&1",
@@ -278,12 +277,12 @@ impl Server {
         }
     }
 
-    /// Whether its process has gone, with all its threads: as long as one is left, so is the listener.
+    /// Whether the process has ended with all its threads: each thread keeps the listener open.
     pub fn is_gone(&self) -> bool {
-        // Until its parent, the keeper, has come by it is a zombie.
+        // The process is a zombie until its parent, the keeper, reaps it.
         fs::read_to_string(format!("/proc/{}/stat", self.pid)).map_or(true, |stat| {
             let rest = stat.rsplit(')').next().unwrap_or_default();
-            // From field 3 on (`man 5 proc_pid_stat`): the state, and as field 20 the number of threads.
+            // Fields from 3 on (`man 5 proc_pid_stat`): the state; field 20 is the thread count.
             let mut fields = rest.split_whitespace();
             fields.next() == Some("Z") && fields.nth(16) == Some("1")
         })
@@ -294,13 +293,13 @@ impl Drop for Server {
     fn drop(&mut self) {
         let named = fs::read_to_string(format!("/proc/{}/comm", self.pid)).unwrap_or_default();
         if self.pid != 0 && named.starts_with("redis") {
-            // Gone in between: nothing left to do.
+            // A server that has just ended needs no signal.
             let _ = sys::signal(self.pid, Signal::Kill);
         }
     }
 }
 
-/// A redis-cli fed on stdin: one connection for all its commands.
+/// A redis-cli with commands on stdin: one connection for all of them.
 #[derive(Debug)]
 pub struct Client {
     peer: Peer,
@@ -308,16 +307,16 @@ pub struct Client {
 }
 
 impl Client {
-    /// Sends `command`; the reply's lines, as redis-cli prints them to a pipe.
+    /// Sends `command`; returns the reply's lines, as redis-cli prints them to a pipe.
     ///
     /// # Panics
-    /// When no reply comes within the limit.
+    /// If no reply comes within the limit.
     pub fn ask(&mut self, command: &str) -> String {
         self.send(command);
         self.reply()
     }
 
-    /// Sends `command` without waiting for its reply; [`Client::reply`] takes it.
+    /// Sends `command` without waiting for its reply; [`Client::reply`] returns it.
     pub fn send(&mut self, command: &str) {
         self.asked += 1;
         self.peer.tell(command);
@@ -327,12 +326,12 @@ impl Client {
     /// The reply to the last [`Client::send`].
     ///
     /// # Panics
-    /// When no reply comes within the limit.
+    /// If no reply comes within the limit.
     pub fn reply(&mut self) -> String {
         let mark = format!("end-of-{}", self.asked);
         let mut lines = Vec::new();
         loop {
-            let line = self.peer.line().expect("redis-cli stays");
+            let line = self.peer.line().expect("a running redis-cli");
             if line == mark {
                 return lines.join("\n").trim_end().to_owned();
             }
@@ -340,19 +339,19 @@ impl Client {
         }
     }
 
-    /// Sends `command`, whose reply is one line, with no mark behind it: inside
-    /// MULTI, where the mark would be queued.
+    /// Sends `command`, whose reply is one line, without an end mark: inside MULTI the mark would
+    /// be queued.
     pub fn ask_line(&mut self, command: &str) -> String {
         self.peer.tell(command);
         self.line()
     }
 
-    /// Sends `command` with no mark behind it: [`Client::line`] takes its answer.
+    /// Sends `command` without an end mark: [`Client::line`] returns its answer.
     pub fn tell(&mut self, command: &str) {
         self.peer.tell(command);
     }
 
-    /// Sends `command` that never returns, such as MONITOR or SUBSCRIBE.
+    /// Sends a `command` that never ends, such as MONITOR or SUBSCRIBE.
     pub fn listen_by(&mut self, command: &str) {
         self.peer.tell(command);
     }
@@ -360,8 +359,8 @@ impl Client {
     /// The next line that redis-cli prints.
     ///
     /// # Panics
-    /// When none comes within the limit.
+    /// If none comes within the limit.
     pub fn line(&mut self) -> String {
-        self.peer.line().expect("redis-cli stays")
+        self.peer.line().expect("a running redis-cli")
     }
 }

@@ -1,7 +1,7 @@
 //! Private Redis servers joined together: replicas, sentinels and a cluster.
 //!
-//! Everything that forms a topology runs on one arm, `redis-cli --cluster create`
-//! included. A topology stands when its servers say so, as an operator would ask them.
+//! All programs of a topology run on one arm, including `redis-cli --cluster create`. A topology is
+//! complete when its servers report so to the commands that an operator would use.
 //!
 //! Deliberately absent: load and kills; tests bring them.
 
@@ -18,17 +18,17 @@ use crate::{
     redis::Server,
 };
 
-/// The name under which sentinels know their master.
+/// The sentinels' name for their master.
 pub const MASTER: &str = "trial";
-/// What redis adds to a node's port for the cluster bus.
+/// Redis adds this number to a node's port for the cluster bus.
 const BUS: u16 = 10_000;
-/// Ports of nodes; those of their buses lie below the ephemeral ones.
+/// Range of node ports; those of their buses are below the ephemeral ports, too.
 const NODE_PORTS: [u16; 2] = [11_000, 21_000];
 
-/// Waits until `replica` follows `master` and has all that it has.
+/// Waits until `replica` follows `master` and has all its data.
 ///
 /// # Panics
-/// When it does not get there.
+/// If it does not within the limit.
 pub fn await_in_step(master: &Server, replica: &Server) {
     replica.until("follow its master", |replica| {
         replica.info("replication", "master_port") == master.port.to_string()
@@ -36,12 +36,12 @@ pub fn await_in_step(master: &Server, replica: &Server) {
     await_same_data(master, replica);
 }
 
-/// The same when the port on which they meet is another than [`Server::port`].
+/// Waits until both have the same data, when they connect by another port than [`Server::port`].
 ///
 /// # Panics
-/// When the replica does not get there.
+/// If the replica does not get there within the limit.
 pub fn await_same_data(master: &Server, replica: &Server) {
-    replica.until("have what its master has", |replica| {
+    replica.until("have its master's data", |replica| {
         let wanted = master.info("replication", "master_repl_offset");
         replica.info("replication", "master_link_status") == "up"
             && replica.info("replication", "slave_repl_offset") == wanted
@@ -58,7 +58,7 @@ pub fn await_same_data(master: &Server, replica: &Server) {
 /// Three sentinels that watch `master`, and know each other and its `replicas`.
 ///
 /// # Panics
-/// When they do not find each other.
+/// If they do not find each other within the limit.
 pub fn sentinels(arm: Arm, host: &'static str, master: &Server, replicas: usize) -> Vec<Server> {
     let rules = [
         format!("sentinel monitor {MASTER} {host} {} 2", master.port),
@@ -78,23 +78,23 @@ pub fn sentinels(arm: Arm, host: &'static str, master: &Server, replicas: usize)
     all
 }
 
-/// The port of the master that `sentinel` names.
+/// The port of the master that `sentinel` reports.
 pub fn named_master(sentinel: &Server) -> String {
     let answer = sentinel.ask(&["SENTINEL", "get-master-addr-by-name", MASTER]);
     answer.lines().last().unwrap_or_default().to_owned()
 }
 
-/// Six nodes joined to three masters with a replica each.
+/// Six nodes joined to a cluster of three masters with a replica each.
 ///
 /// # Panics
-/// When they do not join.
+/// If they do not join.
 pub fn cluster(arm: Arm, options: &[&str]) -> Vec<Server> {
     let mut words = vec!["--cluster-enabled", "yes", "--cluster-node-timeout", "2000"];
     words.extend(options);
     let start = |_| Server::start_on_port(arm, "127.0.0.1", node_port(), &words);
     let nodes: Vec<Server> = (0..6).map(start).collect();
     let mut command = Command::new("redis-cli");
-    parity::dress(&mut command, arm);
+    parity::set_environment(&mut command, arm);
     command.args(["--cluster", "create"]);
     command.args(nodes.iter().map(|node| format!("127.0.0.1:{}", node.port)));
     command.args(["--cluster-replicas", "1", "--cluster-yes"]);
@@ -114,10 +114,10 @@ pub fn cluster(arm: Arm, options: &[&str]) -> Vec<Server> {
     nodes
 }
 
-/// Waits until `node` sees every slot served, and its own master if it is a replica.
+/// Waits until `node` sees every slot served, and is linked to its master if it is a replica.
 ///
 /// # Panics
-/// When it does not.
+/// If it does not within the limit.
 pub fn await_whole(node: &Server) {
     node.until("see the whole cluster", |node| {
         let info = node.ask(&["CLUSTER", "INFO"]);
@@ -130,12 +130,12 @@ pub fn await_whole(node: &Server) {
     });
 }
 
-/// A free port whose bus port is free as well; no two callers get the same one.
+/// A free port whose bus port is free as well; never returned twice.
 fn node_port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let [first, end] = NODE_PORTS;
     let span = end - first;
-    // Tests run as several processes at once: each begins somewhere else.
+    // Tests run as several processes at once: each begins at another port.
     let own = u16::try_from(process::id() * 61 % u32::from(span)).expect("it is below the span");
     let free = |port: u16| TcpListener::bind(("127.0.0.1", port)).is_ok();
     for _ in 0..span {

@@ -1,8 +1,8 @@
-//! How long the long tests run: `make test` or `make soak` (`SAIGA_SOAK=1`).
+//! Duration of the long tests (`make test`, or `make soak` with `SAIGA_SOAK=1`), and random seeds.
 
 use std::env;
 
-/// `soak` when `SAIGA_SOAK=1`, else `quick`.
+/// Returns `soak` if `SAIGA_SOAK=1`, else `quick`.
 pub fn by_scale<T>(quick: T, soak: T) -> T {
     if env::var("SAIGA_SOAK").is_ok_and(|value| value == "1") {
         soak
@@ -11,9 +11,8 @@ pub fn by_scale<T>(quick: T, soak: T) -> T {
     }
 }
 
-/// The seed of this run: `SAIGA_TRIALS_SEED`, or the test's own fixed one.
-///
-/// It is printed, so a failure can be run again.
+/// The seed of this run: `SAIGA_TRIALS_SEED`, or the test's own fixed seed. Prints it, so that a
+/// failure can be repeated.
 pub fn seed(own: u64) -> u64 {
     let seed = env::var("SAIGA_TRIALS_SEED")
         .ok()
@@ -23,18 +22,18 @@ pub fn seed(own: u64) -> u64 {
     seed
 }
 
-/// A small deterministic generator (SplitMix64), so that a seed names a whole run.
+/// A small deterministic generator (SplitMix64): a seed determines a whole run.
 #[derive(Debug, Clone)]
-pub struct Dice(u64);
+pub struct Rng(u64);
 
-impl Dice {
+impl Rng {
     /// A generator that starts at `seed`.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// The next 64 bits.
-    pub fn roll(&mut self) -> u64 {
+    /// The next 64 random bits.
+    pub fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -44,6 +43,6 @@ impl Dice {
 
     /// A number below `limit`; 0 when `limit` is 0.
     pub fn below(&mut self, limit: u64) -> u64 {
-        self.roll().checked_rem(limit).unwrap_or(0)
+        self.next_u64().checked_rem(limit).unwrap_or(0)
     }
 }

@@ -1,4 +1,4 @@
-//! The few system calls that the standard library does not offer.
+//! System calls that the standard library does not offer.
 #![allow(
     unsafe_code,
     reason = "kill(2), prctl(2), waitid(2), pidfd_open(2) and prlimit(2) have no safe wrapper in std"
@@ -25,13 +25,13 @@ pub enum Signal {
     Terminate,
     /// SIGINT.
     Interrupt,
-    /// SIGQUIT: nginx ends when its connections have, PostgreSQL at once.
+    /// SIGQUIT: nginx ends when its connections have ended, PostgreSQL at once.
     Quit,
     /// SIGHUP: servers read their configuration again.
     HangUp,
     /// SIGUSR2: nginx replaces its binary.
     User2,
-    /// SIGWINCH: nginx's workers end when their connections have.
+    /// SIGWINCH: nginx's workers end when their connections have ended.
     Window,
 }
 
@@ -58,7 +58,7 @@ fn pid(pid: u32) -> libc::pid_t {
 /// Sends `signal` to one process that the caller started and has not reaped.
 ///
 /// # Errors
-/// As `kill(2)`: ESRCH when it is gone.
+/// As `kill(2)`: ESRCH if the process has ended.
 pub fn signal(process: u32, signal: Signal) -> io::Result<()> {
     // SAFETY: kill takes two integers.
     let rc = unsafe { libc::kill(pid(process), signal.number()) };
@@ -69,10 +69,10 @@ pub fn signal(process: u32, signal: Signal) -> io::Result<()> {
     }
 }
 
-/// Has `signal` sent to the calling process when the thread that started it ends.
+/// Makes the kernel send `signal` to the calling process when the thread that started it ends.
 ///
 /// # Errors
-/// As `prctl(2)`.
+/// The errors of `prctl(2)`.
 pub(crate) fn signal_at_parents_end(signal: Signal) -> io::Result<()> {
     // SAFETY: prctl takes two integers here.
     let rc = unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, signal.number()) };
@@ -83,7 +83,7 @@ pub(crate) fn signal_at_parents_end(signal: Signal) -> io::Result<()> {
     }
 }
 
-/// Kills what is left of the process group that `leader` made; none left is fine.
+/// Kills the remaining processes of the process group of `leader`; there may be none.
 pub fn kill_group(leader: u32) {
     // SAFETY: kill takes two integers. ESRCH, the usual case, needs no answer.
     unsafe { libc::kill(-pid(leader), libc::SIGKILL) };
@@ -92,7 +92,7 @@ pub fn kill_group(leader: u32) {
 /// Waits until the child `process` is stopped (SIGSTOP took effect), without reaping it.
 ///
 /// # Errors
-/// As `waitid(2)`: ECHILD when it is not a child.
+/// As `waitid(2)`: ECHILD if it is not a child.
 pub fn wait_stopped(process: u32) -> io::Result<()> {
     let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
     let flags = libc::WSTOPPED | libc::WEXITED | libc::WNOWAIT;
@@ -105,10 +105,10 @@ pub fn wait_stopped(process: u32) -> io::Result<()> {
     }
 }
 
-/// Waits until `process`, a child of any process, has ended (a zombie counts); false after `limit`.
+/// Waits until `process` has ended (a zombie counts), a child or not; false after `limit`.
 ///
 /// # Errors
-/// As `pidfd_open(2)`; a process that has ended is not an error.
+/// The errors of `pidfd_open(2)`; a process that has ended is not an error.
 pub fn await_end(process: u32, limit: Duration) -> io::Result<bool> {
     // SAFETY: pidfd_open takes two integers.
     let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid(process), 0) };
@@ -126,7 +126,7 @@ pub fn await_end(process: u32, limit: Duration) -> io::Result<bool> {
 /// Whether `fd` becomes readable (data, end or error) before `limit`.
 ///
 /// # Errors
-/// As `poll(2)`.
+/// The errors of `poll(2)`.
 pub fn readable(fd: RawFd, limit: Duration) -> io::Result<bool> {
     let mut entry = libc::pollfd {
         fd,
@@ -143,19 +143,19 @@ pub fn readable(fd: RawFd, limit: Duration) -> io::Result<bool> {
     }
 }
 
-/// Lets other processes go on for a millisecond, between two looks at what they do.
-pub fn between_looks() {
+/// Sleeps for a millisecond between two checks, so that other processes can run.
+pub fn pause_1ms() {
     // SAFETY: no descriptors.
     unsafe { libc::poll(std::ptr::null_mut(), 0, 1) };
 }
 
-/// Whether this process may do everything.
+/// Whether this process runs as root.
 pub fn is_root() -> bool {
     // SAFETY: no preconditions.
     unsafe { libc::geteuid() == 0 }
 }
 
-/// The hard limit on descriptors of this process, which its children inherit.
+/// The hard limit of descriptors of this process, which its children inherit.
 pub fn descriptor_hard_limit() -> u64 {
     let mut limit = libc::rlimit {
         rlim_cur: 0,
@@ -169,16 +169,16 @@ pub fn descriptor_hard_limit() -> u64 {
 /// A TCP connection from `source` (any port) to `target` at `port`.
 ///
 /// # Errors
-/// As `bind(2)` and `connect(2)`.
+/// The errors of `bind(2)` and `connect(2)`.
 pub fn connect_from(source: [u8; 4], target: [u8; 4], port: u16) -> io::Result<TcpStream> {
     connect_with(&[], source, target, port)
 }
 
-/// The same, of which both ends take few bytes that are not read: a small window, and segments so
-/// small that the other end's buffer stays small.
+/// A connection both of whose ends buffer few unread bytes: a small window, and segments so small
+/// that the other end's buffer stays small.
 ///
 /// # Errors
-/// As `setsockopt(2)`, `bind(2)` and `connect(2)`.
+/// The errors of `setsockopt(2)`, `bind(2)` and `connect(2)`.
 pub fn connect_narrowly(source: [u8; 4], target: [u8; 4], port: u16) -> io::Result<TcpStream> {
     let options = [
         (libc::SOL_SOCKET, libc::SO_RCVBUF, 2048),

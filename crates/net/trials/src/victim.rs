@@ -1,7 +1,7 @@
-//! The server under attack, as a hostile client of the same user sees it: a connection that has
-//! shown the mark of Saiga's processes, and the steps of the rendezvous, taken by hand.
+//! The server under attack, from the view of a hostile client of the same user: a connection with
+//! the mark of Saiga's processes, and the steps of the rendezvous, performed one by one.
 //!
-//! The client itself runs without the library and speaks with the channel crate's own types.
+//! The client itself runs without the library and uses the channel crate's own types.
 
 use std::{
     fs::{File, OpenOptions},
@@ -26,56 +26,56 @@ use saiga_channel::{
     tuple::Tuple,
 };
 
-use crate::{scale::Dice, sys};
+use crate::{scale::Rng, sys};
 
-/// Lowest descriptor number for what the channel crate opens.
+/// Lowest number for descriptors that the channel crate opens.
 pub const FLOOR: usize = 3;
-/// The ring capacity that is proposed, as a binary logarithm.
+/// The proposed ring capacity, as a binary logarithm.
 pub const LARGEST_SHIFT: u32 = 20;
 
 /// The connection to the server under attack.
 #[derive(Debug)]
 pub struct Victim {
-    /// On TCP, for this process runs without the library.
+    /// Stays on TCP, because this process runs without the library.
     pub stream: TcpStream,
-    /// Its addresses, seen from the client.
+    /// The connection's addresses, seen from the client.
     pub tuple: Tuple,
 }
 
 impl Victim {
-    /// Connects from `source`, shows the mark and sends a few messages.
+    /// Connects from `source`, sets the mark and sends a few messages.
     ///
     /// # Panics
-    /// When the server does not accept.
+    /// If the server does not accept.
     pub fn meet(source: [u8; 4], target: [u8; 4], port: u16) -> Self {
         Self::meet_on(sys::connect_from(source, target, port).expect("the server accepts"))
     }
 
-    /// Shows the mark on a connection that there is, and sends a few messages.
+    /// Sets the mark on an existing connection, and sends a few messages.
     ///
     /// # Panics
-    /// When it is not connected.
+    /// If it is not connected.
     pub fn meet_on(stream: TcpStream) -> Self {
         stream
             .set_read_timeout(Some(Duration::from_millis(20)))
             .expect("a socket option");
         stream.set_nodelay(true).expect("a socket option");
-        let tuple = Tuple::of(stream.as_raw_fd()).expect("it is connected");
+        let tuple = Tuple::of(stream.as_raw_fd()).expect("a connected socket");
         diag::mark(stream.as_raw_fd(), true).expect("a socket option");
         let mut victim = Self { stream, tuple };
         victim.chat(3);
         victim
     }
 
-    /// A few messages over TCP, which Redis and an echo server answer, so that the server comes by;
-    /// the answers do not matter.
+    /// Exchanges a few messages by TCP, which Redis and an echo server answer, so that the server
+    /// calls its library; the answers are ignored.
     pub fn chat(&mut self, count: u32) {
         for _ in 0..count {
             self.is_served();
         }
     }
 
-    /// One of them; false when the server has ended the connection, which is its right.
+    /// Exchanges one message; false if the server has ended the connection, which is allowed.
     pub fn is_served(&mut self) -> bool {
         let over = |error: io::Error| error.kind() != io::ErrorKind::WouldBlock;
         let refused = self.stream.write(b"PING\r\n").is_err_and(over);
@@ -97,13 +97,13 @@ impl Victim {
         None
     }
 
-    /// Proposes slot 0 of a new segment. The error says where the victim declined.
+    /// Proposes slot 0 of a new segment.
     ///
     /// # Errors
-    /// The step that was reached, in words.
+    /// The step at which the victim declined, in words.
     ///
     /// # Panics
-    /// When there is no memory for a segment.
+    /// If there is no memory for a segment.
     pub fn share_own_segment(&mut self) -> Result<Segment, &'static str> {
         let Some(visit) = self.visit() else {
             return Err("no offer");
@@ -132,14 +132,14 @@ impl Victim {
         Ok(segment)
     }
 
-    /// Offers, and accepts the slot that the victim proposes in a segment of its own, whose number
-    /// is given beside it.
+    /// Offers, and accepts the slot that the victim proposes in a segment of its own. Returns the
+    /// segment and the slot's index.
     ///
     /// # Errors
     /// The step that was reached, in words.
     ///
     /// # Panics
-    /// When the victim's segment is not as it must be.
+    /// If the victim's segment is invalid.
     pub fn take_given_segment(&mut self) -> Result<(Segment, usize), &'static str> {
         let Ok(offer) = rendezvous::offer(&self.tuple, FLOOR) else {
             return Err("no name");
@@ -163,14 +163,14 @@ impl Victim {
         for _ in 0..50 {
             match rendezvous::receive(visitor) {
                 Ok((proposal, Some(memory))) => {
-                    let segment = Segment::adopt(memory, FLOOR).expect("it is sealed");
+                    let segment = Segment::adopt(memory, FLOOR).expect("a sealed segment");
                     let index = proposal.slot as usize;
                     let accepted = segment.slot(index).agreement.accept(&proposal.key);
-                    assert!(accepted, "it was proposed");
+                    assert!(accepted, "the slot was proposed for this connection");
                     self.chat(4);
                     return Some((segment, index));
                 }
-                // A segment that we were given earlier and have unmapped.
+                // A segment that we received earlier and have unmapped.
                 Ok((_, None)) => {
                     rendezvous::refuse(visitor, Refusal::UnknownSegment);
                     self.chat(2);
@@ -183,16 +183,16 @@ impl Victim {
     }
 }
 
-/// Takes every byte out of a ring that the victim writes, unseen.
+/// Removes all bytes from a ring that the victim writes, without reading them.
 pub fn drain(ring: &Ring) {
     let unread = ring.pending(STRIDE_SHIFT).unwrap_or(0);
     ring.skip(ring.tail(), unread);
 }
 
-/// The memory behind a descriptor, to be written without a mapping.
+/// Opens the memory behind a descriptor for writing without a mapping.
 ///
 /// # Panics
-/// When it cannot be opened.
+/// If it cannot be opened.
 pub fn open_memory(memory: RawFd) -> File {
     OpenOptions::new()
         .read(true)
@@ -201,54 +201,54 @@ pub fn open_memory(memory: RawFd) -> File {
         .expect("our own memory")
 }
 
-/// One word of the header becomes a value that breaks something.
+/// Overwrites one word of the header with a value that may break something.
 ///
 /// # Panics
-/// When the memory cannot be written.
-pub fn write_word(file: &File, dice: &mut Dice) {
+/// If the memory cannot be written.
+pub fn write_word(file: &File, rng: &mut Rng) {
     let header = u64::try_from(DATA_AT).expect("small");
-    // The first slots matter most; the places before them wake the victim.
-    let reach = if dice.below(2) == 0 {
+    // The first slots matter most; the wait slots before them wake the victim.
+    let reach = if rng.below(2) == 0 {
         header.min(24 << 10)
     } else {
         header
     };
-    let at = dice.below(reach / 8) * 8;
-    write_value(file, at, dice);
+    let at = rng.below(reach / 8) * 8;
+    write_value(file, at, rng);
 }
 
-fn write_value(file: &File, at: u64, dice: &mut Dice) {
-    let value = match dice.below(7) {
+fn write_value(file: &File, at: u64, rng: &mut Rng) {
+    let value = match rng.below(7) {
         0 => 0,
         1 => 1,
         2 => u64::MAX,
         3 => u64::from(u32::MAX),
-        4 => 1 << dice.below(64),
-        5 => dice.below(1 << 21),
-        _ => dice.roll(),
+        4 => 1 << rng.below(64),
+        5 => rng.below(1 << 21),
+        _ => rng.next_u64(),
     };
     file.write_all_at(&value.to_le_bytes(), at)
         .expect("sealed against size only");
 }
 
-/// Does something while another thread writes over every word of the header without a pause.
+/// Runs `act` while another thread overwrites every word of the header without a pause.
 ///
 /// # Panics
-/// When the memory cannot be written.
+/// If the memory cannot be written.
 pub fn amid_a_storm<T>(memory: RawFd, seed: u64, act: impl FnOnce() -> T) -> T {
-    let (file, mut dice) = (open_memory(memory), Dice::new(seed));
+    let (file, mut rng) = (open_memory(memory), Rng::new(seed));
     let mut words = (0..u64::try_from(DATA_AT).expect("small"))
         .step_by(8)
         .cycle();
     beside(act, || {
-        write_word(&file, &mut dice);
-        write_value(&file, words.next().unwrap_or(0), &mut dice);
+        write_word(&file, &mut rng);
+        write_value(&file, words.next().unwrap_or(0), &mut rng);
     })
 }
 
-/// Does something while another thread does something else again and again.
+/// Runs `act` while another thread calls `again` repeatedly.
 pub fn beside<T>(act: impl FnOnce() -> T, mut again: impl FnMut() + Send) -> T {
-    /// Ends the other thread, whatever ends the caller's part.
+    /// Ends the other thread when the caller's part ends in any way.
     struct Until<'a>(&'a AtomicBool);
     impl Drop for Until<'_> {
         fn drop(&mut self) {

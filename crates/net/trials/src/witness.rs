@@ -1,8 +1,8 @@
-//! Other people's programs: servers on ports and in folders of their own, and their clients.
+//! Third-party programs: servers on their own ports and in their own folders, and their clients.
 //!
-//! In goes a command; it runs in its own process group with its output in a file, and whatever
-//! is left of the group is killed when the test is done with it. Proof that channels were used
-//! is the count of upgrades on the server's status pages, over all its processes.
+//! A command runs in its own process group with its output in a file; the remaining processes of
+//! the group are killed at the end of the test. The use of channels is proved by the upgrades
+//! counted on the status pages of all the server's processes.
 
 pub mod nginx;
 
@@ -19,28 +19,28 @@ use saiga_status::reader::Page;
 
 use crate::{
     bounded::{self, Ending, Outcome},
-    leash, library,
+    library,
     parity::{self, Arm},
-    program,
+    program, reaper,
     sys::{self, Signal},
 };
 
-/// Looks, a millisecond apart, before something that must happen counts as failed.
+/// Checks, a millisecond apart, before an expected state counts as failed.
 const LOOKS: u32 = 30_000;
 
-/// How much traffic a connection needs before it is upgraded.
+/// The traffic that a connection needs before its upgrade.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Evidence {
-    /// None: at the first message.
+    /// None: an upgrade at the first message.
     None,
-    /// What users have.
+    /// The default for users.
     Default,
 }
 
-/// Both, for tests that run once with each.
+/// Both values, for tests that run once with each.
 pub const EVIDENCE: [Evidence; 2] = [Evidence::None, Evidence::Default];
 
-/// A folder and an environment in which witnesses run.
+/// A folder and an environment for third-party programs.
 #[derive(Debug)]
 pub struct Site {
     folder: tempfile::TempDir,
@@ -48,11 +48,11 @@ pub struct Site {
 }
 
 impl Site {
-    /// A fresh folder that every user may enter, with a copy of the library that every user may
-    /// read: servers give up their rights.
+    /// A new folder that every user may enter, with a copy of the library that every user may read:
+    /// servers drop their privileges.
     ///
     /// # Panics
-    /// When it cannot be made.
+    /// If it cannot be made.
     pub fn new(evidence: Evidence) -> Self {
         let folder = tempfile::tempdir().expect("a temporary directory");
         let open = fs::Permissions::from_mode(0o755);
@@ -61,22 +61,22 @@ impl Site {
         Self { folder, evidence }
     }
 
-    /// The file or folder `name` in it.
+    /// Path of the file or folder `name` in it.
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    /// Writes a file.
+    /// Writes a file, and returns its path.
     ///
     /// # Panics
-    /// When the folder is full.
+    /// If the folder is full.
     pub fn write(&self, name: &str, contents: impl AsRef<[u8]>) -> PathBuf {
         let path = self.path(name);
         fs::write(&path, contents).expect("room in the folder");
         path
     }
 
-    /// The text of a file; empty when there is none.
+    /// Contents of a file; empty if there is none.
     pub fn read(&self, name: &str) -> String {
         String::from_utf8_lossy(&fs::read(self.path(name)).unwrap_or_default()).into_owned()
     }
@@ -84,7 +84,7 @@ impl Site {
     /// `program` on `arm`, in this folder.
     pub fn command(&self, program: impl AsRef<Path>, arm: Arm) -> Command {
         let mut command = Command::new(program.as_ref());
-        parity::dress(&mut command, arm);
+        parity::set_environment(&mut command, arm);
         if arm == Arm::Library {
             command.env("LD_PRELOAD", self.path("libsaiga.so"));
         }
@@ -95,17 +95,17 @@ impl Site {
         command
     }
 
-    /// `programs/witnesses/NAME` by python3.
+    /// A command that runs `programs/witnesses/NAME` with python3.
     pub fn python(&self, name: &str, arm: Arm) -> Command {
         let mut command = self.command(parity::python(), arm);
         command.arg("-B").arg(source(name));
         command
     }
 
-    /// Runs `command` to its end, which must be a good one; what it printed.
+    /// Runs `command` to its end, which must be exit 0; returns its output.
     ///
     /// # Panics
-    /// When it fails or hangs, with its output.
+    /// If it fails or hangs; shows its output.
     pub fn done(&self, command: Command) -> String {
         let shown = format!("{command:?}");
         let outcome = bounded::run(command, Duration::from_secs(60));
@@ -124,13 +124,13 @@ impl Site {
     /// Starts a memcached with four threads under the library, and waits until it listens.
     ///
     /// # Panics
-    /// When it does not come up.
+    /// If it does not listen within the limit.
     pub fn memcached(&self, port: u16) -> Server {
         let mut command = self.command("memcached", Arm::Library);
         command.args(["-l", "127.0.0.1", "-t", "4", "-U", "0", "-m", "256"]);
         command.args(["-p", &port.to_string()]);
         if sys::is_root() {
-            command.args(["-u", "root"]); // It refuses to run as root unless told so.
+            command.args(["-u", "root"]); // Otherwise it refuses to run as root.
         }
         self.serve(command).listening(port)
     }
@@ -141,15 +141,15 @@ impl Site {
     }
 }
 
-/// The file `programs/witnesses/NAME`.
+/// Path of the file `programs/witnesses/NAME`.
 pub fn source(name: &str) -> PathBuf {
     program::folder().join("witnesses").join(name)
 }
 
-/// Looks again and again until `happened` gives something.
+/// Repeats `happened` until it returns a value.
 ///
 /// # Panics
-/// When it does not within half a minute, with what `complaint` says.
+/// If it returns none within half a minute; the message is `complaint`.
 pub fn await_some<T>(
     mut happened: impl FnMut() -> Option<T>,
     complaint: impl FnOnce() -> String,
@@ -158,44 +158,44 @@ pub fn await_some<T>(
         if let Some(found) = happened() {
             return found;
         }
-        sys::between_looks();
+        sys::pause_1ms();
     }
     panic!("{}", complaint());
 }
 
-/// Looks again and again until `holds` does.
+/// Repeats `holds` until it is true.
 ///
 /// # Panics
-/// When it does not within half a minute, with what `complaint` says.
+/// If it is not true within half a minute; the message is `complaint`.
 pub fn await_true(mut holds: impl FnMut() -> bool, complaint: impl FnOnce() -> String) {
     await_some(|| holds().then_some(()), complaint);
 }
 
-/// Waits until somebody listens on `port` of 127.0.0.1.
+/// Waits until a server listens on `port` of 127.0.0.1.
 ///
 /// # Panics
-/// When nobody does within half a minute.
+/// If none does within half a minute.
 pub fn await_listener(port: u16) {
     await_some(
         || TcpStream::connect(("127.0.0.1", port)).ok(),
-        || format!("nobody listens on {port}"),
+        || format!("no server listens on {port}"),
     );
 }
 
-/// Upgrades so far by the process `pid`; none when it has gone or has no library.
+/// Upgrades so far by the process `pid`; 0 if it has ended or has no library.
 pub fn upgrades_of(pid: u32) -> u64 {
     let page = Page::open(pid).ok();
     let snapshot = page.and_then(|page| page.snapshot(0).ok());
     snapshot.map_or(0, |seen| seen.upgrades)
 }
 
-/// Upgrades so far by all processes of a group.
+/// Upgrades so far by all processes of a process group.
 pub fn upgrades_in_group(leader: u32) -> u64 {
     let members = bounded::group_members(leader).unwrap_or_default();
     members.into_iter().map(upgrades_of).sum()
 }
 
-/// A running server, ended by its pid.
+/// A running server; killed by its PID when dropped.
 #[derive(Debug)]
 pub struct Server {
     child: Child,
@@ -214,7 +214,7 @@ impl Server {
             .stdout(output.try_clone().expect("a descriptor"))
             .stderr(output)
             .process_group(0);
-        let child = leash::spawn(command, Signal::Kill)
+        let child = reaper::spawn(command, Signal::Kill)
             .unwrap_or_else(|error| panic!("cannot start {shown}: {error}"));
         Self { child, log }
     }
@@ -222,7 +222,7 @@ impl Server {
     /// Waits until it listens on `port`.
     ///
     /// # Panics
-    /// When it ends before, or does not come up, with what it said.
+    /// If it ends before, or does not listen within the limit; shows its output.
     #[must_use]
     pub fn listening(mut self, port: u16) -> Self {
         for _ in 0..LOOKS {
@@ -232,43 +232,43 @@ impl Server {
             if let Ok(Some(status)) = self.child.try_wait() {
                 panic!("the server ended: {status}\n{}", self.said());
             }
-            sys::between_looks();
+            sys::pause_1ms();
         }
         panic!("the server does not listen on {port}\n{}", self.said());
     }
 
-    /// What it has printed.
+    /// Its output so far.
     pub fn said(&self) -> String {
         fs::read_to_string(&self.log).unwrap_or_default()
     }
 
-    /// Its pid.
+    /// PID of the server.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Upgrades so far by it and its children.
+    /// Upgrades so far by the server and its children.
     pub fn upgrades(&self) -> u64 {
         upgrades_in_group(self.pid())
     }
 
-    /// SIGKILL, and waits until it is gone.
+    /// Sends SIGKILL, and waits for the end.
     ///
     /// # Panics
-    /// When it has ended before.
+    /// If it has ended before.
     pub fn kill(mut self) {
-        sys::signal(self.pid(), Signal::Kill).expect("it runs");
+        sys::signal(self.pid(), Signal::Kill).expect("a running server");
         let status = self.child.wait().expect("a child can be waited for");
         let ending = Ending::from(status);
         assert_eq!(ending, Ending::Signalled(libc::SIGKILL), "{}", self.said());
     }
 
-    /// Asks it to end, waits, and demands that it was not a crash.
+    /// Sends SIGTERM, waits, and checks that the end was not a crash.
     ///
     /// # Panics
-    /// When it was killed by another signal, or stays.
+    /// If it was killed by another signal, or does not end.
     pub fn end(mut self) {
-        sys::signal(self.pid(), Signal::Terminate).expect("it runs");
+        sys::signal(self.pid(), Signal::Terminate).expect("a running server");
         let status = await_some(
             || self.child.try_wait().ok().flatten(),
             || "the server does not end".to_owned(),

@@ -1,8 +1,8 @@
-//! SIGBUS under the library where vm.overcommit_memory is 2: on the memory of a channel it ends
-//! the channel's connection, elsewhere it does what it does without the library.
+//! SIGBUS under the library with vm.overcommit_memory = 2: on a channel's memory it ends the
+//! channel's connection; elsewhere it has the same effect as without the library.
 //!
-//! The system's own setting stays as it is: the server finds the 2 in a mount namespace of its own,
-//! and takes memory of its channels away by itself (`programs/tools/voided.c`).
+//! The system's own setting does not change: the server sees the 2 in a mount namespace of its own,
+//! and takes its channels' memory away by itself (`programs/tools/voided.c`).
 
 use std::{io::Write as _, os::unix::process::ExitStatusExt as _, process::Command};
 
@@ -13,14 +13,14 @@ use saiga_trials::{
     peer::Peer,
 };
 
-/// A server that reads `mode` in /proc/sys/vm/overcommit_memory, and its port.
+/// A server that reads `mode` from /proc/sys/vm/overcommit_memory, and its port.
 fn server(mode: &str, arguments: &[&str]) -> (Peer, String) {
     const SCRIPT: &str =
         r#"mount --bind "$1" /proc/sys/vm/overcommit_memory && shift && exec "$@""#;
     let mut file = tempfile::NamedTempFile::new().expect("a temporary file");
     writeln!(file, "{mode}").expect("a file");
     let mut command = Command::new("unshare");
-    parity::dress(&mut command, Arm::Library);
+    parity::set_environment(&mut command, Arm::Library);
     command.args(["--mount", "sh", "-c", SCRIPT, "sh"]);
     command.arg(file.path()).arg(compile::tool("voided"));
     let mut server = Peer::spawn({
@@ -31,11 +31,11 @@ fn server(mode: &str, arguments: &[&str]) -> (Peer, String) {
     (server, port)
 }
 
-/// Source and target of a connection whose segment the server makes, and of one whose client does.
+/// Source and target of a connection whose segment the server makes, or its client.
 const MADE_HERE: [&str; 2] = ["127.0.0.1", "127.0.0.2"];
 const MADE_THERE: [&str; 2] = ["127.0.0.2", "127.0.0.1"];
 
-/// A client whose connection has moved to a channel.
+/// A client whose connection was upgraded to a channel.
 fn client([source, target]: [&str; 2], port: &str) -> Peer {
     let args = [source, target, port];
     let mut client = Peer::start(compile::tool("talker"), &args, Arm::Library);
@@ -49,14 +49,14 @@ fn moves(client: &mut Peer) {
     assert_eq!(client.line().as_deref(), Some("moved"));
 }
 
-/// Where the server's memory ends.
+/// Offsets from which the segment's memory is missing.
 fn ends() -> [(&'static str, usize); 3] {
     let slots = std::mem::offset_of!(Header, slots);
     [("all", 0), ("slots", slots), ("rings", DATA_AT)]
 }
 
 #[test]
-fn a_segment_without_memory_costs_its_connection_and_not_the_process() {
+fn a_segment_without_memory_ends_its_connection_and_not_the_process() {
     for caught in [&[][..], &["caught"]] {
         let (mut server, port) = server("2", caught);
         for (what, from) in ends() {
@@ -71,7 +71,7 @@ fn a_segment_without_memory_costs_its_connection_and_not_the_process() {
     }
 }
 
-/// While its first connection is still open.
+/// The new segment comes while the first connection is still open.
 #[test]
 fn a_peer_whose_segment_has_no_memory_gets_another_segment() {
     for (what, from) in &ends()[..2] {
@@ -85,7 +85,7 @@ fn a_peer_whose_segment_has_no_memory_gets_another_segment() {
     }
 }
 
-/// The test above can fail: this is what happens where there is no handler.
+/// Shows that the first test can fail: the result without the handler.
 #[test]
 fn without_the_setting_there_is_no_handler() {
     for (what, from) in ends() {
@@ -94,14 +94,14 @@ fn without_the_setting_there_is_no_handler() {
         server.tell(&format!("void {from}"));
         assert_eq!(server.line().as_deref(), Some("segments 1"), "{what}");
         client.tell("talk 1");
-        assert_eq!(client.line(), None, "{what}: the server is gone");
+        assert_eq!(client.line(), None, "{what}: the server has ended");
         let (_, status) = server.finish();
         assert_eq!(status.signal(), Some(libc::SIGBUS), "{what}");
     }
 }
 
 #[test]
-fn sigbus_elsewhere_reaches_the_handler_that_was_there() {
+fn sigbus_elsewhere_reaches_the_former_handler() {
     let (mut server, port) = server("2", &["caught"]);
     let _client = client(MADE_HERE, &port);
     for _ in 0..2 {

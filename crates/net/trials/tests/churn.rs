@@ -1,4 +1,4 @@
-//! Connect, talk a little, close: many times over, and many at once.
+//! Connect, exchange a few messages, close: many times in turn, and many at once.
 
 use saiga_trials::{
     census::Census,
@@ -30,7 +30,7 @@ fn connect_and_close_leaves_nothing_behind() {
     };
     let before = run(warm);
     let after = run(cycles);
-    // Slots of closed connections wait for both sides: a few segments of 64 come and go.
+    // Slots of closed connections wait for both sides, so a few segments of 64 remain.
     before
         .0
         .assert_no_growth(&after.0, 4, 512, &format!("{cycles} cycles, server"));
@@ -45,8 +45,8 @@ fn connect_and_close_leaves_nothing_behind() {
     );
 }
 
-/// Connections to a server at `port` come, ask `question`, whose answer ends with `end`, and go:
-/// neither the server's `processes` nor the client hold anything of them.
+/// Opens and closes connections to a server at `port`. Each sends `question`, whose answer ends
+/// with `end`. Neither the server's `processes` nor the client may keep resources of them.
 fn leaves_nothing(port: u16, [question, end]: [&str; 2], processes: &[u32]) {
     let (warm, visits) = (1000, by_scale(2000, 100_000));
     let words = [&port.to_string(), "20", question, end];
@@ -55,7 +55,8 @@ fn leaves_nothing(port: u16, [question, end]: [&str; 2], processes: &[u32]) {
         client.tell(&format!("visit {count}"));
         client.expect("done");
         let pids = processes.iter().copied().chain([client.pid()]);
-        pids.map(|pid| Census::of(pid).expect("it lives")).collect()
+        pids.map(|pid| Census::of(pid).expect("a running process"))
+            .collect()
     };
     let (before, after) = (run(warm), run(visits));
     for (before, after) in before.iter().zip(&after) {
@@ -66,7 +67,7 @@ fn leaves_nothing(port: u16, [question, end]: [&str; 2], processes: &[u32]) {
 }
 
 #[test]
-fn coming_and_going_leaves_nothing_in_redis() {
+fn short_connections_leave_nothing_in_redis() {
     let server = redis::Server::start(Arm::Library, "127.0.0.1", &[]);
     leaves_nothing(
         server.port,
@@ -76,7 +77,7 @@ fn coming_and_going_leaves_nothing_in_redis() {
 }
 
 #[test]
-fn coming_and_going_leaves_nothing_in_memcached() {
+fn short_connections_leave_nothing_in_memcached() {
     let (site, port) = (Site::new(Evidence::None), port::free());
     let server = site.memcached(port);
     let store = ["set key 0 0 5\r\nvalue\r\n", "STORED\r\n"];
@@ -85,14 +86,14 @@ fn coming_and_going_leaves_nothing_in_memcached() {
 }
 
 #[test]
-fn coming_and_going_leaves_nothing_in_nginx() {
+fn short_connections_leave_nothing_in_nginx() {
     let site = Site::new(Evidence::None);
     let setup = Setup {
         reuseport: true,
         by_root: true,
     };
     let nginx = Nginx::start(&site, Arm::Library, setup);
-    // An empty file: the answer ends with its head.
+    // For an empty file the answer ends with its header.
     let get = ["GET /f0 HTTP/1.1\r\nHost: here\r\n\r\n", "\r\n\r\n"];
     leaves_nothing(nginx.port, get, &nginx.processes());
     nginx.end();
@@ -114,7 +115,7 @@ fn crowd(count: u64, arm: Arm) -> (u64, u64) {
     if arm == Arm::Library {
         let upgrades = Census::upgrades(client.pid());
         println!("{upgrades} upgrades");
-        // At the very limit there is no descriptor left for a hand-shake: TCP, and no harm.
+        // At the very limit no descriptor is left for a hand-shake: such connections stay on TCP.
         let room = count + 1024 < sys::descriptor_hard_limit();
         assert!(
             upgrades >= count / 2 || !room,
@@ -122,7 +123,7 @@ fn crowd(count: u64, arm: Arm) -> (u64, u64) {
         );
     }
     let held = (server.census().resident_kib, client.census().resident_kib);
-    client.tell(&format!("active {count} 2")); // the idle ones still work
+    client.tell(&format!("active {count} 2")); // Idle connections still work.
     client.expect("done");
     println!(
         "{count} connections, {arm:?}: server {} KiB, client {} KiB",
@@ -138,7 +139,7 @@ fn many_connections_are_upgraded() {
 
 #[test]
 fn as_many_connections_as_descriptors_allow() {
-    // Both programs raise their limit to the hard one; a few numbers are theirs.
+    // Both programs raise their limit to the hard one, and use a few numbers themselves.
     let limit = sys::descriptor_hard_limit().saturating_sub(64).min(28_000);
     compare_crowds(by_scale(limit.min(6000), limit));
 }

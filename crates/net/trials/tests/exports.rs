@@ -1,5 +1,5 @@
-//! The library exports the symbols of its table and nothing else, and the table is complete:
-//! each row has the system call and the further names that its function has.
+//! The library exports exactly the symbols of its table, and the table is complete: each row has
+//! the system call and the further names of its function.
 //!
 //! The table is read as text from `preload/src/symbols.rs`.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -20,12 +20,12 @@ fn parts() -> (&'static str, impl Iterator<Item = &'static str>) {
     (before, rows.lines().map(str::trim))
 }
 
-/// The function of a row.
+/// Name of the function in a row.
 fn name(row: &str) -> &str {
     row.split_once('(').unwrap().0
 }
 
-/// The names in the table. The variadic functions have no signature there, and stand as
+/// The names in the table. Variadic functions have no signature in a row; they are listed as
 /// `("NAME", "why")` before the rows.
 fn table() -> BTreeSet<&'static str> {
     let (before, rows) = parts();
@@ -41,7 +41,7 @@ fn table() -> BTreeSet<&'static str> {
     rows.chain(before.lines().filter_map(variadic)).collect()
 }
 
-/// Functions that a file defines for others, with their versions, if they have some.
+/// Functions that a file exports, with their symbol versions, if any.
 fn defined(file: &Path) -> BTreeSet<String> {
     let output = Command::new("nm")
         .args(["-D", "--defined-only", "--with-symbol-versions"])
@@ -63,7 +63,7 @@ fn defined(file: &Path) -> BTreeSet<String> {
 fn exported_symbols_are_the_table() {
     let (table, exported) = (table(), defined(library::path()));
     let exported: BTreeSet<&str> = exported.iter().map(String::as_str).collect();
-    assert!(table.len() > 60, "the table was not understood: {table:?}");
+    assert!(table.len() > 60, "the table was not parsed: {table:?}");
     let missing: Vec<_> = table.difference(&exported).collect();
     let extra: Vec<_> = exported.difference(&table).collect();
     assert!(
@@ -77,7 +77,7 @@ fn exported_symbols_are_the_table() {
 fn each_row_has_the_system_call_of_its_name() {
     for row in parts().1 {
         let call = match name(row) {
-            "fork" => continue, // A fork past libc is found by the process's number.
+            "fork" => continue, // A fork by system call is detected by the process's PID.
             "pselect" => "pselect6",
             name => name,
         };
@@ -93,7 +93,7 @@ fn each_row_has_the_system_call_of_its_name() {
     }
 }
 
-/// glibc's own code goes by names that programs can use as well: `__read`, `_IO_popen`.
+/// glibc's own code uses names that programs can use as well: `__read`, `_IO_popen`.
 #[test]
 fn each_row_has_the_further_names_of_its_function() {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
@@ -106,7 +106,7 @@ fn each_row_has_the_further_names_of_its_function() {
         .filter(|symbol| !symbol.contains("GLIBC_PRIVATE"))
         .filter_map(|symbol| Some(symbol.split_once("@@")?.0.to_owned()))
         .collect();
-    assert!(public.contains("read"), "libc was not understood");
+    assert!(public.contains("read"), "libc was not parsed");
     let table = table();
     for name in &table {
         for further in [
@@ -120,9 +120,9 @@ fn each_row_has_the_further_names_of_its_function() {
     }
 }
 
-/// Fault injection is in the library of the random arm and not in the one that is installed.
+/// Only the library of the random arm has fault injection, not the installed one.
 #[test]
-fn chaos_is_for_the_trials() {
+fn only_the_random_arm_has_fault_injection() {
     let obeys = |file: &Path| {
         let bytes = std::fs::read(file).unwrap();
         let variable = b"SAIGA_CHAOS";

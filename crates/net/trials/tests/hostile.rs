@@ -1,6 +1,6 @@
-//! Hostile peers: one of the same user that corrupts shared memory or the
-//! hand-shake, and one of another user that squats on a control name. The victim
-//! keeps serving others and keeps nothing; the squatter gets nothing.
+//! Hostile peers: one of the same user that corrupts shared memory or the hand-shake, and one of
+//! another user that listens on an offer's name. The victim keeps serving others and keeps no
+//! resources; the other user's process receives nothing.
 
 use std::{panic::resume_unwind, path::PathBuf, process::Command, thread, time::Duration};
 
@@ -12,7 +12,7 @@ use saiga_trials::{
     compile,
     parity::{self, Arm},
     peer::Peer,
-    scale::{Dice, by_scale, seed},
+    scale::{Rng, by_scale, seed},
 };
 
 /// An echo server under the library.
@@ -26,7 +26,7 @@ fn server_that(words: &[&str]) -> (Peer, String) {
     (server, port)
 }
 
-/// Four verified connections that go on through everything.
+/// Four checked connections that are served during every attack.
 struct Bystander(Peer);
 
 impl Bystander {
@@ -40,14 +40,14 @@ impl Bystander {
         Self(peer)
     }
 
-    /// Within a second, each time: longer is a hang.
+    /// Checks that each round trip takes less than a second: longer is a hang.
     fn is_served(&mut self) {
         self.0.tell("active 4 60");
         let slowest_us: u64 = self.0.expect("done").parse().expect("a number");
         assert!(slowest_us < 1_000_000, "a trip took {slowest_us} µs");
     }
 
-    /// All the while that `act` takes.
+    /// Checks the service during the whole of `act`.
     fn is_served_beside<T: Send>(&mut self, act: impl FnOnce() -> T + Send) -> T {
         thread::scope(|scope| {
             let acting = scope.spawn(act);
@@ -61,7 +61,7 @@ impl Bystander {
 
 fn attack(mode: &str, port: &str, seed: u64) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_hostile"));
-    parity::dress(&mut command, Arm::Kernel);
+    parity::set_environment(&mut command, Arm::Kernel);
     command.args([mode, port, &seed.to_string()]);
     let outcome = bounded::run(command, Duration::from_secs(30));
     assert_eq!(
@@ -76,7 +76,7 @@ fn survives(mode: &str, step: &str, own_seed: u64) {
     outlives(echo_server(), (mode, step), own_seed, LASTING);
 }
 
-/// How long a server is attacked, and what it may hold beyond what it held after a few rounds.
+/// Length of an attack, and what the server may hold beyond its resources after a few rounds.
 #[derive(Clone, Copy)]
 struct Siege {
     rounds: (u32, u32),
@@ -84,7 +84,7 @@ struct Siege {
     kib: u64,
 }
 
-/// One segment may be left of the last attack.
+/// Limits of most attacks: one segment may remain of the last attack.
 const LASTING: Siege = Siege {
     rounds: (15, 100),
     links: 1,
@@ -98,14 +98,14 @@ fn outlives(
     siege: Siege,
 ) {
     let rounds = by_scale(siege.rounds.0, siege.rounds.1);
-    let mut dice = Dice::new(seed(own_seed));
+    let mut rng = Rng::new(seed(own_seed));
     let mut bystander = Bystander::start(&port);
     bystander.is_served();
     let mut before = None;
     for round in 0..rounds {
-        let seed = dice.below(1 << 40);
+        let seed = rng.below(1 << 40);
         let reached = bystander.is_served_beside(|| attack(mode, &port, seed));
-        // Without this the test would pass against a library that never upgrades.
+        // Otherwise the test would pass with a library that never upgrades.
         assert_eq!(
             reached,
             format!("reached {step}"),
@@ -122,7 +122,7 @@ fn outlives(
 }
 
 #[test]
-fn a_visitor_that_says_nothing_changes_nothing() {
+fn a_silent_visitor_changes_nothing() {
     survives("silent", "the visit", 21);
 }
 
@@ -160,19 +160,19 @@ fn a_segment_that_the_victim_made_may_change_at_any_moment() {
 fn a_peer_with_a_segment_for_each_connection_is_declined_in_time() {
     let siege = Siege {
         rounds: (6, 30),
-        links: 4, // Unused ones that are kept for the next connection.
+        links: 4, // Unused segments are kept for the next connection.
         ..LASTING
     };
     outlives(echo_server(), ("segments", "a refusal"), 29, siege);
 }
 
 #[test]
-fn a_peer_that_wants_all_its_places_woken_goes_back_to_tcp() {
+fn a_peer_that_wants_all_its_wait_slots_woken_goes_back_to_tcp() {
     survives("bells", "the version", 30);
 }
 
-/// A peer cannot make the victim's thread wait for a lock: what the victim's own decisions depend
-/// on is not in memory that the peer can write.
+/// A peer cannot make the victim's thread wait for a lock: the victim's own decisions do not depend
+/// on memory that the peer can write.
 #[test]
 fn thread_ids_in_the_victim_s_block_delay_no_call() {
     survives("locked", "the end", 28);
@@ -183,9 +183,9 @@ fn corruption_of_a_segment_that_the_victim_made_is_survived() {
     survives("given", "the segment", 26);
 }
 
-/// No event tells the sender: it makes one barrier and then looks from time to time.
+/// No event wakes the sender: it runs one barrier and then checks from time to time.
 #[test]
-fn a_sender_goes_on_when_its_peer_has_left_a_receive_without_notice() {
+fn a_sender_goes_on_after_its_peer_has_left_a_receive_without_notice() {
     let mut server = Peer::start(compile::tool("crowd"), &["listen", "recv"], Arm::Library);
     let port = server.expect("port");
     for seed in 0..by_scale(3, 20) {
@@ -193,8 +193,8 @@ fn a_sender_goes_on_when_its_peer_has_left_a_receive_without_notice() {
     }
 }
 
-/// No peer causes a barrier that takes milliseconds. A peer that has not joined the quick barriers
-/// has to acknowledge the switch.
+/// No peer can cause a barrier that takes milliseconds. A peer that has not joined the fast
+/// barriers must acknowledge the switch.
 #[test]
 fn a_peer_outside_the_barriers_gets_none() {
     let mut server = Peer::start(compile::tool("crowd"), &["listen", "recv"], Arm::Library);
@@ -220,17 +220,17 @@ fn a_process_ends_beside_a_peer_that_recalls_and_takes_nothing() {
     }
 }
 
-/// What one call sends by TCP for a recall has a bound.
+/// The bytes that one call sends by TCP for a recall are limited.
 #[test]
 fn a_peer_that_recalls_without_end_is_reset() {
     let siege = Siege {
-        kib: 512 + (4 << 10), // The attacker's ring, if its segment is left.
+        kib: 512 + (4 << 10), // The attacker's ring, if its segment remains.
         ..LASTING
     };
     outlives(echo_server(), ("endless", "the end"), 32, siege);
 }
 
-/// A peer of another version, whichever of the two offers: both stay on TCP, and say why.
+/// With a peer of another version, either of which may offer, both stay on TCP and show the reason.
 #[test]
 fn another_version_is_declined_and_shown() {
     let (server, port) = echo_server();
@@ -268,12 +268,12 @@ fn offer_name(tuple: &Tuple) -> String {
 fn other_user(way: &str, name: &str) -> Peer {
     let tool: PathBuf = compile::tool("squatter");
     let mut command = Command::new(tool);
-    parity::dress(&mut command, Arm::Kernel);
+    parity::set_environment(&mut command, Arm::Kernel);
     command.args([way, name]);
     Peer::spawn(command)
 }
 
-/// A connection between `source` and the server, and its offer's name.
+/// A connection from `source` to the server, and the name of its offer.
 fn talker(port: &str, source: [u8; 4], target: [u8; 4], arm: Arm) -> (Peer, String) {
     let text = |address: [u8; 4]| std::net::Ipv4Addr::from(address).to_string();
     let (source_text, target_text) = (text(source), text(target));
@@ -290,7 +290,7 @@ fn talker(port: &str, source: [u8; 4], target: [u8; 4], arm: Arm) -> (Peer, Stri
 #[test]
 fn a_squatter_on_the_name_gets_nothing() {
     let (low, high) = ([127, 0, 0, 1], [127, 0, 0, 2]);
-    // Once the server would offer, once the client; the squatter sits there first.
+    // The end that offers is once the server, once the client; the squatter takes the name first.
     for (source, target) in [(low, high), (high, low)] {
         let (_server, port) = echo_server();
         let (mut client, name) = talker(&port, source, target, Arm::Library);
@@ -300,7 +300,7 @@ fn a_squatter_on_the_name_gets_nothing() {
         assert_eq!(
             client.line().as_deref(),
             Some("kernel"),
-            "it stays on TCP, and works"
+            "the connection stays on TCP, and works"
         );
         squatter.hang_up();
         let gotten = squatter.expect("visitors");
@@ -308,7 +308,7 @@ fn a_squatter_on_the_name_gets_nothing() {
             gotten.ends_with("bytes 0 descriptors 0"),
             "visitors {gotten}"
         );
-        // Another connection between the same two is not in its way.
+        // Another connection between the same processes is not affected.
         let (mut next, _) = talker(&port, source, target, Arm::Library);
         next.tell("talk 300");
         assert_eq!(next.line().as_deref(), Some("moved"));
@@ -319,7 +319,7 @@ fn a_squatter_on_the_name_gets_nothing() {
 fn a_visitor_of_another_user_gets_nothing() {
     let (low, high) = ([127, 0, 0, 1], [127, 0, 0, 2]);
     let (_server, port) = echo_server();
-    // The client is not accelerated and says it is, so the server's offer waits for any visitor.
+    // The client runs without the library but has the mark, so the server's offer waits for it.
     let (mut client, name) = talker(&port, high, low, Arm::Kernel);
     client.tell("mark");
     client.tell("talk 30");
@@ -339,7 +339,7 @@ fn a_visitor_of_another_user_gets_nothing() {
 /// The inode of the socket that listens on an abstract name (`man 5 proc_net_unix`).
 fn listener(name: &str) -> Option<String> {
     const LISTENS: &str = "00010000"; // __SO_ACCEPTCON
-    let all = std::fs::read_to_string("/proc/net/unix").expect("it exists");
+    let all = std::fs::read_to_string("/proc/net/unix").expect("a readable file");
     all.lines().find_map(|line| {
         let words: Vec<&str> = line.split_whitespace().collect();
         let ours = words.last() == Some(&format!("@{name}").as_str());

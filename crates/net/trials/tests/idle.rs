@@ -1,5 +1,5 @@
-//! An idle accelerated process costs nothing: no system calls, no wake-ups, and
-//! next to no memory per idle connection, whether it was ever used or not.
+//! An idle accelerated process costs nothing: no system calls, no wake-ups, and almost no memory
+//! per idle connection, whether it was ever used or not.
 
 use std::{
     fs, thread,
@@ -9,9 +9,9 @@ use std::{
 use saiga_channel::layout::{DATA_AT, SLOTS};
 use saiga_trials::{census::Census, compile, parity::Arm, peer::Peer, scale::by_scale};
 
-/// How often the threads of `pid` have gone to sleep or lost the CPU so far.
+/// Context switches of the threads of `pid` so far.
 fn switches(pid: u32) -> u64 {
-    let threads = fs::read_dir(format!("/proc/{pid}/task")).expect("it lives");
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).expect("a running process");
     let of_thread = |thread: fs::DirEntry| -> u64 {
         let status = fs::read_to_string(thread.path().join("status")).unwrap_or_default();
         status
@@ -23,7 +23,7 @@ fn switches(pid: u32) -> u64 {
     threads.flatten().map(of_thread).sum()
 }
 
-/// Opens `count` connections, of which `active` talk; the server waits in `how`.
+/// Opens `count` connections, of which `active` exchange messages; the server waits by `how`.
 fn crowd(how: &str, count: u64, active: u64, arm: Arm) -> (Peer, Peer) {
     let mut server = Peer::start(compile::tool("crowd"), &["listen", how], arm);
     let port = server.expect("port");
@@ -38,7 +38,7 @@ fn crowd(how: &str, count: u64, active: u64, arm: Arm) -> (Peer, Peer) {
     (server, client)
 }
 
-/// Looks until `holds`, a few seconds long; whether it came to hold.
+/// Repeats the check `holds` for some seconds; returns whether it became true.
 fn eventually(mut holds: impl FnMut() -> bool) -> bool {
     let end = Instant::now() + Duration::from_secs(by_scale(20, 200));
     while !holds() {
@@ -50,14 +50,13 @@ fn eventually(mut holds: impl FnMut() -> bool) -> bool {
     true
 }
 
-/// KiB of the segments for so many channels while no ring has memory. A few slots are taken
-/// by attempts that came to nothing.
+/// KiB of the server's segments while no ring has memory. A few slots are used by failed attempts.
 fn without_rings(server: &Peer) -> u64 {
     Census::empty_segments_kib(server.pid())
 }
 
-/// Both processes are asleep, and stay so: no switch while we watch for longer than any pause
-/// that the library makes. The time is not synchronisation, it is what is observed.
+/// Checks that both processes sleep: no context switch during a time longer than any pause of the
+/// library. The sleep is not a synchronisation; it is the observed time.
 fn assert_at_rest(server: &Peer, client: &Peer) {
     let now = || (switches(server.pid()), switches(client.pid()));
     let before = now();
@@ -69,8 +68,8 @@ fn assert_at_rest(server: &Peer, client: &Peer) {
     );
 }
 
-/// Talks on `count` connections; then server and client wait, each in its way, until all rings
-/// have given their memory back, are never woken, and can talk again.
+/// Exchanges messages on `count` connections. Then server and client wait, each in its way, until
+/// all rings have released their memory, are not woken, and can exchange messages again.
 fn rest_and_go_on(server_waits: &str, client_waits: &str, count: u64) {
     let (server, mut client) = crowd(server_waits, count, count, Arm::Library);
     let upgrades = Census::upgrades(server.pid());
@@ -93,28 +92,28 @@ fn rest_and_go_on(server_waits: &str, client_waits: &str, count: u64) {
 }
 
 #[test]
-fn channels_in_epoll_sets_give_their_memory_back_and_nobody_is_woken() {
+fn channels_in_epoll_sets_release_their_memory_and_wake_no_thread() {
     rest_and_go_on("epoll", "epoll", 100);
 }
 
 #[test]
-fn polled_channels_give_their_memory_back_and_nobody_is_woken() {
+fn polled_channels_release_their_memory_and_wake_no_thread() {
     rest_and_go_on("poll", "poll", 40);
 }
 
 #[test]
-fn a_thread_blocked_in_recv_gives_its_channel_s_memory_back_and_is_not_woken() {
+fn a_thread_blocked_in_recv_releases_its_channel_s_memory_and_is_not_woken() {
     rest_and_go_on("recv", "recv", 1);
 }
 
 #[test]
-fn threads_blocked_in_recv_give_their_channels_memory_back() {
+fn threads_blocked_in_recv_release_their_channels_memory() {
     rest_and_go_on("recv", "epoll", 20);
 }
 
-/// The client makes no call that the library sees: its rings stay, those of the server do not.
+/// The client makes no call that the library sees: its rings keep memory, the server's do not.
 #[test]
-fn a_process_beside_an_absent_peer_gives_its_own_memory_back_and_is_never_woken() {
+fn a_process_with_an_inactive_peer_releases_its_own_memory_and_is_never_woken() {
     let (server, client) = crowd("epoll", 100, 100, Arm::Library);
     let upgrades = Census::upgrades(server.pid());
     assert!(upgrades > 50, "most connections are upgraded");
@@ -125,7 +124,7 @@ fn a_process_beside_an_absent_peer_gives_its_own_memory_back_and_is_never_woken(
     assert_at_rest(&server, &client);
 }
 
-/// Resident KiB of server and client with `count` connections of which `active` have talked.
+/// Resident KiB of server and client with `count` connections of which `active` were used.
 fn held(count: u64, active: u64, arm: Arm) -> (u64, u64) {
     let (server, mut client) = crowd("epoll", count, active, arm);
     client.tell("wait epoll");
@@ -135,8 +134,8 @@ fn held(count: u64, active: u64, arm: Arm) -> (u64, u64) {
     (server.census().resident_kib, client.census().resident_kib)
 }
 
-/// What each of 1000 or more further connections costs beyond the kernel's, in bytes: the
-/// difference of two sizes, so that what the library costs by itself drops out.
+/// Cost in bytes of each of `more` further connections beyond the kernel's: the difference of two
+/// sizes, in which the library's fixed cost cancels out.
 fn bytes_per_connection(more: u64, are_used: bool) -> (u64, u64) {
     let cost = |arm| {
         let active = |count| if are_used { count } else { 1 };
@@ -158,7 +157,8 @@ fn an_idle_connection_costs_less_than_a_kibibyte() {
     assert!(server < 1024 && client < 1024);
 }
 
-/// A used one has a slot and a share of its segment's header, shared by both, and records.
+/// A used connection has a slot, a share of its segment's header (shared by both sides), and
+/// records.
 #[test]
 fn a_used_and_idle_connection_costs_its_slot_and_a_kibibyte() {
     let (server, client) = bytes_per_connection(1000, true);

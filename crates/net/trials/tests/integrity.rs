@@ -1,16 +1,16 @@
-//! Payload integrity: a pattern both ways through every send and receive call,
-//! in random sizes, checked byte for byte by `programs/tools/integrity.c`, while
-//! channels are upgraded and downgraded at random moments and sides are stopped.
+//! Payload integrity: a pattern both ways through every send and receive call, in random sizes,
+//! checked byte for byte by `programs/tools/integrity.c`, while channels are upgraded and
+//! downgraded at random moments and sides are stopped.
 
 use std::thread;
 
 use saiga_trials::{
     Signal, compile, library,
+    moves::Moves,
     parity::{self, Arm},
     peer::Peer,
-    scale::{Dice, by_scale, seed},
+    scale::{Rng, by_scale, seed},
     sys,
-    tally::Moves,
 };
 
 const STEADY: [(&str, &str); 4] = [
@@ -19,7 +19,7 @@ const STEADY: [(&str, &str); 4] = [
     ("poll", "threads"),
     ("poll", "poll"),
 ];
-/// One side or both replace themselves by exec now and then.
+/// Modes in which one side or both replace themselves by exec at times.
 const REPLACED: [(&str, &str); 5] = [
     ("threads", "exec"),
     ("exec", "threads"),
@@ -28,7 +28,7 @@ const REPLACED: [(&str, &str); 5] = [
     ("exec", "exec"),
 ];
 
-/// What is done to the two sides while they talk.
+/// Disturbance of the two sides during the transfer.
 #[derive(Debug, Clone, Copy)]
 enum Disturbance {
     None,
@@ -43,7 +43,7 @@ enum Disturbance {
 fn start(args: &[&str], disturbance: Disturbance, seed: u64) -> Peer {
     let mut command = std::process::Command::new(compile::tool("integrity"));
     let one_sided = matches!(disturbance, Disturbance::OneSided) && args[0] == "connect";
-    parity::dress(
+    parity::set_environment(
         &mut command,
         if one_sided { Arm::Kernel } else { Arm::Library },
     );
@@ -55,7 +55,8 @@ fn start(args: &[&str], disturbance: Disturbance, seed: u64) -> Peer {
     Peer::spawn(command)
 }
 
-/// One connection, `total` bytes each way; both sides check and must agree. How often both moved.
+/// One connection, `total` bytes each way; both sides check and must agree. Returns both sides'
+/// moves.
 fn pour(seed: u64, total: u64, modes: (&str, &str), disturbance: Disturbance) -> Moves {
     println!("seed {seed}: {total} bytes, {modes:?}, {disturbance:?}");
     let (seed_text, total_text) = (seed.to_string(), total.to_string());
@@ -91,9 +92,12 @@ fn pour(seed: u64, total: u64, modes: (&str, &str), disturbance: Disturbance) ->
             .and_then(|text| text.parse().ok())
             .expect("a number");
         println!("  {name}: TCP carried {} %", carried * 100 / total);
-        sum += said.lines().find_map(Moves::parse).expect("it says so");
-        // Chaos and exec go back to TCP again and again, and so does a sender whose peer has
-        // sent its FIN: the kernel sees a part.
+        sum += said
+            .lines()
+            .find_map(Moves::parse)
+            .expect("a line with moves");
+        // With chaos and exec, and after the peer's FIN, a connection goes back to TCP: the kernel
+        // carries a part.
         let steady = matches!(disturbance, Disturbance::None | Disturbance::Stops);
         let steady = steady && modes.0 != "exec" && modes.1 != "exec";
         assert!(carried < total || !steady, "seed {seed}: never upgraded");
@@ -110,33 +114,33 @@ fn thread_each(sides: [Peer; 2]) -> Vec<(String, std::process::ExitStatus)> {
         .collect()
 }
 
-/// Stops one side after a random amount of progress, lets the other fill what it
-/// can, and continues: six times.
+/// Stops one side after a random amount of progress, so that the other fills its buffers, and
+/// continues: six times.
 fn stop_and_continue(sides: &mut [Peer; 2], seed: u64, total: u64) {
-    let mut dice = Dice::new(seed);
+    let mut rng = Rng::new(seed);
     let steps = total / (256 << 10) / 8;
     for _ in 0..6 {
-        let which = usize::try_from(dice.below(2)).expect("0 or 1");
-        let dots = usize::try_from(dice.below(steps) + 1).expect("small");
+        let which = usize::try_from(rng.below(2)).expect("0 or 1");
+        let dots = usize::try_from(rng.below(steps) + 1).expect("small");
         if !sides[which].await_bytes(dots) {
             return;
         }
         sides[which].signal(Signal::Stop);
-        sys::wait_stopped(sides[which].pid()).expect("it is our child");
-        // Whatever the other still receives while its peer is stopped is allowed.
+        sys::wait_stopped(sides[which].pid()).expect("our child");
+        // The other side may receive any bytes while its peer is stopped.
         sides[which].signal(Signal::Continue);
     }
 }
 
-/// Pours through each pair of modes. How many connections there were, and how often they moved.
+/// Transfers through each pair of modes. Returns the number of connections, and their moves.
 fn every_mode(own_seed: u64, modes: &[(&str, &str)], disturbance: Disturbance) -> (u64, Moves) {
-    let mut dice = Dice::new(seed(own_seed));
+    let mut rng = Rng::new(seed(own_seed));
     let total = by_scale(12 << 20, 400 << 20);
     let (mut connections, mut moves) = (0, Moves::default());
     for _ in 0..by_scale(2, 10) {
         for &pair in modes {
             connections += 1;
-            moves += pour(dice.below(1 << 40), total, pair, disturbance);
+            moves += pour(rng.below(1 << 40), total, pair, disturbance);
         }
     }
     (connections, moves)
@@ -150,10 +154,10 @@ fn bytes_arrive_as_sent_by_every_call() {
 #[test]
 fn bytes_arrive_as_sent_under_chaos() {
     let (connections, moves) = every_mode(2, &STEADY, Disturbance::Chaos);
-    // Both ends of each connection, once on the average; three times is usual.
+    // Both ends of each connection move once on average; three times is usual.
     let least = 2 * connections;
     assert!(
-        moves.there >= least && moves.back >= least,
+        moves.upgrades >= least && moves.downgrades >= least,
         "chaos left {connections} connections alone: {moves:?}"
     );
 }

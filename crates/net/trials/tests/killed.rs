@@ -1,22 +1,22 @@
-//! `kill -9` of either side at random moments: the other sees what TCP would
-//! show, keeps nothing, and its next connection works.
+//! `kill -9` of either side at random moments: the other side sees the same end as on TCP, keeps no
+//! resources, and its next connection works.
 
 use saiga_trials::{
     census::Census,
     compile,
     parity::Arm,
     peer::Peer,
-    scale::{Dice, by_scale, seed},
+    scale::{Rng, by_scale, seed},
 };
 
 const WAYS: [&str; 4] = ["recv", "poll", "epoll", "full"];
 
-/// One round: a fresh victim, killed after a random number of messages.
-fn round(survivor: &mut Peer, port: &str, dice: &mut Dice, victim_connects: bool) {
-    let way = WAYS[usize::try_from(dice.below(4)).expect("below 4")];
-    // "full" never reads again, so its victim does not get far.
+/// One round: a new victim, killed after a random number of messages.
+fn round(survivor: &mut Peer, port: &str, rng: &mut Rng, victim_connects: bool) {
+    let way = WAYS[usize::try_from(rng.below(4)).expect("below 4")];
+    // With "full" the survivor never reads again, so the victim sends little.
     let most = if way == "full" { 60 } else { 300 };
-    let messages = usize::try_from(dice.below(most)).expect("small");
+    let messages = usize::try_from(rng.below(most)).expect("small");
     let program = compile::tool("victim");
     let mut victim = if victim_connects {
         survivor.tell(&format!("accept {way}"));
@@ -27,7 +27,7 @@ fn round(survivor: &mut Peer, port: &str, dice: &mut Dice, victim_connects: bool
         survivor.tell(&format!("connect {port} {way}"));
         victim
     };
-    // At least the connection must exist, or the survivor would wait for ever.
+    // At least the connection must exist; otherwise the survivor would wait for ever.
     assert!(
         victim.await_bytes(messages.max(1)),
         "the victim ended by itself ({way})"
@@ -41,19 +41,19 @@ fn round(survivor: &mut Peer, port: &str, dice: &mut Dice, victim_connects: bool
 }
 
 fn series(own_seed: u64, victim_connects: bool) {
-    let mut dice = Dice::new(seed(own_seed));
+    let mut rng = Rng::new(seed(own_seed));
     let mut survivor = Peer::start(compile::tool("survivor"), &[], Arm::Library);
     let port = survivor.expect("port");
     for _ in 0..20 {
-        round(&mut survivor, &port, &mut dice, victim_connects);
+        round(&mut survivor, &port, &mut rng, victim_connects);
     }
     let before = survivor.census();
     let rounds = by_scale(100, 1000);
     for _ in 0..rounds {
-        round(&mut survivor, &port, &mut dice, victim_connects);
+        round(&mut survivor, &port, &mut rng, victim_connects);
     }
     let after = survivor.census();
-    // The last dead peer's link may be there before, after, or both.
+    // The link to the last dead peer may exist before, after, or both.
     before.assert_no_growth(&after, 1, 512, &format!("{rounds} kills"));
     let upgrades = Census::upgrades(survivor.pid());
     println!("{upgrades} upgrades");

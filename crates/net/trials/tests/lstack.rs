@@ -1,5 +1,5 @@
-//! `liblstack.so`: the library under Gazelle's name accelerates the program that
-//! `GAZELLE_BIND_PROCNAME` names, by its file or by the name it was started by, and no other.
+//! `liblstack.so`: the library under Gazelle's name accelerates only the program that
+//! `GAZELLE_BIND_PROCNAME` names, by its file or by the name it was started by.
 
 use saiga_status::Flags;
 use saiga_trials::{census::Census, library};
@@ -26,7 +26,7 @@ fn accelerates(folder: &Path, program: &Path, bound: Option<&str>) -> bool {
         .as_mut()
         .expect("a pipe")
         .write_all(b"up\n")
-        .expect("cat listens");
+        .expect("cat reads");
     child
         .stdout
         .as_mut()

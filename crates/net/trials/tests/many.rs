@@ -1,5 +1,5 @@
-//! Tens of thousands of connections on one host: three redis-servers and several client
-//! processes, every connection upgraded, idle for a while and right afterwards.
+//! Tens of thousands of connections on one host: three redis-servers and several client processes,
+//! every connection upgraded, idle for a while and used again afterwards.
 
 use std::{
     thread,
@@ -19,21 +19,21 @@ use saiga_trials::{
 
 const SERVERS: u64 = 3;
 const POOLS_OF_A_SERVER: u64 = 2;
-/// Questions on each connection until it has a channel: evidence is sixty-four messages.
+/// Requests on each connection until it has a channel: the default evidence is 64 messages.
 const TURNS: u32 = 80;
 
-/// Connections of one client process; in a soak all of them are 50,000.
+/// Connections of one client process; in a soak there are 50,000 in total.
 fn pool_connections() -> u64 {
     by_scale(60, 50_000_u64.div_ceil(SERVERS * POOLS_OF_A_SERVER))
 }
 
-/// One server and the processes that are its clients.
+/// One server and its client processes.
 struct Site {
     server: Server,
     pools: Vec<Peer>,
 }
 
-/// What a site holds on both sides.
+/// Resources of a site on both sides.
 #[derive(Debug, Clone, Copy)]
 struct Held {
     server: Census,
@@ -43,7 +43,7 @@ struct Held {
 impl Site {
     fn start(arm: Arm) -> Self {
         let clients = pool_connections() * POOLS_OF_A_SERVER;
-        // The numbers of the library's descriptors count as those of clients for redis-server.
+        // redis-server counts the library's descriptor numbers as clients.
         let most = clients + clients / 32 + 200;
         let limit = sys::descriptor_hard_limit();
         assert!(
@@ -68,7 +68,7 @@ impl Site {
 
     fn held(&self) -> Held {
         Held {
-            server: Census::of(self.server.pid()).expect("it lives"),
+            server: Census::of(self.server.pid()).expect("a running process"),
             pools_kib: self
                 .pools
                 .iter()
@@ -77,7 +77,7 @@ impl Site {
         }
     }
 
-    /// Connections of the server that run through channels now.
+    /// Number of the server's connections that use channels now.
     fn channels(&self) -> u64 {
         Census::channels(self.server.pid())
     }
@@ -89,7 +89,7 @@ impl Site {
     }
 }
 
-/// Gives every pool of every site the same order, then hears all of them.
+/// Sends the same command to every pool of every site, then waits for all answers.
 fn order(sites: &mut [Site], command: &str, answer: &str) {
     let pools = sites.iter_mut().flat_map(|site| &mut site.pools);
     let mut pools: Vec<&mut Peer> = pools.collect();
@@ -108,15 +108,15 @@ fn await_rest(sites: &mut [Site], arm: Arm) {
             Instant::now() < end,
             "rings of idle connections keep memory"
         );
-        // A look at thousands of descriptors costs the servers time.
+        // A check of thousands of descriptors costs the servers time.
         thread::sleep(Duration::from_millis(50));
     }
 }
 
-/// Neither a mapping nor a descriptor of the library's for each of the server's connections.
+/// Checks that the library needs no mapping or descriptor for each connection.
 fn assert_frugal(before: &Census, idle: &Census, connections: u64) {
     let connections = usize::try_from(connections).expect("small");
-    // Either end of a connection may be the one that makes a segment.
+    // Either end of a connection may make the segment.
     let most = 2 * (connections / SLOTS) + 24;
     let mappings = idle.mappings - before.mappings;
     assert!(mappings <= most, "{mappings} more mappings");
@@ -162,18 +162,18 @@ fn crowd(arm: Arm) -> [u64; 2] {
     held
 }
 
-/// The clients end; nothing of them stays in their servers but a few spare segments.
+/// Ends the clients, and checks that their servers keep only a few spare segments.
 fn leave(sites: Vec<Site>, before: &[Held], arm: Arm) {
     for (Site { server, pools }, before) in sites.into_iter().zip(before) {
         for pool in pools {
             let (rest, status) = pool.finish();
             assert!(status.success(), "{status}: {rest}");
         }
-        server.until("be rid of its clients", |server| {
+        server.until("have no clients", |server| {
             server.info("clients", "connected_clients") == "1"
         });
         if arm != Kernel {
-            let after = Census::of(server.pid()).expect("it lives");
+            let after = Census::of(server.pid()).expect("a running process");
             let (was, is) = (before.server.descriptors, after.descriptors);
             assert!(is <= was + 16, "{was} descriptors became {is}");
             assert!(after.mappings <= before.server.mappings + 16, "{after:?}");
@@ -188,8 +188,8 @@ fn every_connection_of_many_has_its_channel_and_costs_little() {
         let library = crowd(*arm);
         let extra = [0, 1].map(|side| library[side].saturating_sub(kernel[side]));
         println!("{arm:?}: beyond the kernel's, server and client {extra:?} bytes each");
-        // A slot and its share of the segment's header, on both sides, and records. A few
-        // connections do not show it: what the library costs by itself is a part of it.
+        // A slot and its share of the segment's header, on both sides, and records. With few
+        // connections the library's fixed cost is a large part.
         let most = by_scale(64 * 1024, 4096);
         assert!(extra.iter().all(|bytes| *bytes < most));
     }

@@ -1,5 +1,5 @@
-//! liburing as other distributions have it: loaded for itself by a module, so that its functions
-//! are not behind ours in the program's own list of libraries; and built on `syscall(2)`.
+//! liburing as on other distributions: loaded by a module (dlopen), so that its functions are not
+//! behind ours in the program's own list of libraries; and built on `syscall(2)`.
 
 use std::{fs, path::Path, process::Command};
 
@@ -34,7 +34,7 @@ int main(void)
 }
 "#;
 
-/// Makes rings as liburing does before 2.2, and wherever it is built with `--use-libc`.
+/// Makes rings like liburing before 2.2, or built with `--use-libc`.
 const OLD: &str = r"
 #define _GNU_SOURCE
 #include <linux/io_uring.h>
@@ -87,14 +87,15 @@ fn a_module_s_own_liburing_is_found() {
     compile(folder.path(), "program", PROGRAM, &["-ldl"]);
     for arm in [Arm::Kernel, Arm::Library] {
         let mut command = Command::new(folder.path().join("program"));
-        parity::dress(&mut command, arm);
+        parity::set_environment(&mut command, arm);
         command.current_dir(folder.path());
         let outcome = bounded::run(command, std::time::Duration::from_secs(30));
         assert_eq!(outcome.ending, Ending::Exited(0), "{arm:?}: {outcome:?}");
     }
 }
 
-/// Rings of liburing are seen however liburing makes them: the process keeps its channels.
+/// Requests to rings of liburing are seen however liburing makes the rings: the process keeps its
+/// channels.
 #[test]
 fn a_ring_of_an_old_liburing_is_seen() {
     let folder = tempfile::tempdir().expect("a temporary directory");
@@ -104,7 +105,7 @@ fn a_ring_of_an_old_liburing_is_seen() {
     let library = folder.path().join("old.so").display().to_string();
     compile(folder.path(), "program", WITH_OLD, &[&include, &library]);
     let mut command = Command::new(folder.path().join("program"));
-    parity::dress(&mut command, Arm::Library);
+    parity::set_environment(&mut command, Arm::Library);
     command.env("TRIAL_PROOF", folder.path().join("proof"));
     let outcome = bounded::run(command, std::time::Duration::from_secs(30));
     assert_eq!(outcome.ending, Ending::Exited(0), "{outcome:?}");

@@ -1,5 +1,5 @@
-//! A real redis-server under the library, with clients on both arms, doing the
-//! things that break shims: fork for BGSAVE, daemonize, kills, blocking commands.
+//! A real redis-server under the library, with clients on both arms, and operations that are hard
+//! for an interposed library: fork for BGSAVE, daemonize, kills, blocking commands.
 
 use saiga_trials::{
     census::Census,
@@ -10,7 +10,7 @@ use saiga_trials::{
 
 const BOTH: [Arm; 2] = [Library, Kernel];
 
-/// An accelerated client of an accelerated server has left TCP.
+/// Checks that an accelerated client of an accelerated server was upgraded.
 fn assert_upgraded(server: &Server, arm: Arm) {
     if arm == Library {
         assert!(
@@ -20,7 +20,7 @@ fn assert_upgraded(server: &Server, arm: Arm) {
     }
 }
 
-/// Every connection of an accelerated client has left TCP.
+/// Checks that every connection of an accelerated client was upgraded.
 fn assert_moved(server: &Server, clients: &[Arm]) {
     let accelerated = clients.iter().filter(|arm| **arm != Kernel).count() as u64;
     let upgrades = Census::upgrades(server.pid());
@@ -34,7 +34,7 @@ fn warm(client: &mut Client) {
     }
 }
 
-/// `count` keys of known content.
+/// Sets `count` keys to known values.
 fn fill(client: &mut Client, count: u32) {
     for i in 0..count {
         assert_eq!(client.ask(&format!("SET key:{i} value-{}", i * 7)), "OK");
@@ -51,7 +51,7 @@ fn check(client: &mut Client, count: u32) {
     }
 }
 
-/// Asks `section`'s `field` of INFO until it is `wanted`: work in the background.
+/// Repeats INFO until `field` of `section` is `wanted`, for work in the background.
 fn await_info(client: &mut Client, section: &str, field: &str, wanted: &str) {
     for _ in 0..20_000 {
         let info = client.ask(&format!("INFO {section}"));
@@ -124,7 +124,7 @@ fn values_of_every_size_come_back() {
 }
 
 #[test]
-fn killed_clients_leave_the_others_alone() {
+fn killed_clients_do_not_affect_the_others() {
     for arm in BOTH {
         let server = Server::start(Library, "127.0.0.1", &[]);
         let (mut killer, mut bystander, mut victim) =
@@ -135,7 +135,7 @@ fn killed_clients_leave_the_others_alone() {
             warm(&mut victim);
             let id = victim.ask("CLIENT ID");
             assert_eq!(killer.ask(&format!("CLIENT KILL ID {id}")), "1");
-            // redis-cli finds out at its next command, and connects anew.
+            // redis-cli notices at its next command, and connects again.
             victim.ask("PING");
             assert_eq!(victim.ask("PING"), "PONG");
             assert_ne!(victim.ask("CLIENT ID"), id);

@@ -1,5 +1,5 @@
-//! Redis that writes to disk and is restarted under load, and Redis that speaks TLS,
-//! with every process under the library.
+//! Redis that writes to disk and is restarted under load, and Redis with TLS, with every process
+//! under the library.
 
 use std::{process::Command, time::Duration};
 
@@ -16,14 +16,14 @@ use saiga_trials::{
     scale::by_scale,
 };
 
-/// Counts up until `last`, each answer being what it must be.
+/// Counts up to `last`, and checks each answer.
 fn count_up(client: &mut Client, from: u64, last: u64) {
     for n in from + 1..=last {
         assert_eq!(client.ask("INCR acknowledged"), n.to_string());
     }
 }
 
-/// A redis-benchmark is cut short each time: its end is not looked at.
+/// Restarts the server repeatedly. Each redis-benchmark is cut short, so its end is not checked.
 fn restarts(options: &[&str], end: impl Fn(&Server)) {
     for arm in [Library, Shipped] {
         let mut server = Server::start(arm, "::1", options);
@@ -93,7 +93,7 @@ fn tls_carries_commands_and_replication_through_channels() {
         let replica = Server::start(arm, "127.0.0.1", &follows);
         let secured = |program: &str, port: &str, words: &[&str]| {
             let mut command = Command::new(program);
-            parity::dress(&mut command, arm);
+            parity::set_environment(&mut command, arm);
             command.args(["-p", port, "--tls", "--cacert", &cert, "--cert", &cert]);
             command.args(["--key", &key]).args(words);
             let outcome = bounded::run(command, Duration::from_secs(60));

@@ -1,5 +1,5 @@
-//! Every process of a replicated, a watched and a sharded Redis killed in turn, in an order
-//! from a printed seed, while clients write: what was confirmed to them is there afterwards.
+//! Every process of a replicated, a watched and a sharded Redis is killed in turn, in an order from
+//! a printed seed, while clients write: every confirmed write is there afterwards.
 
 use std::{
     collections::BTreeSet,
@@ -15,10 +15,10 @@ use saiga_trials::{
     parity::Arm::{self, Library, Shipped},
     redis::{Client, Server},
     redis_topology::{await_in_step, await_whole, cluster, named_master, sentinels},
-    scale::{Dice, by_scale, seed},
+    scale::{Rng, by_scale, seed},
 };
 
-/// The process may be killed, the machine not: what was written to the file stays.
+/// Processes are killed, not the machine: data written to the file are kept.
 const DURABLE: [&str; 6] = [
     "--appendonly",
     "yes",
@@ -30,20 +30,21 @@ const DURABLE: [&str; 6] = [
 const WRITERS: u64 = 2;
 /// Writes that must be confirmed after each recovery before the next kill.
 const PROGRESS: u64 = 30;
-/// Without a confirmed write for so long, the servers do not serve.
+/// Without a confirmed write for this long, the servers count as down.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What the writers share with the test.
+/// State shared by the writers and the test.
 struct Load {
     over: AtomicBool,
     confirmed: AtomicU64,
-    /// Connections that writers had to give up.
+    /// Number of connections that writers had to give up.
     lost: AtomicU64,
 }
 
-/// Writes until the load is over; the keys whose writes were confirmed by `copies` replicas.
+/// Writes until the load is over; returns the keys whose writes `copies` replicas confirmed.
 ///
-/// A key is written once, and its answer names it. `connect` says where to write now.
+/// A key is written once, and its answer names it. `connect` returns a client of the present
+/// master.
 fn write(
     load: &Load,
     name: u64,
@@ -70,7 +71,7 @@ fn write(
     confirmed
 }
 
-/// False when it is not known what became of the write. A cluster may redirect it first.
+/// False if the result of the write is unknown. A cluster may redirect the client first.
 fn write_one(client: &mut Client, key: &str, copies: u32) -> bool {
     let write = "EVAL \"redis.call('SET', KEYS[1], ARGV[1]) return KEYS[1]\" 1";
     client.tell(&format!("{write} {key} value"));
@@ -88,7 +89,7 @@ fn write_one(client: &mut Client, key: &str, copies: u32) -> bool {
         .is_ok_and(|known: u32| known >= copies)
 }
 
-/// Runs `kills` beside the writers; every confirmed key.
+/// Runs `kills` beside the writers; returns every confirmed key.
 fn under_load(
     copies: u32,
     connect: impl Fn(u64) -> Option<Client> + Sync,
@@ -115,7 +116,7 @@ fn under_load(
     })
 }
 
-/// Ends the writers also when the test fails: it could not end before them.
+/// Ends the writers also if the test fails: otherwise the test could not end.
 struct OnDrop<F: Fn()>(F);
 
 impl<F: Fn()> Drop for OnDrop<F> {
@@ -131,16 +132,16 @@ impl Load {
         let began = Instant::now();
         while self.confirmed.load(Ordering::Relaxed) < wanted {
             assert!(began.elapsed() < PATIENCE, "no write is confirmed");
-            thread::sleep(Duration::from_millis(5)); // The writers' time is what we wait for.
+            thread::sleep(Duration::from_millis(5)); // Leaves CPU time to the writers.
         }
     }
 }
 
-/// `0..count` in an order of the dice.
-fn turns(dice: &mut Dice, count: usize) -> Vec<usize> {
+/// `0..count` in random order.
+fn turns(rng: &mut Rng, count: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..count).collect();
     for last in (1..count).rev() {
-        let other = usize::try_from(dice.below(last as u64 + 1)).expect("small");
+        let other = usize::try_from(rng.below(last as u64 + 1)).expect("small");
         order.swap(last, other);
     }
     println!("order of kills: {order:?}");
@@ -163,10 +164,10 @@ fn replicas_of(master: &Server, arm: Arm) -> [Server; 2] {
     replicas
 }
 
-/// A master that comes back has all that it confirmed, and its replicas follow it again.
+/// A master that comes back has all confirmed writes, and its replicas follow it again.
 #[test]
 fn a_master_and_its_replicas_are_killed_in_turn() {
-    let mut dice = Dice::new(seed(51));
+    let mut rng = Rng::new(seed(51));
     for arm in by_scale(&[Library][..], &[Library, Shipped]) {
         let master = Server::start(*arm, "127.0.0.1", &DURABLE);
         let [one, two] = replicas_of(&master, *arm);
@@ -174,7 +175,7 @@ fn a_master_and_its_replicas_are_killed_in_turn() {
         let connect = |_| Some(lock(&set[0]).client(*arm));
         let keys = under_load(0, connect, |load| {
             for _ in 0..by_scale(1, 12) {
-                for turn in turns(&mut dice, set.len()) {
+                for turn in turns(&mut rng, set.len()) {
                     let mut victim = lock(&set[turn]);
                     victim.kill();
                     victim.start_again();
@@ -183,7 +184,7 @@ fn a_master_and_its_replicas_are_killed_in_turn() {
                 }
             }
         });
-        let [master, one, two] = set.map(|one| one.into_inner().expect("nobody panicked"));
+        let [master, one, two] = set.map(|one| one.into_inner().expect("no holder panicked"));
         for replica in [&one, &two] {
             await_in_step(&master, replica);
             assert_has(&mut replica.client(*arm), &keys);
@@ -193,13 +194,13 @@ fn a_master_and_its_replicas_are_killed_in_turn() {
 }
 
 fn lock(server: &Mutex<Server>) -> std::sync::MutexGuard<'_, Server> {
-    server.lock().expect("nobody panicked")
+    server.lock().expect("no holder panicked")
 }
 
-/// Six processes: three sentinels, the master that they name and its replicas.
+/// Six processes: three sentinels, their master and its replicas.
 #[test]
-fn sentinels_and_what_they_watch_are_killed_in_turn() {
-    let mut dice = Dice::new(seed(52));
+fn sentinels_and_their_servers_are_killed_in_turn() {
+    let mut rng = Rng::new(seed(52));
     let master = Server::start(Library, "127.0.0.1", &DURABLE);
     let [one, two] = replicas_of(&master, Library);
     let watch = sentinels(Library, "127.0.0.1", &master, 2);
@@ -215,10 +216,10 @@ fn sentinels_and_what_they_watch_are_killed_in_turn() {
         let found = data.iter().find(|one| lock(one).port.to_string() == named);
         found.map(|master| lock(master).client(Library))
     };
-    // What both replicas have, whoever is promoted has.
+    // Writes that both replicas have are on the promoted one.
     let keys = under_load(2, connect, |load| {
         for _ in 0..by_scale(1, 8) {
-            for turn in turns(&mut dice, all.len()) {
+            for turn in turns(&mut rng, all.len()) {
                 kill_watched(&all, turn);
                 load.progress();
             }
@@ -235,7 +236,7 @@ fn sentinels_and_what_they_watch_are_killed_in_turn() {
     }
 }
 
-/// Kills one of the six and waits until they are whole again.
+/// Kills one of the six processes and waits until the six are complete again.
 fn kill_watched(all: &[Mutex<Server>], turn: usize) {
     let (data, watch) = all.split_at(3);
     let mut victim = lock(&all[turn]);
@@ -246,7 +247,7 @@ fn kill_watched(all: &[Mutex<Server>], turn: usize) {
     };
     victim.kill();
     if was_master {
-        // Its port is another's from now on, or it would be the master that is back.
+        // Another server takes the port's role; otherwise the returning one would still be master.
         drop(victim);
         for sentinel in watch {
             lock(sentinel).until("name another master", |one| {
@@ -267,11 +268,11 @@ fn kill_watched(all: &[Mutex<Server>], turn: usize) {
     await_followed(data, watch);
 }
 
-/// Waits until the master that is named now has two replicas.
+/// Waits until the present master has two replicas.
 fn await_followed(data: &[Mutex<Server>], watch: &[Mutex<Server>]) {
     for one in data {
         lock(one).until("be or follow the master that is named", |one| {
-            // Two sentinels may each replace a master that is gone, one after the other.
+            // Two sentinels may replace the killed master, one after the other.
             let named = named_master(&lock(&watch[0]));
             let is = |field, value: &str| one.info("replication", field) == value;
             if one.port.to_string() == named {
@@ -283,10 +284,10 @@ fn await_followed(data: &[Mutex<Server>], watch: &[Mutex<Server>]) {
     }
 }
 
-/// Three masters and three replicas; a write that its replica has outlives its master.
+/// Three masters and three replicas; a write that a replica has outlives its master.
 #[test]
 fn the_nodes_of_a_cluster_are_killed_in_turn() {
-    let mut dice = Dice::new(seed(53));
+    let mut rng = Rng::new(seed(53));
     let nodes: Vec<Mutex<Server>> = cluster(Library, &DURABLE)
         .into_iter()
         .map(Mutex::new)
@@ -297,7 +298,7 @@ fn the_nodes_of_a_cluster_are_killed_in_turn() {
     };
     let keys = under_load(1, connect, |load| {
         for _ in 0..by_scale(1, 8) {
-            for turn in turns(&mut dice, nodes.len()) {
+            for turn in turns(&mut rng, nodes.len()) {
                 kill_node(&nodes, turn);
                 load.progress();
             }
@@ -308,7 +309,7 @@ fn the_nodes_of_a_cluster_are_killed_in_turn() {
     }
 }
 
-/// Kills a node, waits until a replica stands in for a master, and until the node is back.
+/// Kills a node, waits until a replica replaces a master, and until the node is back.
 fn kill_node(nodes: &[Mutex<Server>], turn: usize) {
     let is_master = |node: &Server| node.info("replication", "role") == "master";
     let masters = |but: usize| {
@@ -333,7 +334,7 @@ fn kill_node(nodes: &[Mutex<Server>], turn: usize) {
 fn await_masters(masters: &dyn Fn(usize) -> usize, but: usize) {
     let began = Instant::now();
     while masters(but) != 3 {
-        assert!(began.elapsed() < PATIENCE, "no replica stands in");
-        thread::sleep(Duration::from_millis(20)); // Every look costs the nodes time.
+        assert!(began.elapsed() < PATIENCE, "no replica was promoted");
+        thread::sleep(Duration::from_millis(20)); // Every check costs the nodes CPU time.
     }
 }

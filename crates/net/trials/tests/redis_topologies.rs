@@ -1,5 +1,5 @@
-//! Redis servers joined together, every process under the library: replication by file
-//! and by command, sentinels with a fail-over, and a cluster of six.
+//! Redis servers joined together, every process under the library: replication by configuration
+//! file and by command, sentinels with a fail-over, and a cluster of six.
 
 use saiga_trials::{
     bounded::Ending,
@@ -9,10 +9,10 @@ use saiga_trials::{
     scale::by_scale,
 };
 
-/// With every connection upgraded at once, and when they show evidence first.
+/// With an upgrade at once, and with default evidence.
 const BOTH: [Arm; 2] = [Library, Shipped];
 
-/// Replicas do not wait for others before they are sent the data.
+/// Makes replicas get the data without waiting for others.
 const AT_ONCE: [&str; 2] = ["--repl-diskless-sync-delay", "0"];
 
 fn succeeds(server: &Server, arm: Arm, words: &[&str]) {
@@ -22,8 +22,8 @@ fn succeeds(server: &Server, arm: Arm, words: &[&str]) {
     assert!(!outcome.stdout.contains("rror"), "{words:?}: {said}");
 }
 
-/// Waits until so many connections of `one` to `other` run through channels, while
-/// `busy` gives them messages.
+/// Waits until `count` connections of `one` to `other` have used channels, while `busy` sends
+/// messages on them.
 fn await_channels(one: &Server, other: &Server, count: usize, mut busy: impl FnMut()) {
     let what = format!("reach {} by {count} channels", other.port);
     one.until(&what, |one| {
@@ -38,7 +38,7 @@ fn replicaof(replica: &Server, host: &str, master: &Server) {
     assert!(answer.starts_with("OK"), "{answer}");
 }
 
-/// Options of the command line as lines of a configuration file.
+/// Converts command-line options to lines of a configuration file.
 fn as_lines(options: &[&str]) -> Vec<String> {
     let pairs = options.chunks_exact(2);
     pairs
@@ -100,7 +100,7 @@ fn replicas_follow_through_channels_and_resume_after_a_kill() {
     }
 }
 
-/// Both links are killed under load; each replica goes on where it was.
+/// Both links are killed under load; each replica continues where it was.
 fn resumes(arm: Arm, master: &Server, replicas: [&Server; 2]) {
     let before: u32 = master
         .info("stats", "sync_partial_ok")
@@ -183,10 +183,10 @@ fn fail_over(arm: Arm, host: &'static str) {
     await_in_step(&new, &other);
 }
 
-/// Every sentinel reaches the `watched` servers and the other sentinels through channels.
+/// Checks that every sentinel reaches the `watched` servers and the other sentinels by channels.
 fn assert_linked(watch: &[Server], watched: [&Server; 3]) {
-    // One ping a second would take minutes to be evidence. The period decides, too, for how long
-    // a replica may be silent and become master, so it does not stay.
+    // With one ping a second, evidence would take minutes. The period also limits how long a
+    // replica may be silent before it can become master, so it is set back.
     let ping_every = |milliseconds: &str| {
         for sentinel in watch {
             let done = sentinel.ask(&["SENTINEL", "DEBUG", "PING-PERIOD", milliseconds]);
@@ -230,8 +230,8 @@ fn six_nodes_make_a_cluster_whose_bus_runs_through_channels() {
             "9000",
         ];
         succeeds(&nodes[0], arm, &load);
-        // Each message is sent to every other node by the bus: a link each way, and some
-        // pairs replicate besides.
+        // Each message goes to every other node on the bus: a link in each direction, and some
+        // pairs also replicate.
         for one in &nodes {
             for other in nodes.iter().filter(|other| other.port != one.port) {
                 await_channels(one, other, 2, || publish(&[one, other]));
@@ -256,16 +256,16 @@ fn six_nodes_make_a_cluster_whose_bus_runs_through_channels() {
     }
 }
 
-/// Gives the links by which these nodes send a hundred messages each: alone, pings of one a
-/// second would take a minute to be evidence.
+/// Sends a hundred messages on the links of these nodes: with their pings alone, one a second,
+/// evidence would take a minute.
 fn publish(nodes: &[&Server]) {
     for node in nodes {
         node.benchmark(Kernel, &["-q", "-n", "100", "PUBLISH", "news", "item"]);
     }
 }
 
-/// Moves slots with their keys from one master to another: MIGRATE waits on a socket inside
-/// the server's event loop.
+/// Moves slots with their keys from one master to another: MIGRATE waits on a socket inside the
+/// server's event loop.
 fn move_slots(arm: Arm, nodes: &[Server]) {
     let is_master = |node: &&Server| node.info("replication", "role") == "master";
     let masters: Vec<&Server> = nodes.iter().filter(is_master).collect();
@@ -292,12 +292,12 @@ fn move_slots(arm: Arm, nodes: &[Server]) {
     nodes.iter().for_each(await_whole);
 }
 
-/// A redis-cli that goes where a MOVED sends it.
+/// A redis-cli that follows MOVED redirections.
 fn follower(node: &Server, arm: Arm) -> Client {
     node.client_with(arm, "-c")
 }
 
-/// Without the lines by which redis-cli says where it went.
+/// Removes the lines in which redis-cli reports redirections.
 fn answer(reply: String) -> String {
     let lines = reply
         .lines()

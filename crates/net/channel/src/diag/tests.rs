@@ -1,4 +1,4 @@
-//! Real connections in the kernel that runs the tests, and literal answers of others.
+//! Tests with connections of the running kernel, and with literal answers of other kernels.
 
 use super::*;
 use std::net::{TcpListener, TcpStream};
@@ -12,7 +12,7 @@ fn pair(host: &str) -> (TcpStream, TcpStream) {
 }
 
 #[test]
-fn a_mark_is_seen_from_outside_and_on_its_own_end_only() {
+fn a_mark_is_visible_from_outside_and_only_on_its_own_end() {
     let asking = open(3).unwrap();
     for host in ["127.0.0.1", "::1"] {
         let (one, other) = pair(host);
@@ -32,7 +32,7 @@ fn a_mark_is_seen_from_outside_and_on_its_own_end_only() {
     sys::close(asking);
 }
 
-/// `struct inet_diag_msg` without attributes, then those.
+/// `struct inet_diag_msg`, followed by `attributes`.
 fn answer(attributes: &[u8]) -> Vec<u8> {
     let mut all = vec![0; ATTRIBUTES_AT];
     all[4..6].copy_from_slice(&SOCK_DIAG_BY_FAMILY.to_ne_bytes());
@@ -42,7 +42,7 @@ fn answer(attributes: &[u8]) -> Vec<u8> {
 
 #[test]
 #[cfg(target_endian = "little")]
-fn attributes_are_read_with_care() {
+fn attributes_are_parsed_within_their_bounds() {
     for (name, attributes, expected) in [
         ("none", &[][..], None),
         ("another, padded", &[5, 0, 8, 0, 1, 0, 0, 0], None),

@@ -1,4 +1,4 @@
-//! Proposals as messages: literal bytes, damage of every kind, and what comes along.
+//! Tests of proposals as messages: literal bytes, every kind of damage, and passed descriptors.
 
 use super::*;
 use crate::tuple::Endpoint;
@@ -25,7 +25,7 @@ fn proposals() -> impl Strategy<Value = Proposal> {
     )
 }
 
-/// The invariants that a received proposal promises, in numbers of their own.
+/// Checks the invariants of a received proposal, with literal limits.
 fn is_promised(p: &Proposal) -> bool {
     p.protocol == PROTOCOL && p.slot < 64 && (13..=22).contains(&p.max_shift)
 }
@@ -42,12 +42,12 @@ fn the_message_is_these_bytes() {
 }
 
 #[test]
-fn another_protocol_is_known_by_its_number_alone() {
+fn another_protocol_is_recognised_by_its_number_alone() {
     let ours = Proposal::new(&tuple(), 1, 2, 18).encode();
     for number in [0u32, 1, 7, u32::MAX] {
         let mut theirs = ours.to_vec();
         theirs[8..12].copy_from_slice(&number.to_le_bytes());
-        theirs.extend_from_slice(b"and what we know nothing of");
+        theirs.extend_from_slice(b"and unknown fields");
         for len in 0..theirs.len() {
             let expected = if len < 12 {
                 Refusal::No
@@ -70,7 +70,7 @@ proptest! {
     }
 
     #[test]
-    fn a_message_of_another_length_is_nonsense(sent in proposals(), more in 1usize..100) {
+    fn a_message_of_another_length_is_refused(sent in proposals(), more in 1usize..100) {
         let bytes = sent.encode();
         for len in 0..bytes.len() {
             prop_assert_eq!(Proposal::decode(&bytes[..len]), Err(Refusal::No));
@@ -81,7 +81,7 @@ proptest! {
     }
 
     #[test]
-    fn a_flipped_bit_is_refused_or_is_another_sane_proposal(sent in proposals()) {
+    fn a_flipped_bit_is_refused_or_gives_another_valid_proposal(sent in proposals()) {
         let bytes = sent.encode();
         for bit in 0..8 * bytes.len() {
             let mut flipped = bytes;
@@ -95,7 +95,7 @@ proptest! {
             match (got, expected_refusal) {
                 (Err(got), Some(expected)) => prop_assert_eq!(got, expected),
                 (Err(got), None) => prop_assert_eq!(got, Refusal::No),
-                (Ok(_), Some(_)) => prop_assert!(false, "bit {} is not looked at", bit),
+                (Ok(_), Some(_)) => prop_assert!(false, "bit {} is not checked", bit),
                 (Ok(other), None) => {
                     prop_assert!(is_promised(&other) && other != sent);
                     prop_assert_eq!(other.encode(), flipped);
@@ -105,11 +105,11 @@ proptest! {
     }
 
     #[test]
-    fn random_bytes_give_sane_proposals_only(
+    fn random_bytes_give_only_valid_proposals(
         valid_start in 0usize..4,
         mut bytes in proptest::collection::vec(any::<u8>(), 0..80),
     ) {
-        // Mostly behind a start that is right, or nothing would get past it.
+        // Mostly behind a valid start: otherwise all would be refused at the magic number.
         let start = [&b"saiga/ch"[..], &PROTOCOL.to_le_bytes()].concat();
         if valid_start > 0 && bytes.len() >= start.len() {
             bytes[..start.len()].copy_from_slice(&start);
@@ -121,7 +121,7 @@ proptest! {
     }
 }
 
-/// Sends a proposal with descriptors, past our own `propose`.
+/// Sends a proposal with any number of descriptors, without [`propose`].
 fn send_with(fd: Fd, bytes: &mut [u8], descriptors: &[Fd]) {
     let mut iov = libc::iovec {
         iov_base: bytes.as_mut_ptr().cast(),
@@ -143,7 +143,7 @@ fn send_with(fd: Fd, bytes: &mut [u8], descriptors: &[Fd]) {
     assert_eq!(sent, bytes.len().cast_signed());
 }
 
-/// Where a descriptor of this test is, if it is one: those of other tests are not counted.
+/// Number of this process's descriptors of `file`; those of other tests are not counted.
 fn copies_of(file: &std::fs::File) -> usize {
     use std::os::unix::fs::MetadataExt;
     let wanted = file.metadata().map(|m| (m.dev(), m.ino())).ok();
@@ -154,7 +154,7 @@ fn copies_of(file: &std::fs::File) -> usize {
 }
 
 #[test]
-fn at_most_one_descriptor_comes_along() {
+fn at_most_one_descriptor_is_received() {
     use std::os::fd::{AsRawFd, FromRawFd};
     let memory = sys::memfd(c"rendezvous-test", 0).expect("a descriptor");
     // SAFETY: new and ours.

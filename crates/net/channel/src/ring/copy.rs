@@ -1,4 +1,4 @@
-//! Bytes between the caller's parts and a ring's storage, around its physical end.
+//! Copies bytes between the caller's parts and a ring's storage, across its physical end.
 
 use super::{Storage, View};
 
@@ -22,7 +22,7 @@ where
     }
 }
 
-/// Copies from the tail on into `parts`; returns the number of bytes.
+/// Copies bytes from the tail into `parts`; returns the number of bytes.
 pub(super) fn copy_out(storage: &impl Storage, view: &View, parts: &mut [&mut [u8]]) -> u64 {
     let mut position = view.tail;
     for part in parts {
@@ -40,7 +40,7 @@ pub(super) fn copy_out(storage: &impl Storage, view: &View, parts: &mut [&mut [u
     position - view.tail
 }
 
-/// How many of `len` bytes from `position` on lie before the ring's physical end.
+/// How many of `len` bytes from `position` lie before the ring's physical end.
 fn contiguous(view: &View, position: u64, len: usize) -> usize {
     let to_end = (1usize << view.shift) - view.offset(position);
     len.min(to_end)

@@ -1,4 +1,4 @@
-//! Rings against literal expectations and a byte-queue model.
+//! Tests of rings: literal expectations, and a model that is a byte queue.
 
 #![expect(
     clippy::wildcard_enum_match_arm,
@@ -29,7 +29,7 @@ fn storage(max: usize) -> Bytes {
 }
 
 fn ring(shift: u32) -> Ring {
-    // SAFETY-free construction: all-zero words are a valid ring, reset gives it its size.
+    // All-zero words are a valid ring; `reset` sets its size.
     let ring = Ring {
         producer: ProducerLine {
             head: AtomicU64::new(0),
@@ -65,12 +65,12 @@ fn a_message_of_a_quarter_goes_whole_or_not_at_all() {
     }
     assert!(
         !r.writable(5) && r.room(5) == 0,
-        "and neither call claims that it would fit"
+        "room and writable agree that nothing fits"
     );
 }
 
 #[test]
-fn a_full_ring_takes_no_more_and_says_so() {
+fn a_full_ring_returns_full() {
     let (r, s) = (ring(3), storage(8));
     assert_eq!(
         r.write(&s, &[b"abcdef"], |_| false),
@@ -97,7 +97,7 @@ fn a_full_ring_takes_no_more_and_says_so() {
 }
 
 #[test]
-fn small_traffic_stays_at_the_first_bytes() {
+fn small_messages_use_only_the_first_bytes() {
     let (r, s) = (ring(4), storage(16));
     for i in 0..100u8 {
         assert!(matches!(
@@ -147,12 +147,12 @@ fn an_empty_ring_grows_for_a_large_message_and_sleeps_when_it_is_empty_again() {
     );
     assert_eq!(r.head_while_awake(6), Some(40));
     assert!(r.sleep(6));
-    assert_eq!(r.head_while_awake(6), None, "it sleeps already");
-    assert!(!r.sleep(6), "its memory is given back once");
+    assert_eq!(r.head_while_awake(6), None, "it is asleep already");
+    assert!(!r.sleep(6), "its memory is released only once");
 }
 
 #[test]
-fn a_ring_asleep_has_no_byte_and_gets_its_first_capacity_with_the_next_one() {
+fn a_ring_asleep_is_empty_and_gets_its_first_capacity_with_the_next_byte() {
     let (r, s) = (ring(3), storage(1 << 15));
     assert!(r.sleep(15));
     assert_eq!(r.read(&s, &mut [&mut [0; 8]], false), Got::Empty);
@@ -174,7 +174,7 @@ fn a_ring_asleep_has_no_byte_and_gets_its_first_capacity_with_the_next_one() {
 }
 
 #[test]
-fn a_ring_asleep_that_gets_no_memory_takes_nothing_and_says_so() {
+fn a_ring_asleep_that_gets_no_memory_returns_no_memory() {
     let (r, s) = (ring(3), storage(8));
     assert!(r.sleep(3));
     assert_eq!(r.write(&s, &[b"abc"], |_| false), Put::NoMemory);
@@ -196,7 +196,7 @@ fn a_ring_put_to_sleep_by_the_peer_while_it_holds_bytes_is_corrupt() {
 }
 
 #[test]
-fn freezing_ends_the_ring_at_an_exact_byte_whoever_does_it() {
+fn freezing_ends_the_ring_at_an_exact_byte() {
     let (r, s) = (ring(3), storage(8));
     r.write(&s, &[b"abc"], |_| false);
     r.freeze();
@@ -221,7 +221,7 @@ fn freezing_ends_the_ring_at_an_exact_byte_whoever_does_it() {
 }
 
 #[test]
-fn the_producer_is_told_when_a_quarter_is_free() {
+fn the_producer_is_woken_when_a_quarter_is_free() {
     let (r, s) = (ring(3), storage(8));
     r.write(&s, &[b"abcdefgh"], |_| false);
     assert!(!r.arm_space(3));
@@ -247,7 +247,7 @@ fn the_producer_is_told_when_a_quarter_is_free() {
 }
 
 #[test]
-fn scribbled_words_are_reported_and_never_followed() {
+fn false_words_are_reported_as_corrupt() {
     let (s, poison) = (storage(8), [u64::MAX >> 1, 9, 1 << 60, u64::MAX]);
     for value in poison {
         let r = ring(3);
@@ -296,7 +296,7 @@ fn op() -> impl Strategy<Value = Op> {
 }
 
 proptest! {
-    /// A ring is a bounded byte queue, whatever sizes come in whatever order.
+    /// A ring behaves as a bounded byte queue for any sizes in any order.
     #[test]
     fn a_ring_is_a_byte_queue(ops in proptest::collection::vec(op(), 1..200)) {
         let (r, s) = (ring(3), storage(32));
@@ -339,9 +339,9 @@ proptest! {
     }
 }
 
-/// However little the reader leaves, and whenever: a third is read while the writer goes on.
+/// Reads of any size, at every third turn: the writer is stopped only by the limit.
 #[test]
-fn a_writer_is_stopped_by_the_limit_and_never_by_where_its_bytes_lie() {
+fn a_writer_is_stopped_by_the_limit_and_not_by_the_offsets_of_its_bytes() {
     for size in 1..=7 {
         let (r, s) = (ring(3), storage(64));
         let (mut written, mut read, mut out) = (0, 0, [0; 64]);
@@ -376,7 +376,7 @@ fn a_writer_is_stopped_by_the_limit_and_never_by_where_its_bytes_lie() {
     }
 }
 
-/// A storage whose ring may not grow further for now.
+/// A storage whose ring may not grow further at present.
 struct Limited(Bytes, u32);
 
 impl Storage for Limited {
@@ -395,7 +395,7 @@ impl Storage for Limited {
 }
 
 #[test]
-fn a_ring_beyond_its_limit_stays_in_use_and_grows_no_more() {
+fn a_ring_beyond_its_limit_stays_in_use_and_does_not_grow() {
     let (r, large, small) = (ring(3), storage(64), Limited(storage(64), 4));
     let bytes = |n, notify| Put::Bytes { n, notify };
     assert_eq!(r.write(&small, &[&[1; 20]], |_| true), bytes(16, true));
@@ -410,7 +410,7 @@ fn a_ring_beyond_its_limit_stays_in_use_and_grows_no_more() {
 }
 
 #[test]
-fn a_large_message_is_published_in_parts_and_takes_no_memory_for_what_is_read_already() {
+fn a_large_message_is_published_in_parts_and_needs_no_memory_for_bytes_already_read() {
     let (r, s) = (ring(START_SHIFT), storage(1 << LARGEST_SHIFT));
     let (message, mut out) = (vec![7; 1 << 20], vec![0; 1 << 20]);
     let part = usize::try_from(AT_ONCE).expect("a size");
@@ -429,7 +429,7 @@ fn a_large_message_is_published_in_parts_and_takes_no_memory_for_what_is_read_al
 }
 
 #[test]
-fn a_ring_that_gets_no_more_memory_is_used_as_it_is_until_it_is_full() {
+fn a_ring_that_gets_no_more_memory_is_used_until_it_is_full() {
     let (r, s) = (ring(3), storage(64));
     let put = |text: &[u8], memory| r.write(&s, &[text], |_| memory);
     let bytes = |n, notify| Put::Bytes { n, notify };
@@ -441,7 +441,10 @@ fn a_ring_that_gets_no_more_memory_is_used_as_it_is_until_it_is_full() {
     assert_eq!(r.read(&s, &mut [&mut out[..4]], false), got(4));
     assert_eq!(put(b"klmnop", true), bytes(6, false), "to the end of 16");
     assert_eq!(put(b"qrst", false), bytes(4, false), "around");
-    assert!(!r.writable(6), "full, and no byte may move");
+    assert!(
+        !r.writable(6),
+        "full, and it cannot grow: its bytes have wrapped around"
+    );
     assert_eq!(put(b"u", true), Put::NoMemory);
     assert_eq!(r.read(&s, &mut [&mut out], false), got(10));
     assert_eq!(&out, b"efghijklmn");
@@ -456,7 +459,7 @@ fn a_ring_that_gets_no_more_memory_is_used_as_it_is_until_it_is_full() {
     assert_eq!(put(b"v", true), bytes(1, false));
 }
 
-/// Memory whose reader is never alone: with every copy its cursor moves.
+/// A storage that moves the reader's cursor with every copy, as another reader would.
 struct Restless<'a>(&'a Ring, Bytes);
 
 impl Storage for Restless<'_> {
@@ -473,7 +476,7 @@ impl Storage for Restless<'_> {
 }
 
 #[test]
-fn a_cursor_that_the_peer_moves_all_the_time_is_corrupt_after_a_bounded_number_of_reads() {
+fn a_cursor_that_the_peer_keeps_moving_is_corrupt_after_a_bounded_number_of_reads() {
     let ring = ring(4);
     let bytes = Restless(&ring, storage(16));
     let put = ring.write(&bytes, &[b"some"], |_| false);
@@ -482,7 +485,7 @@ fn a_cursor_that_the_peer_moves_all_the_time_is_corrupt_after_a_bounded_number_o
 }
 
 #[test]
-fn a_ring_of_plenty_that_has_gone_around_waits_for_its_reader_when_it_may_grow_again() {
+fn a_large_ring_that_has_wrapped_around_waits_for_its_reader_when_it_may_grow_again() {
     let low = Limited(storage(1 << LARGEST_SHIFT), PLENTY_SHIFT);
     let (r, part) = (ring(START_SHIFT), vec![7; 1 << 18]);
     let mut out = vec![0; 1 << 18];
@@ -497,8 +500,8 @@ fn a_ring_of_plenty_that_has_gone_around_waits_for_its_reader_when_it_may_grow_a
     assert_eq!(r.write(&high, &[&part], |_| true), Put::Full);
 }
 
-/// Memory whose reader is interrupted once, behind its copy, by a signal handler that recalls the
-/// ring. The producer then sends `by_tcp`, as much as TCP takes, and drops it.
+/// A storage whose reader is interrupted once, after its copy, by a signal handler that recalls the
+/// ring. The producer then sends `by_tcp`, as many bytes as TCP takes, and drops them.
 struct Interrupted<'a> {
     ring: &'a Ring,
     bytes: Bytes,
@@ -527,7 +530,7 @@ impl Storage for Interrupted<'_> {
 }
 
 #[test]
-fn a_read_that_a_recall_interrupts_delivers_nothing_behind_what_goes_by_tcp() {
+fn a_read_interrupted_by_a_recall_delivers_no_bytes_behind_those_sent_by_tcp() {
     for peek in [false, true] {
         let r = ring(4);
         let s = Interrupted {
@@ -547,7 +550,7 @@ fn a_read_that_a_recall_interrupts_delivers_nothing_behind_what_goes_by_tcp() {
 }
 
 #[test]
-fn bytes_that_were_peeked_at_are_not_dropped_once_another_has_taken_them() {
+fn peeked_bytes_are_not_dropped_once_another_reader_has_taken_them() {
     let (r, s) = (ring(3), storage(8));
     r.write(&s, &[b"abcd"], |_| false);
     let (from, mut out) = (r.tail(), [0; 8]);

@@ -1,9 +1,9 @@
-//! Rings, waiting places and sleepers under every interleaving that loom finds.
+//! Rings, wait slots and sleepers under every interleaving that loom finds.
 //!
-//! Run by `tools/loom`; without `--cfg loom` this file is empty. Rings have two to
-//! eight bytes, threads make a few calls each, and preemptions are bounded. The
-//! bytes are loom's cells, so two unordered accesses of one byte fail the test, and
-//! a lost wake-up is a deadlock or an unanswered question.
+//! Run by `tools/loom`; without `--cfg loom` this file is empty. Rings have two to eight bytes,
+//! threads make a few calls each, and preemptions are bounded. The bytes are loom's cells, so two
+//! unordered accesses to one byte fail the test. A lost wake-up is a deadlock or a failed
+//! assertion.
 
 #![cfg(loom)]
 #![expect(unsafe_code, reason = "the bytes of a ring are shared cells")]
@@ -17,13 +17,13 @@ use loom::cell::UnsafeCell;
 use loom::sync::atomic::{AtomicU64, Ordering, fence};
 use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
-use saiga_channel::place::Place;
 use saiga_channel::ring::{Got, Put, Ring, Storage};
+use saiga_channel::wait_slot::WaitSlot;
 
 mod recall;
 mod sleepers;
 
-/// Bytes whose unordered use loom reports.
+/// Bytes whose unordered accesses loom reports.
 struct Cells(Vec<UnsafeCell<u8>>);
 
 // SAFETY: loom checks every access of the cells.
@@ -49,15 +49,15 @@ impl Storage for Cells {
     }
 }
 
-/// One direction of a channel, and the bell of the one who waits for it.
+/// One direction of a channel, and the bell of its waiter.
 struct Channel {
     ring: Ring,
     bytes: Cells,
-    place: Place,
+    wait_slot: WaitSlot,
     bell: Bell,
 }
 
-/// A doorbell that keeps one ring.
+/// A doorbell that remembers one ring.
 struct Bell {
     rung: Mutex<bool>,
     rings: Condvar,
@@ -69,7 +69,7 @@ impl Bell {
         self.rings.notify_one();
     }
 
-    /// Sleeps until it rings. Nobody rings: loom reports a deadlock.
+    /// Sleeps until the bell rings. If it never rings, loom reports a deadlock.
     fn wait(&self) {
         let mut rung = self.rung.lock().unwrap();
         while !*rung {
@@ -81,12 +81,12 @@ impl Bell {
 
 impl Channel {
     fn new(shift: u32, max_shift: u32) -> Arc<Self> {
-        let place = Place::model();
-        place.open(7);
+        let wait_slot = WaitSlot::model();
+        wait_slot.open(7);
         Arc::new(Self {
             ring: Ring::model(shift),
             bytes: Cells((0..1 << max_shift).map(|_| UnsafeCell::new(0xee)).collect()),
-            place,
+            wait_slot,
             bell: Bell {
                 rung: Mutex::new(false),
                 rings: Condvar::new(),
@@ -98,11 +98,11 @@ impl Channel {
         self.ring.write(&self.bytes, &[bytes], |_| true)
     }
 
-    /// Writes as much as fits; says how many, and tells the reader.
+    /// Writes as many bytes as fit, notifies the reader, and returns their number.
     fn send(&self, bytes: &[u8]) -> usize {
         match self.write(bytes) {
             Put::Bytes { n, notify } => {
-                self.tell_if(notify);
+                self.notify_if(notify);
                 n
             }
             Put::Full | Put::NoMemory | Put::Frozen => 0,
@@ -110,7 +110,7 @@ impl Channel {
         }
     }
 
-    /// Reads at most `room` bytes to the end of `out`.
+    /// Reads at most `room` bytes and appends them to `out`.
     fn read(&self, room: usize, out: &mut Vec<u8>) -> Got {
         let mut buffer = vec![0; room];
         let got = self.ring.read(&self.bytes, &mut [&mut buffer], false);
@@ -121,7 +121,7 @@ impl Channel {
         got
     }
 
-    /// Takes back what a recall has left, at most so many bytes.
+    /// Takes back at most `room` bytes that a recall has left.
     fn take_back(&self, room: usize) -> Vec<u8> {
         let mut bytes = vec![0; room];
         let got = self
@@ -132,7 +132,7 @@ impl Channel {
         bytes
     }
 
-    /// Reads to the end of what is there; true when the ring has ended.
+    /// Reads all bytes in the ring; true when it has ended.
     fn drain(&self, out: &mut Vec<u8>) -> bool {
         loop {
             match self.read(8, out) {
@@ -142,24 +142,24 @@ impl Channel {
         }
     }
 
-    fn tell_if(&self, notify: bool) {
-        if notify && self.place.tell(0).is_some() {
+    fn notify_if(&self, notify: bool) {
+        if notify && self.wait_slot.notify(0).is_some() {
             self.bell.ring();
         }
     }
 
-    /// Sleeps as `wait` and `epoll_wait` do, unless `armed` finds that there is no need.
+    /// Sleeps as `wait` and `epoll_wait` do, unless `armed` returns that there is no need.
     fn sleep_unless(&self, armed: impl Fn() -> bool) {
-        let news = armed();
-        if !(self.place.sleep() || news) {
+        let has_event = armed();
+        if !(self.wait_slot.sleep() || has_event) {
             self.bell.wait();
         }
-        self.place.wake();
-        self.place.take();
+        self.wait_slot.wake();
+        self.wait_slot.take();
     }
 }
 
-/// Runs `test` under all interleavings with at most so many preemptions.
+/// Runs `test` under all interleavings with a bounded number of preemptions.
 fn check(preemptions: usize, test: impl Fn() + Sync + Send + 'static) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(preemptions + 3);
@@ -171,7 +171,7 @@ fn counting(n: usize) -> Vec<u8> {
 }
 
 #[test]
-fn bytes_come_out_once_and_in_order() {
+fn bytes_are_read_once_and_in_order() {
     check(3, || {
         let c = Channel::new(1, 1);
         let writer = thread::spawn({
@@ -196,7 +196,7 @@ fn bytes_come_out_once_and_in_order() {
 }
 
 #[test]
-fn peeked_bytes_stay_and_are_the_next_to_come() {
+fn peeked_bytes_stay_and_are_read_next() {
     check(3, || {
         let c = Channel::new(1, 1);
         let writer = thread::spawn({
@@ -249,7 +249,7 @@ fn a_ring_that_falls_asleep_while_it_is_read_loses_nothing() {
         let writer = thread::spawn({
             let c = c.clone();
             move || {
-                // What its memory is given back for: the hole reads as zeros, for whoever reads.
+                // Releases its memory: the hole reads as zeros in every process.
                 if c.ring.sleep(2) {
                     c.bytes.put(0, &[0; 4]);
                 }
@@ -272,7 +272,7 @@ fn a_reader_that_waits_for_a_ring_asleep_is_woken_by_its_next_byte() {
         let writer = thread::spawn({
             let c = c.clone();
             move || {
-                assert!(c.ring.sleep(2), "nobody has written yet");
+                assert!(c.ring.sleep(2), "nothing was written yet");
                 c.send(&[1])
             }
         });
@@ -286,7 +286,8 @@ fn a_reader_that_waits_for_a_ring_asleep_is_woken_by_its_next_byte() {
     });
 }
 
-/// Whether the ring begins armed, as `reset` leaves it, or not.
+/// `arm` finds a byte, or its writer is asked to notify. The ring begins armed, as `reset` leaves
+/// it, or not.
 fn asked_or_told(armed: bool) {
     check(4, move || {
         let c = Channel::new(1, 1);
@@ -298,8 +299,8 @@ fn asked_or_told(armed: bool) {
             move || matches!(c.write(&[1]), Put::Bytes { notify: true, .. })
         });
         let there = c.ring.arm();
-        let told = writer.join().unwrap();
-        assert!(there || told, "a byte came and nobody said so");
+        let notified = writer.join().unwrap();
+        assert!(there || notified, "a byte came without a notification");
     });
 }
 
@@ -341,7 +342,7 @@ fn a_reader_that_sleeps_is_woken_by_the_end() {
                 c.send(&[1]);
                 c.ring.freeze();
                 c.ring.take_armed();
-                c.tell_if(true);
+                c.notify_if(true);
             }
         });
         let mut got = Vec::new();
@@ -358,7 +359,7 @@ fn a_reader_that_sleeps_is_woken_by_the_end() {
 }
 
 #[test]
-fn arm_space_finds_space_or_the_reader_finds_the_wish() {
+fn arm_space_finds_space_or_the_reader_finds_the_request() {
     check(4, || {
         let c = Channel::new(2, 2);
         assert_eq!(c.send(&counting(4)), 4);
@@ -367,8 +368,8 @@ fn arm_space_finds_space_or_the_reader_finds_the_wish() {
             move || matches!(c.read(1, &mut Vec::new()), Got::Bytes { notify: true, .. })
         });
         let space = c.ring.arm_space(2);
-        let told = reader.join().unwrap();
-        assert!(space || told, "a byte was taken and nobody said so");
+        let notified = reader.join().unwrap();
+        assert!(space || notified, "a byte was read without a notification");
     });
 }
 
@@ -383,7 +384,7 @@ fn a_writer_that_sleeps_is_woken_for_space() {
                 let mut got = Vec::new();
                 for room in [1, 2] {
                     if let Got::Bytes { notify, .. } = c.read(room, &mut got) {
-                        c.tell_if(notify);
+                        c.notify_if(notify);
                     }
                 }
                 got
@@ -405,59 +406,62 @@ fn a_writer_that_sleeps_is_woken_for_space() {
 }
 
 #[test]
-fn a_place_that_falls_asleep_sees_the_news_or_is_rung() {
+fn a_wait_slot_that_falls_asleep_sees_the_event_or_is_rung() {
     check(4, || {
-        let place = Arc::new(Place::model());
-        place.open(7);
-        let tellers = [3, 5].map(|slot| {
-            let place = place.clone();
-            thread::spawn(move || place.tell(slot).is_some())
+        let wait_slot = Arc::new(WaitSlot::model());
+        wait_slot.open(7);
+        let notifiers = [3, 5].map(|slot| {
+            let wait_slot = wait_slot.clone();
+            thread::spawn(move || wait_slot.notify(slot).is_some())
         });
-        let news = place.sleep();
-        let rung = tellers.map(|t| t.join().unwrap());
+        let has_event = wait_slot.sleep();
+        let rung = notifiers.map(|t| t.join().unwrap());
         assert!(
-            news || rung != [false; 2],
-            "both spoke to a sleeper and nobody rang"
+            has_event || rung != [false; 2],
+            "both notified a sleeper and neither rang"
         );
         assert_ne!(rung, [true; 2], "one sleep was ended by two rings");
-        assert_eq!(place.take(), 1 << 3 | 1 << 5);
+        assert_eq!(wait_slot.take(), 1 << 3 | 1 << 5);
     });
 }
 
 #[test]
-fn news_taken_by_a_waking_place_is_never_lost() {
+fn events_taken_by_a_waking_wait_slot_are_never_lost() {
     check(4, || {
-        let place = Arc::new(Place::model());
-        place.open(7);
-        let teller = thread::spawn({
-            let place = place.clone();
-            move || u32::from(place.tell(1).is_some()) + u32::from(place.tell(2).is_some())
+        let wait_slot = Arc::new(WaitSlot::model());
+        wait_slot.open(7);
+        let notifier = thread::spawn({
+            let wait_slot = wait_slot.clone();
+            move || {
+                u32::from(wait_slot.notify(1).is_some()) + u32::from(wait_slot.notify(2).is_some())
+            }
         });
-        let mut seen = place.take();
-        let asleep = !place.sleep();
+        let mut seen = wait_slot.take();
+        let asleep = !wait_slot.sleep();
         if !asleep {
-            place.wake();
-            seen |= place.take();
+            wait_slot.wake();
+            seen |= wait_slot.take();
         }
-        let rings = teller.join().unwrap();
-        let late = place.take();
+        let rings = notifier.join().unwrap();
+        let late = wait_slot.take();
         assert_eq!(seen | late, 1 << 1 | 1 << 2);
         assert!(
             !asleep || late == 0 || rings > 0,
-            "asleep beside news that nobody rang for"
+            "asleep beside an event without a ring"
         );
     });
 }
 
-/// A thread's place is entered into the word of places just before it sleeps, as `wait` does it.
+/// A thread's wait slot is entered into the channel's word just before the thread sleeps, as in
+/// `wait`.
 #[test]
-fn a_place_entered_late_is_told_or_sees_the_byte() {
+fn a_wait_slot_entered_late_is_notified_or_sees_the_byte() {
     check(4, || {
         let c = Channel::new(1, 1);
         c.ring.reset(1);
-        let places = Arc::new(AtomicU64::new(0));
+        let waiters = Arc::new(AtomicU64::new(0));
         let writer = thread::spawn({
-            let (c, places) = (c.clone(), places.clone());
+            let (c, waiters) = (c.clone(), waiters.clone());
             move || {
                 for byte in [1, 2] {
                     let Put::Bytes { notify, .. } = c.write(&[byte]) else {
@@ -465,7 +469,7 @@ fn a_place_entered_late_is_told_or_sees_the_byte() {
                     };
                     if notify {
                         fence(Ordering::SeqCst);
-                        c.tell_if(places.load(Ordering::SeqCst) != 0);
+                        c.notify_if(waiters.load(Ordering::SeqCst) != 0);
                     }
                 }
             }
@@ -473,17 +477,17 @@ fn a_place_entered_late_is_told_or_sees_the_byte() {
         let mut got = Vec::new();
         while got.len() < 2 {
             if c.read(1, &mut got) == Got::Empty {
-                places.fetch_or(1, Ordering::SeqCst);
+                waiters.fetch_or(1, Ordering::SeqCst);
                 fence(Ordering::SeqCst);
                 c.sleep_unless(|| c.ring.arm());
-                places.fetch_and(0, Ordering::SeqCst);
+                waiters.fetch_and(0, Ordering::SeqCst);
             }
         }
         writer.join().unwrap();
     });
 }
 
-/// Who ends the ring.
+/// The thread that ends the ring.
 #[derive(Clone, Copy, PartialEq)]
 enum Ender {
     Reader,
@@ -523,11 +527,11 @@ fn ends_at_an_exact_byte(ender: Ender) {
         }
         let at_the_end = ended.then_some(got.len());
         let (sent, refused) = writer.join().unwrap();
-        assert!(c.drain(&mut got), "the ring has ended and says so");
+        assert!(c.drain(&mut got), "the ring has ended and reports it");
         assert_eq!(
             got,
             counting(sent),
-            "published is what comes out, refused never does"
+            "published bytes come out, refused bytes never do"
         );
         assert!(
             at_the_end.is_none_or(|n| n == sent),

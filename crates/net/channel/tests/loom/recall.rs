@@ -17,7 +17,7 @@ fn a_recalled_ring_gives_each_byte_to_exactly_one_side() {
                     }
                 }
                 if c.ring.frozen() {
-                    assert!(c.ring.recalled(), "who sees the end sees the recall");
+                    assert!(c.ring.recalled(), "a frozen ring shows the recall");
                     back = c.take_back(3);
                 }
                 (sent, back)
@@ -33,8 +33,8 @@ fn a_recalled_ring_gives_each_byte_to_exactly_one_side() {
     });
 }
 
-/// The producer's part, as `give_back` does it: what TCP carries. `None`: the consumer has taken
-/// the same bytes, and the connection is reset.
+/// The producer's part, as in `send::give_back`: the bytes that TCP carries. `None`: the consumer
+/// has taken the same bytes, and the connection is reset.
 fn give_back(c: &Channel) -> Option<Vec<u8>> {
     let mut by_tcp = Vec::new();
     while c.ring.recalled() && c.ring.readable() {
@@ -52,7 +52,7 @@ fn give_back(c: &Channel) -> Option<Vec<u8>> {
 
 /// A signal handler of the reader recalls the ring at any moment of a read.
 #[test]
-fn a_read_that_is_interrupted_by_a_recall_neither_doubles_a_byte_nor_passes_one() {
+fn a_read_interrupted_by_a_recall_neither_doubles_nor_skips_a_byte() {
     check(1, || {
         let c = Channel::new(2, 2);
         assert_eq!(c.send(&counting(3)), 3);

@@ -1,30 +1,30 @@
-//! Threads that wait in an epoll set: its ready list, its waiting place, its sleepers and its bell.
+//! Threads that wait in an epoll set: its ready list, its wait slot, its sleepers and its bell.
 //!
-//! `Set` does in the order of `epoll_wait.rs` and `registration.rs` what these do with a list.
+//! `Set` performs the steps of `epoll_wait.rs` and `registration.rs` in the same order, on a list.
 
 use super::*;
 use saiga_channel::sleepers::Sleepers;
 
-/// No process forks here.
+/// The only fork epoch: no process forks here.
 const EPOCH: u32 = 1;
 const BELL: u64 = 7;
 
 struct Set {
     /// The ready list; its lock is the set's.
     ready: Mutex<Vec<u8>>,
-    place: Place,
+    wait_slot: WaitSlot,
     sleepers: Sleepers,
-    /// The kernel's set, which the bell is in.
+    /// Stands for the kernel's set, which contains the bell.
     bell: Bell,
 }
 
 impl Set {
     fn new() -> Arc<Self> {
-        let place = Place::model();
-        place.open(BELL);
+        let wait_slot = WaitSlot::model();
+        wait_slot.open(BELL);
         Arc::new(Self {
             ready: Mutex::new(Vec::new()),
-            place,
+            wait_slot,
             sleepers: Sleepers::model(),
             bell: Bell {
                 rung: Mutex::new(false),
@@ -52,17 +52,17 @@ impl Set {
         self.ring(self.sleepers.to_ring(EPOCH));
     }
 
-    /// Tells of news in the waiting place, as a peer does.
-    fn tell(&self, slot: u8) {
-        self.ring(self.place.tell(usize::from(slot)));
+    /// Notifies the wait slot of an event, as a peer does.
+    fn notify(&self, slot: u8) {
+        self.ring(self.wait_slot.notify(usize::from(slot)));
     }
 
-    /// Waits for one event, as a call with room for one does.
+    /// Waits for one event, as a call with room for one event does.
     fn wait(&self) -> u8 {
         loop {
             let mut ready = self.ready.lock().unwrap();
-            let news = self.place.take();
-            ready.extend((0..64).filter(|slot| news & 1 << slot != 0));
+            let bits = self.wait_slot.take();
+            ready.extend((0..64).filter(|slot| bits & 1 << slot != 0));
             if let Some(entry) = ready.pop() {
                 self.leave(&ready);
                 return entry;
@@ -74,15 +74,15 @@ impl Set {
 
     fn sleep(&self) {
         let ticket = self.sleepers.join(EPOCH);
-        if !self.place.sleep() && self.ready.lock().unwrap().is_empty() {
+        if !self.wait_slot.sleep() && self.ready.lock().unwrap().is_empty() {
             self.bell.wait();
         }
         self.sleepers.part(ticket, EPOCH);
-        self.place.wake();
+        self.wait_slot.wake();
     }
 
     fn leave(&self, ready: &[u8]) {
-        let left = || self.place.sleep() || !ready.is_empty();
+        let left = || self.wait_slot.sleep() || !ready.is_empty();
         self.ring(self.sleepers.hand_over(EPOCH, left));
     }
 }
@@ -128,24 +128,24 @@ fn two_entries_wake_two_threads() {
     });
 }
 
-/// The thread that wakes first makes the place look awake while the other one sleeps.
+/// The thread that wakes first makes the wait slot look awake while the other one sleeps.
 #[test]
-fn news_of_two_channels_wakes_two_threads() {
+fn events_of_two_channels_wake_two_threads() {
     two_waiters(|set| {
-        set.tell(1);
-        set.tell(2);
+        set.notify(1);
+        set.notify(2);
     });
 }
 
 #[test]
-fn an_entry_and_news_wake_two_threads() {
+fn an_entry_and_an_event_wake_two_threads() {
     two_waiters(|set| {
-        set.tell(1);
+        set.notify(1);
         set.add(2);
     });
 }
 
-/// A set without channels is the kernel's: its waiters look at nothing of ours but the bell.
+/// A set without channels is left to the kernel: its waiters check only the bell.
 #[test]
 fn a_set_s_first_channel_is_seen_by_a_thread_that_falls_asleep_or_rings_for_it() {
     check(4, || {

@@ -1,5 +1,5 @@
-//! Asynchronous input and output, of POSIX and of Linux: threads of libc, or the kernel, read and
-//! write past our hooks, so the connection goes back to TCP first.
+//! Asynchronous I/O of POSIX and Linux. Threads of libc, or the kernel, read and write without our
+//! hooks, so the connection is downgraded first.
 
 #![expect(unsafe_code, reason = "C functions on the caller's memory")]
 
@@ -8,7 +8,7 @@ use core::ffi::{c_int, c_long, c_void};
 use libc::aiocb;
 use saiga_socket::{Reason, lookup, poll as sockets};
 
-/// Gives the connection of a request back.
+/// Downgrades the connection of a request.
 ///
 /// # Safety
 /// `request` is null or readable.
@@ -22,10 +22,8 @@ unsafe fn before_request(request: *const aiocb) {
     }
 }
 
-/// `aio_read(3)`.
-///
 /// # Safety
-/// As the manual page says.
+/// The arguments are valid for `aio_read(3)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn aio_read(request: *mut aiocb) -> c_int {
     // SAFETY: as our caller promises.
@@ -34,10 +32,8 @@ pub(crate) unsafe extern "C" fn aio_read(request: *mut aiocb) -> c_int {
     unsafe { next::aio_read(request) }
 }
 
-/// `aio_write(3)`.
-///
 /// # Safety
-/// As the manual page says.
+/// The arguments are valid for `aio_write(3)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn aio_write(request: *mut aiocb) -> c_int {
     // SAFETY: as our caller promises.
@@ -46,10 +42,8 @@ pub(crate) unsafe extern "C" fn aio_write(request: *mut aiocb) -> c_int {
     unsafe { next::aio_write(request) }
 }
 
-/// `lio_listio(3)`.
-///
 /// # Safety
-/// As the manual page says.
+/// The arguments are valid for `lio_listio(3)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn lio_listio(
     mode: c_int,
@@ -62,14 +56,15 @@ pub(crate) unsafe extern "C" fn lio_listio(
         let at = unsafe { list.add(i) };
         // SAFETY: as above.
         let request = unsafe { *at };
-        // SAFETY: as above; null perhaps.
+        // SAFETY: as above; it may be null.
         unsafe { before_request(request) };
     }
     // SAFETY: arguments pass unchanged.
     unsafe { next::lio_listio(mode, list, n, notice) }
 }
 
-/// Gives the connections of `io_submit(2)` back; a set that is polled rings for what we know.
+/// Downgrades the connections of `io_submit(2)`, and makes the bell of a polled epoll set ring for
+/// events that only the library knows.
 ///
 /// # Safety
 /// `list` points to `n` pointers to `struct iocb`.

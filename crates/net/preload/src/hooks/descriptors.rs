@@ -1,4 +1,5 @@
-//! Where descriptors come from, are copied, and end.
+//! Hooks that make, copy and close descriptors. They keep the library's records in step with the
+//! process's descriptors, and keep the library's own descriptors hidden and open.
 
 #![expect(unsafe_code, reason = "C functions on the caller's memory")]
 
@@ -8,10 +9,8 @@ use core::ffi::{c_char, c_int, c_long};
 use libc::{FILE, sockaddr, socklen_t};
 use saiga_socket::{self as sockets, Closing, Reason, before_close, is_hidden, known, lookup};
 
-/// `socket(2)`.
-///
 /// # Safety
-/// None beyond libc's.
+/// The arguments are valid for `socket(2)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {
     // SAFETY: no pointers.
@@ -24,17 +23,15 @@ pub(crate) unsafe extern "C" fn socket(domain: c_int, kind: c_int, protocol: c_i
     fd
 }
 
-/// `connect(2)`.
-///
 /// # Safety
-/// As the manual page says.
+/// The arguments are valid for `connect(2)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn connect(fd: c_int, addr: *const sockaddr, len: socklen_t) -> c_int {
     if let Some(handle) = lookup(fd)
         // SAFETY: promised by our caller.
         && unsafe { dissolves(addr, len) }
     {
-        // What comes next under this number is another connection, with other peers.
+        // The number's next connection is another one, with other peers.
         handle.stay_on_tcp(fd, Reason::SocketOption);
     }
     // SAFETY: arguments pass unchanged.
@@ -53,15 +50,13 @@ unsafe fn dissolves(addr: *const sockaddr, len: socklen_t) -> bool {
     if addr.is_null() || (len as usize) < size_of::<libc::sa_family_t>() {
         return false;
     }
-    // SAFETY: the family comes first, and is within `len`.
+    // SAFETY: the family is the first field, and lies within `len`.
     let family = unsafe { addr.cast::<libc::sa_family_t>().read_unaligned() };
     i32::from(family) == libc::AF_UNSPEC
 }
 
-/// `accept(2)`.
-///
 /// # Safety
-/// As the manual page says.
+/// The arguments are valid for `accept(2)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn accept(
     fd: c_int,
@@ -76,10 +71,8 @@ pub(crate) unsafe extern "C" fn accept(
     new
 }
 
-/// `accept4(2)`.
-///
 /// # Safety
-/// As the manual page says.
+/// The arguments are valid for `accept4(2)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn accept4(
     fd: c_int,
@@ -95,10 +88,8 @@ pub(crate) unsafe extern "C" fn accept4(
     new
 }
 
-/// `close(2)`.
-///
 /// # Safety
-/// None beyond libc's.
+/// The arguments are valid for `close(2)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn close(fd: c_int) -> c_int {
     match before_close(fd) {
@@ -109,15 +100,15 @@ pub(crate) unsafe extern "C" fn close(fd: c_int) -> c_int {
     }
 }
 
-/// `close_range(2)`: in pieces around our own descriptors.
+/// `close_range(2)`, split into ranges around the library's own descriptors.
 ///
 /// # Safety
-/// None beyond libc's.
+/// The arguments are valid for `close_range(2)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn close_range(first: u32, last: u32, flags: c_int) -> c_int {
     const CLOSE_RANGE_CLOEXEC: c_int = 4;
     if first > last || flags & CLOSE_RANGE_CLOEXEC != 0 {
-        // SAFETY: no pointers. Ours are close-on-exec already.
+        // SAFETY: no pointers. The library's own are close-on-exec already.
         return unsafe { next::close_range(first, last, flags) };
     }
     let top = c_int::try_from(last).unwrap_or(c_int::MAX);
@@ -141,17 +132,15 @@ pub(crate) unsafe extern "C" fn close_range(first: u32, last: u32, flags: c_int)
     unsafe { next::close_range(from, last, flags) }
 }
 
-/// `closefrom(3)`.
-///
 /// # Safety
-/// None beyond libc's.
+/// The arguments are valid for `closefrom(3)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn closefrom(first: c_int) {
     // SAFETY: no pointers.
     unsafe { close_range(u32::try_from(first).unwrap_or(0), u32::MAX, 0) };
 }
 
-/// Notes a copy that the kernel has made. At 0, 1 and 2 it is stdio's, which passes us by.
+/// Records a copy that the kernel has made. Stdio uses 0, 1 and 2 without our hooks.
 fn copied(old: c_int, new: c_int) -> c_int {
     if new >= 0 {
         sockets::duplicated(old, new);
@@ -164,10 +153,8 @@ fn copied(old: c_int, new: c_int) -> c_int {
     new
 }
 
-/// `dup(2)`.
-///
 /// # Safety
-/// None beyond libc's.
+/// The arguments are valid for `dup(2)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn dup(fd: c_int) -> c_int {
     if is_hidden(fd) {
@@ -177,12 +164,12 @@ pub(crate) unsafe extern "C" fn dup(fd: c_int) -> c_int {
     copied(fd, unsafe { next::dup(fd) })
 }
 
-/// Prepares for a copy onto a number: what stood there ends. False when it may not.
+/// Prepares for a copy onto `new`: its former file is closed. False if a descriptor is hidden.
 fn make_room(old: c_int, new: c_int) -> bool {
     if is_hidden(old) || is_hidden(new) {
         return false;
     }
-    // SAFETY: no pointers; asks whether `old` is open, for otherwise `new` stays as it is.
+    // SAFETY: no pointers. If `old` is not open, the copy fails and `new` stays as it is.
     let open = unsafe { next::fcntl(old, libc::F_GETFD, 0) } >= 0;
     if open && old != new {
         before_close(new);
@@ -190,10 +177,8 @@ fn make_room(old: c_int, new: c_int) -> bool {
     true
 }
 
-/// `dup2(2)`.
-///
 /// # Safety
-/// None beyond libc's.
+/// The arguments are valid for `dup2(2)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn dup2(old: c_int, new: c_int) -> c_int {
     if !make_room(old, new) {
@@ -203,10 +188,8 @@ pub(crate) unsafe extern "C" fn dup2(old: c_int, new: c_int) -> c_int {
     copied(old, unsafe { next::dup2(old, new) })
 }
 
-/// `dup3(2)`.
-///
 /// # Safety
-/// None beyond libc's.
+/// The arguments are valid for `dup3(2)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn dup3(old: c_int, new: c_int, flags: c_int) -> c_int {
     if old != new && flags & !libc::O_CLOEXEC == 0 && !make_room(old, new) {
@@ -216,11 +199,11 @@ pub(crate) unsafe extern "C" fn dup3(old: c_int, new: c_int, flags: c_int) -> c_
     copied(old, unsafe { next::dup3(old, new, flags) })
 }
 
-/// `fcntl(2)`. The third argument is declared although C passes it as a variable one: both
-/// are the same register on every architecture that we build for.
+/// `fcntl(2)`. The third argument is declared although C passes it as a variadic one: both use the
+/// same register on every architecture that we build for.
 ///
 /// # Safety
-/// As the manual page says.
+/// The arguments are valid for `fcntl(2)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn fcntl(fd: c_int, cmd: c_int, arg: c_long) -> c_int {
     if is_hidden(fd) {
@@ -246,10 +229,10 @@ fn after_fcntl(fd: c_int, cmd: c_int, arg: c_long, result: c_int) -> c_int {
     }
 }
 
-/// `fdopen(3)`: stdio will read and write the descriptor behind our back.
+/// `fdopen(3)`: stdio reads and writes the descriptor without our hooks, so it is downgraded.
 ///
 /// # Safety
-/// As the manual page says.
+/// The arguments are valid for `fdopen(3)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn fdopen(fd: c_int, mode: *const c_char) -> *mut FILE {
     if let Some(handle) = lookup(fd) {

@@ -1,4 +1,4 @@
-//! epoll(7).
+//! Hooks of epoll(7): they record sets and registrations, and serve waits in sets with channels.
 
 #![expect(unsafe_code, reason = "C functions on the caller's memory")]
 
@@ -8,20 +8,16 @@ use core::ffi::{c_int, c_long};
 use libc::{epoll_event, sigset_t, timespec};
 use saiga_socket::{self as sockets, Errno, c_result};
 
-/// `epoll_create(2)`.
-///
 /// # Safety
-/// None beyond libc's.
+/// The arguments are valid for `epoll_create(2)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn epoll_create(size: c_int) -> c_int {
     // SAFETY: no pointers.
     followed(unsafe { next::epoll_create(size) })
 }
 
-/// `epoll_create1(2)`.
-///
 /// # Safety
-/// None beyond libc's.
+/// The arguments are valid for `epoll_create1(2)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn epoll_create1(flags: c_int) -> c_int {
     // SAFETY: no pointers.
@@ -35,10 +31,8 @@ fn followed(fd: c_int) -> c_int {
     fd
 }
 
-/// `epoll_ctl(2)`.
-///
 /// # Safety
-/// As the manual page says.
+/// The arguments are valid for `epoll_ctl(2)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn epoll_ctl(
     epfd: c_int,
@@ -46,7 +40,7 @@ pub(crate) unsafe extern "C" fn epoll_ctl(
     fd: c_int,
     event: *mut epoll_event,
 ) -> c_int {
-    // A missing event where one is needed is for the kernel to refuse.
+    // The kernel refuses a missing event where one is needed.
     let known = !event.is_null() || op == libc::EPOLL_CTL_DEL;
     // SAFETY: null or readable, as our caller promises.
     let asked = (!event.is_null()).then(|| unsafe { event.read_unaligned() });
@@ -61,7 +55,7 @@ pub(crate) unsafe extern "C" fn epoll_ctl(
     }
 }
 
-/// Whole milliseconds, rounded up; `None` is for ever.
+/// Milliseconds, rounded up; `None` is for ever.
 fn millis(timeout_ns: Option<u64>) -> c_int {
     timeout_ns.map_or(-1, |ns| {
         c_int::try_from(ns.div_ceil(1_000_000)).unwrap_or(c_int::MAX)
@@ -73,8 +67,8 @@ fn nanos(timeout_ms: c_int) -> Option<u64> {
     u64::try_from(timeout_ms).ok().map(|ms| ms * 1_000_000)
 }
 
-/// Serves a call on a set that the library follows. `kernel` waits in libc's function of the same
-/// name, on a descriptor of that set, for at most so many events and nanoseconds.
+/// Serves a call on a set that the library tracks. `kernel` waits in libc's function of the same
+/// name, on a descriptor of that set, for a number of events and nanoseconds.
 ///
 /// # Safety
 /// `events` is null or writable for `max` events.
@@ -102,10 +96,8 @@ unsafe fn wait(
     Some(c_int::try_from(c_result(served)).unwrap_or(c_int::MAX))
 }
 
-/// `epoll_wait(2)`.
-///
 /// # Safety
-/// As the manual page says.
+/// The arguments are valid for `epoll_wait(2)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn epoll_wait(
     epfd: c_int,
@@ -114,7 +106,7 @@ pub(crate) unsafe extern "C" fn epoll_wait(
     timeout: c_int,
 ) -> c_int {
     let kernel = |epfd, events, max, timeout_ns| {
-        // SAFETY: the caller's array, with as many places as it has.
+        // SAFETY: the caller's array, with the number of entries that the caller gave.
         unsafe { next::epoll_wait(epfd, events, max, millis(timeout_ns)) }
     };
     // SAFETY: forwarded.
@@ -125,10 +117,8 @@ pub(crate) unsafe extern "C" fn epoll_wait(
     }
 }
 
-/// `epoll_pwait(2)`.
-///
 /// # Safety
-/// As the manual page says.
+/// The arguments are valid for `epoll_pwait(2)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn epoll_pwait(
     epfd: c_int,
@@ -138,7 +128,7 @@ pub(crate) unsafe extern "C" fn epoll_pwait(
     mask: *const sigset_t,
 ) -> c_int {
     let kernel = |epfd, events, max, timeout_ns| {
-        // SAFETY: the caller's array, with as many places as it has; the mask is null or valid.
+        // SAFETY: the caller's array and its number of entries; the mask is valid or null.
         unsafe { next::epoll_pwait(epfd, events, max, millis(timeout_ns), mask) }
     };
     // SAFETY: forwarded.
@@ -149,10 +139,8 @@ pub(crate) unsafe extern "C" fn epoll_pwait(
     }
 }
 
-/// `epoll_pwait2(2)`.
-///
 /// # Safety
-/// As the manual page says.
+/// The arguments are valid for `epoll_pwait2(2)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn epoll_pwait2(
     epfd: c_int,
@@ -173,7 +161,7 @@ pub(crate) unsafe extern "C" fn epoll_pwait2(
             tv_nsec: part(ns % 1_000_000_000),
         });
         let time = time.as_ref().map_or(core::ptr::null(), core::ptr::from_ref);
-        // SAFETY: the caller's array, with as many places as it has; the mask is null or valid.
+        // SAFETY: the caller's array and its number of entries; the mask is valid or null.
         unsafe { wait_exactly(epfd, events, max, time, mask) }
     };
     // SAFETY: forwarded.
@@ -185,7 +173,7 @@ pub(crate) unsafe extern "C" fn epoll_pwait2(
     }
 }
 
-/// `epoll_pwait2` of libc, or the system call where libc does not have it (glibc before 2.35).
+/// `epoll_pwait2` of libc, or the system call if libc does not have it (glibc before 2.35).
 ///
 /// # Safety
 /// As `epoll_pwait2(2)`.
@@ -204,7 +192,7 @@ unsafe fn wait_exactly(
     let (epfd, max) = (c_long::from(epfd), c_long::from(max));
     let address = |at: usize| at.cast_signed() as c_long;
     let (events, timeout) = (address(events.addr()), address(timeout.addr()));
-    // SAFETY: as above; a mask of the kernel has 8 bytes.
+    // SAFETY: as above; the kernel's mask has 8 bytes.
     let n = unsafe {
         next::syscall(
             libc::SYS_epoll_pwait2,

@@ -1,4 +1,5 @@
-//! The hooks, grouped as the manual pages are.
+//! The hooks, grouped like the manual pages. A hook finds the tracked socket behind a descriptor
+//! and calls the socket layer; every other descriptor goes to libc's function.
 
 #![expect(unsafe_code, reason = "the application's vectors as slices")]
 
@@ -22,13 +23,13 @@ pub(crate) use {
 use libc::{c_int, iovec};
 use saiga_socket::{Errno, set_errno};
 
-/// Fails a call as libc does.
+/// Fails a call as libc does: sets errno and returns -1.
 fn fail(errno: c_int) -> c_int {
     set_errno(Errno(errno));
     -1
 }
 
-/// Why the last call of libc failed.
+/// The errno of the last failed call of libc.
 fn errno() -> c_int {
     // SAFETY: libc's errno location is valid for the thread.
     let at = unsafe { libc::__errno_location() };
@@ -36,7 +37,7 @@ fn errno() -> c_int {
     unsafe { *at }
 }
 
-/// A register's content as an address or a size.
+/// Converts a register's content to an address or a size.
 #[expect(
     clippy::cast_possible_truncation,
     reason = "a long has the width of a pointer"
@@ -45,7 +46,7 @@ fn word(register: core::ffi::c_long) -> usize {
     register.cast_unsigned() as usize
 }
 
-/// One buffer as a vector.
+/// A vector with one buffer.
 fn one(at: *const core::ffi::c_void, len: usize) -> [iovec; 1] {
     [iovec {
         iov_base: at.cast_mut(),
@@ -53,7 +54,7 @@ fn one(at: *const core::ffi::c_void, len: usize) -> [iovec; 1] {
     }]
 }
 
-/// The application's vectors; none for a count that makes no sense (libc will say EINVAL).
+/// The application's vectors; `None` for an invalid count (libc returns EINVAL).
 ///
 /// # Safety
 /// `iov` points to `n` vectors.

@@ -1,7 +1,7 @@
 //! syscall(2): a call that has a hook by name goes through that hook.
 //!
-//! `symbols::by_number` serves the calls that take the arguments of their hook; here are those
-//! that take others, and those for which libc has no function.
+//! `symbols::by_number` serves the calls that take the same arguments as their hook. This module
+//! serves those that take other arguments, and those for which libc has no function.
 
 #![expect(unsafe_code, reason = "registers as the caller's memory")]
 
@@ -10,13 +10,11 @@ use crate::symbols::{self, Register, next};
 use core::ffi::{c_int, c_long};
 use saiga_socket::{self as sockets, namespaces, uring};
 
-/// The size of the kernel's `sigset_t`. It refuses a mask of another size.
+/// The size of the kernel's `sigset_t`. The kernel refuses a mask of another size.
 const MASK_BYTES: c_long = 8;
 
-/// `syscall(2)`.
-///
 /// # Safety
-/// As the manual page says.
+/// The arguments are valid for `syscall(2)`.
 #[unsafe(no_mangle)]
 #[expect(clippy::many_single_char_names, reason = "six registers")]
 pub(crate) unsafe extern "C" fn syscall(
@@ -29,7 +27,7 @@ pub(crate) unsafe extern "C" fn syscall(
     f: c_long,
 ) -> c_long {
     let registers = [a, b, c, d, e, f];
-    // SAFETY: our caller promises what the numbered call asks for.
+    // SAFETY: our caller promises what the numbered call requires.
     if let Some(result) = unsafe { symbols::by_number(nr, registers) } {
         return result;
     }
@@ -45,20 +43,20 @@ pub(crate) unsafe extern "C" fn syscall(
     unsafe { next::syscall(nr, a, b, c, d, e, f) }
 }
 
-/// Serves calls whose arguments are not those of libc's function.
+/// Serves calls whose arguments differ from those of libc's function.
 ///
 /// # Safety
 /// As the numbered call asks.
 #[expect(
     clippy::undocumented_unsafe_blocks,
-    reason = "one promise for all arms: the registers hold what the numbered call asks for"
+    reason = "one promise for all arms: the registers hold what the numbered call requires"
 )]
 unsafe fn with_other_arguments(nr: c_long, registers: [c_long; 6]) -> Option<c_long> {
     let [a, b, c, d, e, f] = registers;
     let fd = c_int::of(a);
     let fits = |mask: c_long, bytes: c_long| mask == 0 || bytes == MASK_BYTES;
     Some(match nr {
-        // The fifth argument is the high half of the offset on machines of 32 bits.
+        // The fifth argument is the high half of the offset on 32-bit machines.
         libc::SYS_preadv2 => unsafe {
             receive::preadv2(fd, Register::of(b), Register::of(c), d, Register::of(f)) as c_long
         },
@@ -90,8 +88,8 @@ unsafe fn with_other_arguments(nr: c_long, registers: [c_long; 6]) -> Option<c_l
     })
 }
 
-/// Prepares for calls that libc has no function for, or no function in its older versions, and
-/// makes those that change what can be seen from here.
+/// Prepares for calls for which libc, or an older version of it, has no function. Makes the calls
+/// whose result must be handled, and returns it.
 ///
 /// # Safety
 /// As the numbered call asks.
@@ -124,7 +122,7 @@ unsafe fn without_function(nr: c_long, registers: [c_long; 6]) -> Option<c_long>
     None
 }
 
-/// Makes a child in another namespace. `None`: the flags say that it stays in ours.
+/// Makes a child in another namespace. `None`: by its flags the child stays in ours.
 fn leaving_namespaces(flags: c_long, call: impl FnOnce() -> c_long) -> Option<c_long> {
     let leaves = namespaces::leaves(c_int::of(flags));
     leaves.then(|| namespaces::leave(|| c_int::of(call())).into())

@@ -1,4 +1,5 @@
-//! Options, ioctls and shutdown of sockets.
+//! Hooks of socket options, ioctls and shutdown. Options that a channel cannot honour downgrade the
+//! connection; values that the kernel cannot know are added.
 
 #![expect(unsafe_code, reason = "C functions on the caller's memory")]
 
@@ -8,10 +9,8 @@ use core::ffi::{c_int, c_long, c_void};
 use libc::socklen_t;
 use saiga_socket::{Reason, is_hidden, lookup};
 
-/// `shutdown(2)`.
-///
 /// # Safety
-/// None beyond libc's.
+/// The arguments are valid for `shutdown(2)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn shutdown(fd: c_int, how: c_int) -> c_int {
     if let Some(handle) = lookup(fd) {
@@ -21,10 +20,8 @@ pub(crate) unsafe extern "C" fn shutdown(fd: c_int, how: c_int) -> c_int {
     unsafe { next::shutdown(fd, how) }
 }
 
-/// `setsockopt(2)`.
-///
 /// # Safety
-/// As the manual page says.
+/// The arguments are valid for `setsockopt(2)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn setsockopt(
     fd: c_int,
@@ -44,12 +41,12 @@ pub(crate) unsafe extern "C" fn setsockopt(
             | libc::SO_TIMESTAMPING,
         )
         | (libc::IPPROTO_TCP, libc::TCP_INQ) => Some(Reason::SocketOption),
-        // The kernel itself reads what has come, and not from a ring.
+        // The kernel itself reads the received bytes, and cannot read a ring.
         (libc::IPPROTO_TCP, libc::TCP_ULP | libc::TCP_REPAIR) => Some(Reason::UnsupportedCall),
         _ => None,
     };
     // SAFETY: as our caller promises.
-    if unsafe { is_no_time(level, name, value, len) } {
+    if unsafe { is_negative_time(level, name, value, len) } {
         reason = Some(Reason::SocketOption);
     }
     if let (Some(reason), Some(handle)) = (reason, lookup(fd)) {
@@ -65,11 +62,16 @@ pub(crate) unsafe extern "C" fn setsockopt(
     result
 }
 
-/// Whether a time-out is negative: calls do not wait, then, but it reads back as none at all.
+/// Whether a time-out is negative: calls do not wait then, but the option reads back as 0.
 ///
 /// # Safety
 /// `value` is null or readable for `len` bytes.
-unsafe fn is_no_time(level: c_int, name: c_int, value: *const c_void, len: socklen_t) -> bool {
+unsafe fn is_negative_time(
+    level: c_int,
+    name: c_int,
+    value: *const c_void,
+    len: socklen_t,
+) -> bool {
     if level != libc::SOL_SOCKET
         || !matches!(name, libc::SO_RCVTIMEO | libc::SO_SNDTIMEO)
         || value.is_null()
@@ -81,10 +83,8 @@ unsafe fn is_no_time(level: c_int, name: c_int, value: *const c_void, len: sockl
     unsafe { value.cast::<libc::timeval>().read_unaligned() }.tv_sec < 0
 }
 
-/// `getsockopt(2)`.
-///
 /// # Safety
-/// As the manual page says.
+/// The arguments are valid for `getsockopt(2)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn getsockopt(
     fd: c_int,
@@ -97,8 +97,8 @@ pub(crate) unsafe extern "C" fn getsockopt(
     let result = unsafe { next::getsockopt(fd, level, name, value, len) };
     let asks_error = level == libc::SOL_SOCKET && name == libc::SO_ERROR && result == 0;
     if asks_error && lookup(fd).is_some_and(|h| h.take_reset(fd)) {
-        // SAFETY: the kernel has just written the option there; at least an int for SO_ERROR,
-        // unless the caller gave less room, which the length says.
+        // SAFETY: the kernel has just written the option there: an int for SO_ERROR, unless
+        // the caller gave less room, which the length shows.
         if unsafe { *len } as usize >= size_of::<c_int>() {
             // SAFETY: as above.
             unsafe { value.cast::<c_int>().write_unaligned(libc::ECONNRESET) };
@@ -107,10 +107,10 @@ pub(crate) unsafe extern "C" fn getsockopt(
     result
 }
 
-/// `ioctl(2)`; its argument is passed as `fcntl`'s is.
+/// `ioctl(2)`; its argument is passed like that of `fcntl`.
 ///
 /// # Safety
-/// As the manual page says.
+/// The arguments are valid for `ioctl(2)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn ioctl(fd: c_int, request: c_long, arg: c_long) -> c_int {
     if is_hidden(fd) {

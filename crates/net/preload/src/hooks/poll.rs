@@ -1,4 +1,5 @@
-//! poll(2) and select(2).
+//! Hooks of poll(2) and select(2). A call whose sockets are all plain goes to libc while they are
+//! pinned; otherwise the socket layer serves it. A select is served as a poll.
 
 #![expect(unsafe_code, reason = "C functions on the caller's memory")]
 #![expect(
@@ -12,12 +13,13 @@ use core::ffi::c_int;
 use libc::{fd_set, nfds_t, pollfd, sigset_t, size_t, timespec, timeval};
 use saiga_socket::{Errno, Sys, c_result, poll as sockets};
 
-/// Nanoseconds of a millisecond time-out; negative is for ever.
+/// Nanoseconds of a time-out in milliseconds; negative is for ever.
 fn millis(timeout: c_int) -> Option<u64> {
     u64::try_from(timeout).ok().map(|ms| ms * 1_000_000)
 }
 
-/// Nanoseconds of a `timespec`; `Err` when it makes no sense.
+/// Nanoseconds of a `timespec` or `timeval`; `unit` is the length of a fraction in nanoseconds.
+/// `Err` for a negative time or a fraction of a second or more.
 fn nanos(sec: i64, nsec: i64, unit: i64) -> Result<u64, ()> {
     let (Ok(s), Ok(part)) = (u64::try_from(sec), u64::try_from(nsec)) else {
         return Err(());
@@ -29,7 +31,7 @@ fn nanos(sec: i64, nsec: i64, unit: i64) -> Result<u64, ()> {
     Ok(s.saturating_mul(1_000_000_000).saturating_add(part * unit))
 }
 
-/// A time-out of `select` with less than a second of microseconds, as libc makes it.
+/// A time-out of `select` with less than 1,000,000 microseconds, as libc converts it.
 fn normal(t: &timeval) -> Result<(i64, i64), ()> {
     if t.tv_sec < 0 || t.tv_usec < 0 {
         return Err(());
@@ -38,7 +40,7 @@ fn normal(t: &timeval) -> Result<(i64, i64), ()> {
     Ok((sec, t.tv_usec % 1_000_000))
 }
 
-/// The number of records; one that no memory holds becomes the largest that could be.
+/// The number of records; a number that does not fit becomes the largest possible.
 fn count_of(n: nfds_t) -> usize {
     usize::try_from(n).unwrap_or(usize::MAX)
 }
@@ -57,10 +59,8 @@ fn count(result: Sys<usize>) -> c_int {
     c_int::try_from(c_result(result)).unwrap_or(c_int::MAX)
 }
 
-/// `poll(2)`.
-///
 /// # Safety
-/// As the manual page says.
+/// The arguments are valid for `poll(2)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn poll(fds: *mut pollfd, n: nfds_t, timeout: c_int) -> c_int {
     // SAFETY: promised by our caller.
@@ -74,7 +74,7 @@ pub(crate) unsafe extern "C" fn poll(fds: *mut pollfd, n: nfds_t, timeout: c_int
     count(sockets::poll(list, millis(timeout), core::ptr::null()))
 }
 
-/// Fortified `poll`.
+/// `poll` with a check of the buffer's size (`_FORTIFY_SOURCE`).
 ///
 /// # Safety
 /// As `poll(2)`; `room` is the size of the array.
@@ -86,17 +86,15 @@ pub(crate) unsafe extern "C" fn __poll_chk(
     room: size_t,
 ) -> c_int {
     if room / size_of::<pollfd>() < count_of(n) {
-        // SAFETY: libc's check fails and says so.
+        // SAFETY: arguments pass unchanged; libc's check fails and aborts.
         return unsafe { next::__poll_chk(fds, n, timeout, room) };
     }
     // SAFETY: forwarded.
     unsafe { poll(fds, n, timeout) }
 }
 
-/// `ppoll(2)`.
-///
 /// # Safety
-/// As the manual page says.
+/// The arguments are valid for `ppoll(2)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn ppoll(
     fds: *mut pollfd,
@@ -120,7 +118,7 @@ pub(crate) unsafe extern "C" fn ppoll(
     }
 }
 
-/// Fortified `ppoll`.
+/// `ppoll` with a check of the buffer's size (`_FORTIFY_SOURCE`).
 ///
 /// # Safety
 /// As `ppoll(2)`; `room` is the size of the array.
@@ -133,14 +131,14 @@ pub(crate) unsafe extern "C" fn __ppoll_chk(
     room: size_t,
 ) -> c_int {
     if room / size_of::<pollfd>() < count_of(n) {
-        // SAFETY: libc's check fails and says so.
+        // SAFETY: arguments pass unchanged; libc's check fails and aborts.
         return unsafe { next::__ppoll_chk(fds, n, timeout, mask, room) };
     }
     // SAFETY: forwarded.
     unsafe { ppoll(fds, n, timeout, mask) }
 }
 
-/// The three sets of a select, each null or with room for `n` descriptors.
+/// The three sets of a select, each null or large enough for `n` descriptors.
 struct Sets {
     n: usize,
     read: *mut fd_set,
@@ -152,7 +150,7 @@ const READ: i16 = libc::POLLIN | libc::POLLRDNORM | libc::POLLHUP | libc::POLLER
 const WRITE: i16 = libc::POLLOUT | libc::POLLWRNORM | libc::POLLERR;
 
 impl Sets {
-    /// Whether `fd` is in a set. Sets may be larger than `FD_SETSIZE`: words are read directly.
+    /// Whether `fd` is in a set. Sets may be larger than `FD_SETSIZE`, so words are read directly.
     fn has(&self, set: *mut fd_set, fd: usize) -> bool {
         if set.is_null() {
             return false;
@@ -196,7 +194,7 @@ impl Sets {
             .filter_map(|fd| c_int::try_from(fd).ok())
     }
 
-    /// Stores what poll found; returns the number of bits set, or EBADF.
+    /// Stores the result of a poll; returns the number of bits set, or EBADF.
     fn store(&self, found: &[pollfd]) -> Result<usize, c_int> {
         if found.iter().any(|p| p.revents & libc::POLLNVAL != 0) {
             return Err(libc::EBADF);
@@ -252,10 +250,10 @@ fn now_ns() -> u64 {
     nanos(t.tv_sec, t.tv_nsec, 1).unwrap_or(0)
 }
 
-/// `select(2)`. As on Linux, the time-out is left at what remains of it.
+/// `select(2)`. As on Linux, the time-out is set to the remaining time.
 ///
 /// # Safety
-/// As the manual page says.
+/// The arguments are valid for `select(2)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn select(
     n: c_int,
@@ -291,10 +289,8 @@ pub(crate) unsafe extern "C" fn select(
     done
 }
 
-/// `pselect(2)`.
-///
 /// # Safety
-/// As the manual page says.
+/// The arguments are valid for `pselect(2)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn pselect(
     n: c_int,

@@ -1,4 +1,5 @@
-//! fork, exec, programs that are started, sandboxes and namespaces.
+//! Hooks of fork, exec, spawned programs, seccomp and namespaces. Connections that go to a program
+//! without the library, or that the process can no longer serve, are downgraded before the call.
 
 #![expect(unsafe_code, reason = "C functions on the caller's memory")]
 
@@ -8,11 +9,11 @@ use core::ffi::{c_char, c_int, c_long, c_void};
 use libc::FILE;
 use saiga_socket::{self as sockets, fork as forks, namespaces};
 
-/// `fork(2)`. libc runs our handlers (`pthread_atfork`), also for its own callers such as
+/// `fork(2)`. libc runs our handlers (`pthread_atfork`), also in its own functions such as
 /// `daemon(3)`.
 ///
 /// # Safety
-/// None beyond libc's.
+/// The arguments are valid for `fork(2)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn fork() -> c_int {
     // SAFETY: no pointers.
@@ -22,7 +23,7 @@ pub(crate) unsafe extern "C" fn fork() -> c_int {
 /// `_Fork(3)`, which runs no handlers.
 ///
 /// # Safety
-/// None beyond libc's.
+/// The arguments are valid for `_Fork(3)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn _Fork() -> c_int {
     forks::prepare();
@@ -37,11 +38,11 @@ pub(crate) unsafe extern "C" fn _Fork() -> c_int {
 /// `_exit(2)`: neither exit handlers nor our destructor run, so reading ends here.
 ///
 /// # Safety
-/// None beyond libc's.
+/// The arguments are valid for `_exit(2)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn _exit(status: c_int) {
     sockets::end_reading();
-    // SAFETY: no pointers. It does not return.
+    // SAFETY: no pointers. The call does not return.
     unsafe { next::_exit(status) };
 }
 
@@ -51,7 +52,7 @@ macro_rules! exec {
             $(#[$doc])*
             ///
             /// # Safety
-            /// As the manual page says.
+            /// The arguments are valid for the function of libc with this name.
             #[unsafe(no_mangle)]
             pub(crate) unsafe extern "C" fn $name($($arg: $kind),*) -> c_int {
                 sockets::before_exec();
@@ -63,26 +64,20 @@ macro_rules! exec {
 }
 
 exec! {
-    /// `execve(2)`.
     execve(path: *const c_char, argv: Strings, envp: Strings);
-    /// `execv(3)`.
     execv(path: *const c_char, argv: Strings);
-    /// `execvp(3)`.
     execvp(file: *const c_char, argv: Strings);
-    /// `execvpe(3)`.
     execvpe(file: *const c_char, argv: Strings, envp: Strings);
-    /// `fexecve(3)`.
     fexecve(fd: c_int, argv: Strings, envp: Strings);
-    /// `execveat(2)`.
     execveat(dir: c_int, path: *const c_char, argv: Strings, envp: Strings, flags: c_int);
 }
 
-/// Gives connections back before one of the variadic exec functions.
+/// Downgrades connections before a variadic exec function.
 extern "C" fn before_variadic_exec() {
     sockets::before_exec();
 }
 
-/// Address of a variadic exec function behind ours.
+/// Address of the next variadic exec function after ours.
 extern "C" fn variadic_exec(which: usize) -> *mut c_void {
     let name = [c"execl", c"execlp", c"execle"][which % 3];
     // SAFETY: a terminated name.
@@ -91,19 +86,16 @@ extern "C" fn variadic_exec(which: usize) -> *mut c_void {
 
 forwards! {
     before_variadic_exec, variadic_exec:
-    /// `execl(3)`.
     execl 0;
-    /// `execlp(3)`.
     execlp 1;
-    /// `execle(3)`.
     execle 2;
 }
 
-/// `posix_spawn_file_actions_adddup2(3)`: libc makes that copy, and the new program, out of our
-/// sight.
+/// `posix_spawn_file_actions_adddup2(3)`: libc makes that copy, and starts the program, without our
+/// hooks.
 ///
 /// # Safety
-/// As the manual page says.
+/// The arguments are valid for `posix_spawn_file_actions_adddup2(3)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn posix_spawn_file_actions_adddup2(
     actions: *mut c_void,
@@ -123,7 +115,7 @@ macro_rules! spawns {
             $(#[$doc])*
             ///
             /// # Safety
-            /// As the manual page says.
+            /// The arguments are valid for the function of libc with this name.
             #[unsafe(no_mangle)]
             pub(crate) unsafe extern "C" fn $name($($arg: $kind),*) -> $ret {
                 sockets::before_spawn();
@@ -135,15 +127,11 @@ macro_rules! spawns {
 }
 
 spawns! {
-    /// `posix_spawn(3)`.
     posix_spawn(pid: *mut c_int, path: *const c_char, actions: *const c_void, attributes: *const c_void, argv: Strings, envp: Strings) -> c_int;
-    /// `posix_spawnp(3)`.
     posix_spawnp(pid: *mut c_int, file: *const c_char, actions: *const c_void, attributes: *const c_void, argv: Strings, envp: Strings) -> c_int;
-    /// `pidfd_spawn(3)`.
     pidfd_spawn(pidfd: *mut c_int, path: *const c_char, actions: *const c_void, attributes: *const c_void, argv: Strings, envp: Strings) -> c_int;
-    /// `pidfd_spawnp(3)`.
     pidfd_spawnp(pidfd: *mut c_int, file: *const c_char, actions: *const c_void, attributes: *const c_void, argv: Strings, envp: Strings) -> c_int;
-    /// `system(3)`: its shell is started past the hook of `posix_spawn`.
+    /// `system(3)` starts its shell without the hook of `posix_spawn`.
     system(command: *const c_char) -> c_int;
     /// `popen(3)`, as `system`.
     popen(command: *const c_char, mode: *const c_char) -> *mut FILE;
@@ -151,10 +139,8 @@ spawns! {
     wordexp(words: *const c_char, result: *mut c_void, flags: c_int) -> c_int;
 }
 
-/// `prctl(2)`.
-///
 /// # Safety
-/// As the manual page says.
+/// The arguments are valid for `prctl(2)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn prctl(
     option: c_int,
@@ -170,10 +156,10 @@ pub(crate) unsafe extern "C" fn prctl(
     unsafe { next::prctl(option, a, b, c, d) }
 }
 
-/// `seccomp(2)`, where libc or libseccomp has it.
+/// `seccomp(2)`, from libc or libseccomp.
 ///
 /// # Safety
-/// As the manual page says.
+/// The arguments are valid for `seccomp(2)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn seccomp(operation: u32, flags: u32, args: *mut c_void) -> c_int {
     sockets::sandboxed();
@@ -181,32 +167,30 @@ pub(crate) unsafe extern "C" fn seccomp(operation: u32, flags: u32, args: *mut c
     unsafe { next::seccomp(operation, flags, args) }
 }
 
-/// `unshare(2)`.
-///
 /// # Safety
-/// None beyond libc's.
+/// The arguments are valid for `unshare(2)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn unshare(flags: c_int) -> c_int {
     // SAFETY: no pointers.
-    let go = || unsafe { next::unshare(flags) };
+    let switch = || unsafe { next::unshare(flags) };
     if namespaces::leaves(flags) {
-        namespaces::leave(go)
+        namespaces::leave(switch)
     } else {
-        go()
+        switch()
     }
 }
 
-/// `setns(2)`; without a kind, the descriptor may stand for any.
+/// `setns(2)`; with kind 0, the descriptor may refer to a namespace of any kind.
 ///
 /// # Safety
-/// None beyond libc's.
+/// The arguments are valid for `setns(2)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn setns(fd: c_int, kind: c_int) -> c_int {
     // SAFETY: no pointers.
-    let go = || unsafe { next::setns(fd, kind) };
+    let switch = || unsafe { next::setns(fd, kind) };
     if kind == 0 || namespaces::leaves(kind) {
-        namespaces::leave(go)
+        namespaces::leave(switch)
     } else {
-        go()
+        switch()
     }
 }

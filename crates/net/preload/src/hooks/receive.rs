@@ -1,4 +1,4 @@
-//! read(2), recv(2) and their kin.
+//! Hooks of the receiving calls: read(2), readv(2), recv(2), recvmsg(2) and their variants.
 
 #![expect(unsafe_code, reason = "C functions on the caller's memory")]
 #![expect(
@@ -12,13 +12,11 @@ use core::ffi::{c_int, c_void};
 use libc::{iovec, mmsghdr, msghdr, off_t, size_t, sockaddr, socklen_t, ssize_t, timespec};
 use saiga_socket::{Handle, Reason, lookup};
 
-/// `read(2)`.
-///
 /// # Safety
-/// As the manual page says.
+/// The arguments are valid for `read(2)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn read(fd: c_int, buf: *mut c_void, n: size_t) -> ssize_t {
-    // A read of nothing is answered without looking at the socket.
+    // A read of 0 bytes does not depend on the socket.
     let Some(handle) = lookup(fd).filter(|_| n > 0) else {
         // SAFETY: arguments pass unchanged, so our caller's promise is libc's.
         return unsafe { next::read(fd, buf, n) };
@@ -27,7 +25,7 @@ pub(crate) unsafe extern "C" fn read(fd: c_int, buf: *mut c_void, n: size_t) -> 
     unsafe { handle.receive(fd, &one(buf, n), 0, || next::read(fd, buf, n)) }
 }
 
-/// Fortified `read`.
+/// `read` with a check of the buffer's size (`_FORTIFY_SOURCE`).
 ///
 /// # Safety
 /// As `read(2)`; `room` is the size of the buffer.
@@ -46,15 +44,13 @@ pub(crate) unsafe extern "C" fn __read_chk(
     }
 }
 
-/// Whether there is room for a byte: as read, readv of nothing does not look at the socket.
+/// Whether there is room for a byte. Like read, a readv of 0 bytes does not depend on the socket.
 fn takes(v: &[iovec]) -> bool {
     v.iter().any(|v| v.iov_len > 0)
 }
 
-/// `readv(2)`.
-///
 /// # Safety
-/// As the manual page says.
+/// The arguments are valid for `readv(2)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn readv(fd: c_int, iov: *const iovec, n: c_int) -> ssize_t {
     // SAFETY: our caller promises `n` vectors.
@@ -70,10 +66,10 @@ pub(crate) unsafe extern "C" fn readv(fd: c_int, iov: *const iovec, n: c_int) ->
     }
 }
 
-/// `preadv2(2)`; an offset of -1 reads as `readv` does.
+/// `preadv2(2)`; with an offset of -1 it reads as `readv` does.
 ///
 /// # Safety
-/// As the manual page says.
+/// The arguments are valid for `preadv2(2)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn preadv2(
     fd: c_int,
@@ -100,10 +96,8 @@ pub(crate) unsafe extern "C" fn preadv2(
     }
 }
 
-/// `recv(2)`.
-///
 /// # Safety
-/// As the manual page says.
+/// The arguments are valid for `recv(2)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn recv(
     fd: c_int,
@@ -119,7 +113,7 @@ pub(crate) unsafe extern "C" fn recv(
     unsafe { handle.receive(fd, &one(buf, n), flags, || next::recv(fd, buf, n, flags)) }
 }
 
-/// Fortified `recv`.
+/// `recv` with a check of the buffer's size (`_FORTIFY_SOURCE`).
 ///
 /// # Safety
 /// As `recv(2)`; `room` is the size of the buffer.
@@ -142,7 +136,7 @@ pub(crate) unsafe extern "C" fn __recv_chk(
 /// `recvfrom(2)`. A connected TCP socket reports no address.
 ///
 /// # Safety
-/// As the manual page says.
+/// The arguments are valid for `recvfrom(2)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn recvfrom(
     fd: c_int,
@@ -171,7 +165,7 @@ pub(crate) unsafe extern "C" fn recvfrom(
     got
 }
 
-/// Fortified `recvfrom`.
+/// `recvfrom` with a check of the buffer's size (`_FORTIFY_SOURCE`).
 ///
 /// # Safety
 /// As `recvfrom(2)`; `room` is the size of the buffer.
@@ -193,10 +187,8 @@ pub(crate) unsafe extern "C" fn __recvfrom_chk(
     }
 }
 
-/// `recvmsg(2)`.
-///
 /// # Safety
-/// As the manual page says.
+/// The arguments are valid for `recvmsg(2)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn recvmsg(fd: c_int, msg: *mut msghdr, flags: c_int) -> ssize_t {
     let handle = lookup(fd).filter(|_| !msg.is_null());
@@ -233,11 +225,10 @@ unsafe fn receive_message(h: Handle, fd: c_int, msg: &mut msghdr, flags: c_int) 
     got
 }
 
-/// `recvmmsg(2)`: one `recvmsg` after the other; only the first waits unless the caller
-/// says otherwise.
+/// `recvmmsg(2)`: one `recvmsg` after the other. With MSG_WAITFORONE only the first waits.
 ///
 /// # Safety
-/// As the manual page says.
+/// The arguments are valid for `recvmmsg(2)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn recvmmsg(
     fd: c_int,
@@ -261,7 +252,7 @@ pub(crate) unsafe extern "C" fn recvmmsg(
     let mut flags = flags;
     let mut done = 0;
     for index in 0..n as usize {
-        // SAFETY: `n` messages are there as the caller promises.
+        // SAFETY: the caller promises `n` messages.
         let m = unsafe { &mut *msgs.add(index) };
         // SAFETY: as above.
         let got =

@@ -1,5 +1,5 @@
-//! stdio that writes a descriptor by its number: it passes our hooks by, so the connection goes
-//! back to TCP first.
+//! Hooks of stdio functions that write to a descriptor number. They write without our hooks, so the
+//! connection is downgraded first.
 
 #![expect(unsafe_code, reason = "C functions on the caller's memory")]
 
@@ -8,14 +8,14 @@ use crate::symbols::next;
 use core::ffi::{c_char, c_int, c_void};
 use saiga_socket::{Reason, lookup};
 
-/// Gives a connection back before stdio writes to it.
+/// Downgrades a connection before stdio writes to it.
 extern "C" fn before_print(fd: c_int) {
     if let Some(handle) = lookup(fd) {
         handle.stay_on_tcp(fd, Reason::Stdio);
     }
 }
 
-/// Address of the printing function behind ours.
+/// Address of the next printing function after ours.
 extern "C" fn printer(which: usize) -> *mut c_void {
     let name = [c"dprintf", c"__dprintf_chk"][which % 2];
     // SAFETY: a terminated name.
@@ -24,16 +24,15 @@ extern "C" fn printer(which: usize) -> *mut c_void {
 
 forwards! {
     before_print, printer:
-    /// `dprintf(3)`.
     dprintf 0;
-    /// Fortified `dprintf`.
+    /// `dprintf` with the checks of `_FORTIFY_SOURCE`.
     __dprintf_chk 1;
 }
 
-/// `vdprintf(3)`. A `va_list` is an address, or passed by one, wherever we build.
+/// `vdprintf(3)`. On all our architectures a `va_list` is an address, or passed by address.
 ///
 /// # Safety
-/// As the manual page says.
+/// The arguments are valid for `vdprintf(3)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn vdprintf(
     fd: c_int,
@@ -45,10 +44,10 @@ pub(crate) unsafe extern "C" fn vdprintf(
     unsafe { next::vdprintf(fd, format, list) }
 }
 
-/// Fortified `vdprintf`.
+/// `vdprintf` with the checks of `_FORTIFY_SOURCE`.
 ///
 /// # Safety
-/// As `vdprintf(3)`.
+/// The arguments are valid for `vdprintf(3)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn __vdprintf_chk(
     fd: c_int,

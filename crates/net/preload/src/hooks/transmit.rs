@@ -1,4 +1,5 @@
-//! write(2), send(2) and their kin; sendfile(2) and splice(2).
+//! Hooks of the sending calls: write(2), send(2), sendmsg(2) and their variants; sendfile(2) and
+//! splice(2).
 
 #![expect(unsafe_code, reason = "C functions on the caller's memory")]
 #![expect(
@@ -12,10 +13,8 @@ use core::ffi::{c_int, c_void};
 use libc::{iovec, mmsghdr, msghdr, off_t, size_t, sockaddr, socklen_t, ssize_t};
 use saiga_socket::{Errno, Handle, Reason, c_result, lookup, relay};
 
-/// `write(2)`.
-///
 /// # Safety
-/// As the manual page says.
+/// The arguments are valid for `write(2)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn write(fd: c_int, buf: *const c_void, n: size_t) -> ssize_t {
     let Some(handle) = lookup(fd) else {
@@ -26,10 +25,8 @@ pub(crate) unsafe extern "C" fn write(fd: c_int, buf: *const c_void, n: size_t) 
     unsafe { handle.transmit(fd, &one(buf, n), 0, || next::write(fd, buf, n)) }
 }
 
-/// `writev(2)`.
-///
 /// # Safety
-/// As the manual page says.
+/// The arguments are valid for `writev(2)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn writev(fd: c_int, iov: *const iovec, n: c_int) -> ssize_t {
     // SAFETY: our caller promises `n` vectors.
@@ -43,10 +40,10 @@ pub(crate) unsafe extern "C" fn writev(fd: c_int, iov: *const iovec, n: c_int) -
     }
 }
 
-/// `pwritev2(2)`; an offset of -1 writes as `writev` does.
+/// `pwritev2(2)`; with an offset of -1 it writes as `writev` does.
 ///
 /// # Safety
-/// As the manual page says.
+/// The arguments are valid for `pwritev2(2)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn pwritev2(
     fd: c_int,
@@ -73,10 +70,8 @@ pub(crate) unsafe extern "C" fn pwritev2(
     }
 }
 
-/// `send(2)`.
-///
 /// # Safety
-/// As the manual page says.
+/// The arguments are valid for `send(2)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn send(
     fd: c_int,
@@ -92,10 +87,10 @@ pub(crate) unsafe extern "C" fn send(
     unsafe { handle.transmit(fd, &one(buf, n), flags, || next::send(fd, buf, n, flags)) }
 }
 
-/// `sendto(2)`. TCP ignores the address of a connected socket, save for fast open.
+/// `sendto(2)`. TCP ignores the address of a connected socket, except for fast open.
 ///
 /// # Safety
-/// As the manual page says.
+/// The arguments are valid for `sendto(2)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn sendto(
     fd: c_int,
@@ -117,10 +112,8 @@ pub(crate) unsafe extern "C" fn sendto(
     }
 }
 
-/// `sendmsg(2)`.
-///
 /// # Safety
-/// As the manual page says.
+/// The arguments are valid for `sendmsg(2)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn sendmsg(fd: c_int, msg: *const msghdr, flags: c_int) -> ssize_t {
     if msg.is_null() {
@@ -130,7 +123,7 @@ pub(crate) unsafe extern "C" fn sendmsg(fd: c_int, msg: *const msghdr, flags: c_
     match lookup(fd) {
         None => {
             // SAFETY: the message is valid as the caller promises.
-            unsafe { let_go_of_passed(&*msg) };
+            unsafe { downgrade_passed(&*msg) };
             // SAFETY: arguments pass unchanged.
             unsafe { next::sendmsg(fd, msg, flags) }
         }
@@ -143,11 +136,11 @@ pub(crate) unsafe extern "C" fn sendmsg(fd: c_int, msg: *const msghdr, flags: c_
 /// The message is valid, its vectors are readable.
 unsafe fn send_message(h: Handle, fd: c_int, msg: &msghdr, flags: c_int) -> ssize_t {
     if !h.is_bound() {
-        // What came from accept or connect may be a Unix socket.
+        // A descriptor returned by accept or connect may be a Unix socket.
         // SAFETY: promised by our caller.
-        unsafe { let_go_of_passed(msg) };
+        unsafe { downgrade_passed(msg) };
     } else if !msg.msg_control.is_null() && msg.msg_controllen > 0 {
-        // Control messages are the kernel's to check; none of them does anything to a stream.
+        // The kernel checks control messages. None of them has an effect on a stream.
         let mut bare = *msg;
         bare.msg_iovlen = 0;
         // SAFETY: as our caller promises, without the vectors.
@@ -164,12 +157,12 @@ unsafe fn send_message(h: Handle, fd: c_int, msg: &msghdr, flags: c_int) -> ssiz
     }
 }
 
-/// Connections whose descriptors are passed to another process (SCM_RIGHTS) go back to TCP:
-/// the receiver may not have the library.
+/// Downgrades connections whose descriptors are passed to another process (SCM_RIGHTS): the
+/// receiver may not have the library.
 ///
 /// # Safety
 /// The message is valid.
-pub(super) unsafe fn let_go_of_passed(msg: &msghdr) {
+pub(super) unsafe fn downgrade_passed(msg: &msghdr) {
     if msg.msg_control.is_null() || msg.msg_controllen == 0 {
         return;
     }
@@ -196,7 +189,7 @@ pub(super) unsafe fn let_go_of_passed(msg: &msghdr) {
     }
 }
 
-/// Bytes of a message.
+/// Number of bytes in a message.
 fn length_of(msg: &msghdr) -> usize {
     // SAFETY: the message has just been sent, so its vectors are readable.
     let all = unsafe { vectors(msg.msg_iov, msg.msg_iovlen) };
@@ -206,7 +199,7 @@ fn length_of(msg: &msghdr) -> usize {
 /// `sendmmsg(2)`: one `sendmsg` after the other.
 ///
 /// # Safety
-/// As the manual page says.
+/// The arguments are valid for `sendmmsg(2)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn sendmmsg(
     fd: c_int,
@@ -221,17 +214,17 @@ pub(crate) unsafe extern "C" fn sendmmsg(
     let Some(handle) = handle else {
         let count = if msgs.is_null() { 0 } else { n as usize };
         for index in 0..count {
-            // SAFETY: `n` messages are there as the caller promises.
+            // SAFETY: the caller promises `n` messages.
             let message = unsafe { &*msgs.add(index) };
             // SAFETY: as above.
-            unsafe { let_go_of_passed(&message.msg_hdr) };
+            unsafe { downgrade_passed(&message.msg_hdr) };
         }
         // SAFETY: arguments pass unchanged.
         return unsafe { next::sendmmsg(fd, msgs, n, flags) };
     };
     let mut done = 0;
     for index in 0..n as usize {
-        // SAFETY: `n` messages are there as the caller promises.
+        // SAFETY: the caller promises `n` messages.
         let m = unsafe { &mut *msgs.add(index) };
         // SAFETY: as above.
         let sent = unsafe { send_message(handle, fd, &m.msg_hdr, flags) };
@@ -239,16 +232,16 @@ pub(crate) unsafe extern "C" fn sendmmsg(
         m.msg_len = len;
         done += 1;
         if (len as usize) < length_of(&m.msg_hdr) {
-            break; // Sent in part: what follows must not overtake the rest.
+            break; // Sent in part: the next message must not overtake the rest.
         }
     }
     if done > 0 || n == 0 { done } else { -1 }
 }
 
-/// `sendfile(2)`. Into a channel the file is read and sent piece by piece.
+/// `sendfile(2)`. Into a channel, the file is read and sent in pieces.
 ///
 /// # Safety
-/// As the manual page says.
+/// The arguments are valid for `sendfile(2)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn sendfile(
     out: c_int,
@@ -266,17 +259,17 @@ pub(crate) unsafe extern "C" fn sendfile(
     by_kernel.unwrap_or_else(|| unsafe { send_file(handle, out, input, at, n) })
 }
 
-/// Where a sendfile reads: at the caller's offset, or at the file's own position.
+/// The source of a sendfile: the caller's offset, or the file's own position.
 struct Source {
     file: c_int,
     at: *mut off_t,
 }
 
 impl Source {
-    /// Reads without moving the position; as `pread(2)`.
+    /// Reads without moving the position, like `pread(2)`.
     fn read(&self, buffer: &mut [u8]) -> isize {
         let from = if self.at.is_null() {
-            // SAFETY: asks for the position only.
+            // SAFETY: only reads the position.
             unsafe { libc::lseek(self.file, 0, libc::SEEK_CUR) }
         } else {
             // SAFETY: not null; readable as the caller of sendfile promises.
@@ -284,17 +277,17 @@ impl Source {
         };
         // SAFETY: no pointers.
         if from < 0 && unsafe { libc::fcntl(self.file, libc::F_GETFD) } < 0 {
-            return -1; // EBADF comes before EINVAL, which a negative position is.
+            return -1; // EBADF takes precedence over EINVAL, which a negative position causes.
         }
         // SAFETY: the buffer is writable for its length.
         unsafe { libc::pread(self.file, buffer.as_mut_ptr().cast(), buffer.len(), from) }
     }
 
-    /// Moves past what was sent.
+    /// Moves the position past the sent bytes.
     fn advance(&self, sent: usize) {
         let sent = off_t::try_from(sent).unwrap_or(0);
         if self.at.is_null() {
-            // SAFETY: moves the position only.
+            // SAFETY: only moves the position.
             unsafe { libc::lseek(self.file, sent, libc::SEEK_CUR) };
         } else {
             // SAFETY: not null; writable as the caller of sendfile promises.
@@ -317,7 +310,7 @@ unsafe fn send_file(h: Handle, out: c_int, file: c_int, at: *mut off_t, n: size_
                 return done.cast_signed();
             }
             return if errno() == libc::EISDIR {
-                fail(libc::EINVAL) as ssize_t // As sendfile says it.
+                fail(libc::EINVAL) as ssize_t // The error of sendfile in this case.
             } else {
                 -1
             };
@@ -337,11 +330,11 @@ unsafe fn send_file(h: Handle, out: c_int, file: c_int, at: *mut off_t, n: size_
     done.cast_signed()
 }
 
-/// `splice(2)`. Out of a channel: looks, writes to the pipe, drops what was written. Into a
+/// `splice(2)`. Out of a channel: peeks, writes to the pipe, drops the written bytes. Into a
 /// channel: reads the pipe and sends.
 ///
 /// # Safety
-/// As the manual page says.
+/// The arguments are valid for `splice(2)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn splice(
     from: c_int,
@@ -351,17 +344,17 @@ pub(crate) unsafe extern "C" fn splice(
     n: size_t,
     flags: u32,
 ) -> ssize_t {
-    // The flag is about the pipe; whether the socket waits, O_NONBLOCK says.
-    let hurried = flags & libc::SPLICE_F_NONBLOCK != 0;
+    // The flag concerns the pipe; O_NONBLOCK decides whether the socket waits.
+    let nonblocking = flags & libc::SPLICE_F_NONBLOCK != 0;
     let both = lookup(from).is_some() && lookup(to).is_some();
     if both || !from_at.is_null() || !to_at.is_null() {
-        // Offsets of sockets and pipes, or no pipe at all: the kernel refuses.
+        // Offsets for sockets and pipes, or no pipe at all: the kernel refuses the call.
         // SAFETY: arguments pass unchanged.
         return unsafe { next::splice(from, from_at, to, to_at, n, flags) };
     }
     if let Some(h) = lookup(from).filter(|h| h.is_bound() && is_pipe(to)) {
         let moved = relay(h, from, n, 0, |bytes| {
-            if hurried && !is_ready(to, libc::POLLOUT) {
+            if nonblocking && !is_ready(to, libc::POLLOUT) {
                 return Err(Errno(libc::EAGAIN));
             }
             // SAFETY: the bytes are readable.
@@ -389,13 +382,13 @@ pub(crate) unsafe extern "C" fn splice(
     unsafe { next::splice(from, from_at, to, to_at, n, flags) }
 }
 
-/// Whether `fd` is a pipe; into anything else the kernel splices nothing from a socket.
+/// Whether `fd` is a pipe. From a socket, the kernel splices only into pipes.
 fn is_pipe(fd: c_int) -> bool {
-    // SAFETY: asks only.
+    // SAFETY: no pointers; changes nothing.
     unsafe { next::fcntl(fd, libc::F_GETPIPE_SZ, 0) >= 0 }
 }
 
-/// Whether a pipe gives or takes without blocking, or has an error to tell.
+/// Whether a pipe can be read or written without blocking, or has an error to report.
 fn is_ready(pipe: c_int, events: i16) -> bool {
     let mut entry = libc::pollfd {
         fd: pipe,
@@ -406,9 +399,9 @@ fn is_ready(pipe: c_int, events: i16) -> bool {
     unsafe { next::poll(&raw mut entry, 1, 0) != 0 }
 }
 
-/// A pipe into a channel. The pipe's bytes cannot be put back, so no more are taken than there
-/// is room for, and those are sent however long it takes. `None`: nothing can be sent any more;
-/// the kernel says why and leaves the pipe as it is.
+/// Splices a pipe into a channel. The pipe's bytes cannot be returned, so no more are taken than
+/// there is room for, and all of those are sent, however long it takes. `None`: nothing can be sent
+/// any more; the kernel reports why and leaves the pipe as it is.
 ///
 /// # Safety
 /// As `splice(2)` without offsets.
@@ -416,7 +409,7 @@ unsafe fn splice_into(h: Handle, from: c_int, to: c_int, n: size_t, flags: u32) 
     if flags & libc::SPLICE_F_NONBLOCK != 0 && !is_ready(from, libc::POLLIN) {
         return Some(fail(libc::EAGAIN) as ssize_t);
     }
-    // SAFETY: asks for flags only.
+    // SAFETY: no pointers; changes nothing.
     let status = unsafe { next::fcntl(to, libc::F_GETFL, 0) };
     let blocks = status & libc::O_NONBLOCK == 0;
     let mut room = libc::pollfd {

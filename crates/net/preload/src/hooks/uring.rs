@@ -1,6 +1,6 @@
-//! liburing: what is submitted is shown to the library first.
+//! Hooks of liburing: they show each request to the library before it is submitted.
 //!
-//! The requests of a ring that a program makes without liburing's shared library are not seen
+//! Requests to a ring that a program makes without liburing's shared library are not seen
 //! (`saiga_socket::uring`).
 
 #![expect(unsafe_code, reason = "C functions on the caller's memory")]
@@ -11,7 +11,7 @@ use core::ffi::{c_int, c_void};
 use libc::{sigset_t, size_t, timespec};
 use saiga_socket::uring;
 
-/// liburing's `struct io_uring`: part of every program that uses it, so it does not change.
+/// liburing's `struct io_uring`: compiled into every program that uses it, so it does not change.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct Ring {
@@ -20,7 +20,7 @@ pub(crate) struct Ring {
     mask: *const u32,
     others: [*const u32; 4],
     requests: *const u8,
-    /// Requests from here on are not submitted yet.
+    /// Number of requests submitted so far.
     submitted: u32,
     prepared: u32,
     sizes: [u64; 4],
@@ -36,17 +36,17 @@ const _: () = {
     assert!(core::mem::offset_of!(Ring, fd) == 196);
 };
 
-/// IORING_SETUP_SQE128: each request has the room of two.
+/// IORING_SETUP_SQE128: each request is as large as two.
 const LARGE_REQUESTS: u32 = 1 << 10;
 
-/// Shows the requests that are prepared and not submitted.
+/// Shows the requests that are prepared and not submitted yet.
 ///
 /// # Safety
 /// `ring` is a ring that liburing has made.
 unsafe fn show_prepared(ring: *const Ring) {
     // SAFETY: promised by our caller.
     let ring = unsafe { &*ring };
-    // SAFETY: liburing has this point into the ring's own memory.
+    // SAFETY: liburing makes this point into the ring's own memory.
     let mask = unsafe { ring.mask.read() };
     let large = ring.flags & LARGE_REQUESTS != 0;
     let mut at = ring.submitted;
@@ -68,7 +68,7 @@ unsafe fn show(request: *const u8) {
         // SAFETY: the application submits it as a valid message.
         let message = unsafe { &*message };
         // SAFETY: as above.
-        unsafe { transmit::let_go_of_passed(message) };
+        unsafe { transmit::downgrade_passed(message) };
     }
 }
 
@@ -78,7 +78,7 @@ macro_rules! submits {
             $(#[$doc])*
             ///
             /// # Safety
-            /// As the manual page says.
+            /// The arguments are valid for the function of libc with this name.
             #[unsafe(no_mangle)]
             pub(crate) unsafe extern "C" fn $name(ring: *mut Ring, $($arg: $kind),*) -> c_int {
                 // SAFETY: promised by our caller.
@@ -91,21 +91,13 @@ macro_rules! submits {
 }
 
 submits! {
-    /// `io_uring_submit(3)`.
     io_uring_submit();
-    /// `io_uring_submit_and_wait(3)`.
     io_uring_submit_and_wait(count: u32);
-    /// `io_uring_submit_and_get_events(3)`.
     io_uring_submit_and_get_events();
-    /// `io_uring_submit_and_wait_timeout(3)`.
     io_uring_submit_and_wait_timeout(first: *mut *mut c_void, count: u32, time: *mut timespec, mask: *mut sigset_t);
-    /// `io_uring_submit_and_wait_min_timeout(3)`.
     io_uring_submit_and_wait_min_timeout(first: *mut *mut c_void, count: u32, time: *mut timespec, least: u32, mask: *mut sigset_t);
-    /// `io_uring_submit_and_wait_reg(3)`.
     io_uring_submit_and_wait_reg(first: *mut *mut c_void, count: u32, index: c_int);
-    /// `io_uring_wait_cqes(3)`.
     io_uring_wait_cqes(first: *mut *mut c_void, count: u32, time: *mut timespec, mask: *mut sigset_t);
-    /// `io_uring_wait_cqe_timeout(3)`.
     io_uring_wait_cqe_timeout(first: *mut *mut c_void, time: *mut timespec);
 }
 
@@ -115,7 +107,7 @@ macro_rules! makes {
             $(#[$doc])*
             ///
             /// # Safety
-            /// As the manual page says.
+            /// The arguments are valid for the function of libc with this name.
             #[unsafe(no_mangle)]
             pub(crate) unsafe extern "C" fn $name($($before: $kind,)* ring: *mut Ring, $($behind: $rest),*) -> c_int {
                 // SAFETY: arguments pass unchanged.
@@ -132,18 +124,13 @@ macro_rules! makes {
 }
 
 makes! {
-    /// `io_uring_queue_init(3)`.
     io_uring_queue_init(entries: u32; flags: u32);
-    /// `io_uring_queue_init_params(3)`.
     io_uring_queue_init_params(entries: u32; params: *mut c_void);
-    /// `io_uring_queue_init_mem(3)`.
     io_uring_queue_init_mem(entries: u32; params: *mut c_void, memory: *mut c_void, size: size_t);
 }
 
-/// `io_uring_queue_exit(3)`.
-///
 /// # Safety
-/// As the manual page says.
+/// The arguments are valid for `io_uring_queue_exit(3)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn io_uring_queue_exit(ring: *mut Ring) {
     // SAFETY: a ring that liburing has made.
@@ -158,10 +145,10 @@ macro_rules! registers {
             $(#[$doc])*
             ///
             /// # Safety
-            /// As the manual page says.
+            /// The arguments are valid for the function of libc with this name.
             #[unsafe(no_mangle)]
             pub(crate) unsafe extern "C" fn $name(ring: *mut Ring, $($before: $kind,)* files: *const c_int, $($tags: $rest,)* count: u32) -> c_int {
-                // SAFETY: as many descriptors as the caller says.
+                // SAFETY: the caller promises `count` descriptors.
                 unsafe { uring::registering(files, count) };
                 // SAFETY: arguments pass unchanged.
                 unsafe { next::$name(ring.cast(), $($before,)* files, $($tags,)* count) }
@@ -171,12 +158,8 @@ macro_rules! registers {
 }
 
 registers! {
-    /// `io_uring_register_files(3)`.
     io_uring_register_files(;);
-    /// `io_uring_register_files_tags(3)`.
     io_uring_register_files_tags(; tags: *const u64);
-    /// `io_uring_register_files_update(3)`.
     io_uring_register_files_update(from: u32;);
-    /// `io_uring_register_files_update_tag(3)`.
     io_uring_register_files_update_tag(from: u32; tags: *const u64);
 }

@@ -1,19 +1,18 @@
-//! Hooks of functions whose arguments C passes as variable ones.
+//! Hooks of C functions with variadic arguments.
 //!
-//! Rust cannot take such arguments and pass them on, so these hooks are written with
-//! the registers: they call `before` with the first argument, ask `find` for libc's
-//! function, and jump there with every register and the stack as they came.
+//! Rust cannot receive such arguments and pass them on, so these hooks are written in assembly:
+//! they call `before` with the first argument, get libc's function from `find`, and jump there with
+//! all registers and the stack unchanged.
 
-/// Defines such functions: `forwards! { before, find: /** doc */ name number; ... }`, where
-/// `find` is called with the number. Vector registers are kept, too: they carry numbers with
-/// a fraction.
+/// Defines such functions: `forwards! { before, find: /** doc */ name number; ... }`, where `find`
+/// is called with the number. Vector registers are saved, too: they carry floating-point arguments.
 macro_rules! forwards {
     ($before:ident, $find:ident: $($(#[$doc:meta])* $name:ident $which:literal;)*) => {
         $(
             $(#[$doc])*
             ///
             /// # Safety
-            /// As the manual page says.
+            /// The arguments are valid for the function of libc with this name.
             #[cfg(target_arch = "x86_64")]
             #[unsafe(no_mangle)]
             #[unsafe(naked)]
@@ -47,7 +46,7 @@ macro_rules! forwards {
             $(#[$doc])*
             ///
             /// # Safety
-            /// As the manual page says.
+            /// The arguments are valid for the function of libc with this name.
             #[cfg(target_arch = "aarch64")]
             #[unsafe(no_mangle)]
             #[unsafe(naked)]

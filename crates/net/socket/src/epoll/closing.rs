@@ -1,20 +1,20 @@
-//! The end of an epoll set: when its last descriptor is closed, or, as in the kernel, when the
-//! last thread that waits in it has returned.
+//! The end of an epoll set: when its last descriptor is closed, or, as in the kernel, when the last
+//! thread that waits in the set has returned.
 //!
-//! Such threads go on waiting in the set that they called on, whose number may be another
-//! file's by now: they turn to a copy of the descriptor.
+//! Such threads go on waiting in the set that they called on. Its number may refer to another file
+//! by now, so they use a copy of the descriptor.
 
 use super::{EpollSet, SET_POOL};
 use crate::{asleep, lock, rt, table};
 use core::sync::atomic::Ordering;
 use saiga_channel::sys::{self, Fd};
 
-/// A descriptor of the set is about to be closed; with the last one, the set goes.
+/// Handles the coming close of a descriptor of the set. With the last descriptor, the set ends.
 pub(crate) fn close(set: &'static EpollSet, fd: Fd) {
     closed(set, Some(fd));
 }
 
-/// A descriptor of the set was closed past the hooks.
+/// Handles a descriptor of the set that was closed without a hook.
 pub(crate) fn close_stale(set: &'static EpollSet) {
     closed(set, None);
 }
@@ -23,13 +23,13 @@ fn closed(set: &'static EpollSet, fd: Option<Fd>) {
     if set.refs.fetch_sub(1, Ordering::SeqCst) != 1 {
         return;
     }
-    // This thread may have jumped out of a wait in the set. Before the set closes: to leave it ends
-    // it then.
-    asleep::look_for_jumps(&set);
-    // A thread that leaves looks at it afterwards.
+    // This thread may have jumped out of a wait in the set. Release that wait before the set
+    // closes: afterwards leaving the wait would end the set.
+    asleep::release_abandoned(&set);
+    // A thread that leaves reads this flag afterwards.
     set.closing.store(true, Ordering::SeqCst);
     let Some(guard) = set.lock.lock() else {
-        return; // In a signal handler above the lock's holder: at worst a record is lost.
+        return; // In a signal handler above the lock's holder: at worst a record is leaked.
     };
     if set.is_over() {
         drop(guard);
@@ -42,7 +42,7 @@ fn closed(set: &'static EpollSet, fd: Option<Fd>) {
     }
 }
 
-/// A thread has left the set without its lock.
+/// Ends a closed set if the calling thread was the last inside; it has left without the lock.
 pub(crate) fn left(set: &'static EpollSet) {
     if !set.closing.load(Ordering::SeqCst) {
         return;
@@ -54,8 +54,8 @@ pub(crate) fn left(set: &'static EpollSet) {
 }
 
 impl EpollSet {
-    /// Whether the set is the one that the application has at `epfd`. Asked by a thread that
-    /// counts as inside: from then on the record stays this set's until the thread leaves.
+    /// Whether the application has this set at `epfd`. The caller counts as inside: from then on
+    /// the record stays this set's until the caller leaves.
     pub(crate) fn is_at(&self, epfd: Fd) -> bool {
         self.refs.load(Ordering::SeqCst) > 0
             && matches!(table::get(epfd), table::Entry::Epoll(set) if core::ptr::eq(set, self))
@@ -73,7 +73,7 @@ impl EpollSet {
             .or_else(|| self.is_at(number).then_some(number))
     }
 
-    /// Whether the set is closed and no thread is in it: true once. Caller holds the lock and
+    /// Whether the set is closed and no thread is in it: true once. The caller holds the lock, and
     /// calls `end` without it.
     pub(crate) fn is_over(&self) -> bool {
         self.closing.load(Ordering::SeqCst)

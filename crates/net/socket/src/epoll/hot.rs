@@ -1,52 +1,52 @@
-//! Which segments of a set had news of late.
+//! The segments of a set that recently had events.
 //!
-//! A server with thousands of connections has hundreds of segments, and most of them rest. A
-//! wait that finds news in busy segments leaves the others alone, but for one look every 200 µs
-//! as at the kernel's descriptors. Without news it looks everywhere: requests that come one at
-//! a time, each on another connection, would else be met asleep. Bits are hints: a wrong one
-//! makes a wait look too much, or a little later.
+//! A server with thousands of connections has hundreds of segments, most of them idle. A wait that
+//! finds events in active segments does not check the others, except once every 200 µs, as with
+//! the kernel's descriptors. Without events it checks all: otherwise it would sleep while requests
+//! come one at a time, each on another connection. Bits are hints: a wrong bit makes a wait check
+//! too much, or a little later.
 
 use super::SEGMENTS;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 const WORDS: usize = SEGMENTS.div_ceil(64);
-/// So few segments are looked at faster than they are told apart.
+/// Up to this number of segments, checking all is faster than selecting.
 const FEW: usize = 8;
 
-/// A bit for each segment of a set. All zero: none had news.
+/// One bit for each segment of a set. All zero: none had events.
 #[derive(Debug)]
 pub(crate) struct Hot {
-    /// News since the turn before the last.
-    of_late: [AtomicU64; WORDS],
-    /// News since the last turn.
+    /// Segments with events since the turn before the last.
+    recent: [AtomicU64; WORDS],
+    /// Segments with events since the last turn.
     since_turn: [AtomicU64; WORDS],
 }
 
 impl Hot {
-    /// The segment at `index` has news.
+    /// Records that the segment at `index` has an event.
     pub(crate) fn note(&self, index: usize) {
-        for bits in [&self.of_late, &self.since_turn] {
+        for bits in [&self.recent, &self.since_turn] {
             if let Some(word) = bits.get(index / 64) {
-                // Written by whoever holds the set's lock, and by `turn`: a lost bit is a hint less.
+                // Written by the holder of the set's lock, and by `turn`: a lost bit is harmless.
                 let now = word.load(Ordering::Relaxed);
                 word.store(now | 1 << (index % 64), Ordering::Relaxed);
             }
         }
     }
 
-    /// Forgets segments that had no news for a whole turn, of the first `used` ones.
+    /// Starts a turn: clears segments without events for a whole turn, of the first `used` ones.
     pub(crate) fn turn(&self, used: usize) {
-        let words = self.of_late.iter().zip(&self.since_turn);
-        for (of_late, since_turn) in words.take(used.div_ceil(64)) {
-            of_late.store(since_turn.load(Ordering::Relaxed), Ordering::Relaxed);
+        let words = self.recent.iter().zip(&self.since_turn);
+        for (recent, since_turn) in words.take(used.div_ceil(64)) {
+            recent.store(since_turn.load(Ordering::Relaxed), Ordering::Relaxed);
             since_turn.store(0, Ordering::Relaxed);
         }
     }
 
-    /// Those of the first `used` segments that had news of late; all, when there are few.
+    /// The segments with recent events among the first `used`; all, when there are few.
     pub(crate) fn indices(&self, used: usize) -> impl Iterator<Item = usize> {
         let all = used <= FEW;
-        let words = self.of_late.iter().take(used.div_ceil(64));
+        let words = self.recent.iter().take(used.div_ceil(64));
         words.enumerate().flat_map(move |(word, bits)| {
             let mut left = if all {
                 u64::MAX
@@ -69,7 +69,7 @@ mod tests {
     fn cold() -> Hot {
         let zero = || [const { AtomicU64::new(0) }; WORDS];
         Hot {
-            of_late: zero(),
+            recent: zero(),
             since_turn: zero(),
         }
     }
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn news_is_remembered_for_a_turn_and_the_one_it_came_in() {
+    fn an_event_is_remembered_for_its_turn_and_the_next() {
         let hot = cold();
         assert_eq!(indices(&hot, 300), [0; 0]);
         for index in [299, 3, 64] {

@@ -1,12 +1,12 @@
-//! What the kernel says of a registration: `/proc/self/fdinfo/EPFD` (`man 5 proc`).
+//! Reads a registration from the kernel: `/proc/self/fdinfo/EPFD` (`man 5 proc`).
 //!
-//! Needed for one thing only: whether a one-shot registration has fired, which no
-//! system call tells. A line reads `tfd: 5 events: 40000001 data: 5 pos:0 ino:a0 sdev:8`; a
-//! registration that has fired has none of its event bits left.
+//! Needed only to find out whether a one-shot registration has fired, which no system call
+//! tells. A line reads `tfd: 5 events: 40000001 data: 5 pos:0 ino:a0 sdev:8`; a registration that
+//! has fired has no event bits left.
 //!
-//! A number alone does not say which registration is meant: that of a closed descriptor stays
-//! while its file is open elsewhere, in a thread that is inside a call or by our own copy, and its
-//! number is soon another connection's. So the inode has to agree, too.
+//! The number alone does not identify a registration: that of a closed descriptor stays while its
+//! file is open elsewhere (in a thread inside a call, or in our own copy), and the number may soon
+//! refer to another connection. So the inode must agree, too.
 
 use saiga_channel::sys::{self, Fd};
 
@@ -42,7 +42,7 @@ fn number(value: Fd, out: &mut [u8]) {
     out[..digits.len() - at].copy_from_slice(&digits[at..]);
 }
 
-/// The event mask of the line about `fd` and its `inode`. Reads by pieces; lines are short.
+/// The event mask of the line about `fd` and its `inode`. Reads the file in parts; lines are short.
 fn find(file: Fd, fd: Fd, inode: u64) -> Option<u32> {
     let mut buffer = [0u8; 4096];
     let mut filled = 0;
@@ -69,7 +69,7 @@ fn find(file: Fd, fd: Fd, inode: u64) -> Option<u32> {
     }
 }
 
-/// The mask in a line that speaks of `fd` and, where it names one, of its inode.
+/// The mask in a line about `fd` and, where the line has one, its inode.
 fn events_of(line: &[u8], fd: Fd, inode: u64) -> Option<u32> {
     let text = core::str::from_utf8(line).ok()?;
     let mut words = text.split_ascii_whitespace();
@@ -95,7 +95,7 @@ mod tests {
         assert_eq!(
             events_of(line, 5, 0xa1),
             None,
-            "of a file that had the number before"
+            "the number belonged to another file before"
         );
         assert_eq!(
             events_of(&line[..51], 5, 0xa1),

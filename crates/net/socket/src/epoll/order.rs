@@ -1,9 +1,9 @@
-//! In which order a set reports: as things became ready.
+//! The order in which a set reports: the order in which connections became ready.
 //!
-//! Channels that are found with news in one look are sorted by the time at which their peers
-//! told us. Before a channel is reported whose peer had used TCP (`by_tcp.rs`), the kernel is asked
-//! if it was not since. Peers may lie: what they say decides about the order, and about one system
-//! call for each wait.
+//! Channels found with events in one check are sorted by the times at which their peers woke us. If
+//! the peer of a channel has used TCP (`tcp_use.rs`) since the kernel was last polled, the kernel
+//! is polled before the channel is reported. Peers may lie: their times affect only the order, and
+//! one system call for each wait.
 
 #![expect(unsafe_code, reason = "lists of pool records")]
 
@@ -18,32 +18,33 @@ use saiga_channel::segment::Segment;
 const RUNS: usize = 20;
 
 impl EpollSet {
-    /// A segment has news: notes when its peer used TCP before. Caller holds the lock.
-    pub(crate) fn hear_of_tcp(&self, entry: &SetSegment) {
+    /// Notes when the peer of a segment with events last used TCP. The caller holds the lock.
+    pub(crate) fn note_peer_tcp(&self, entry: &SetSegment) {
         let segment = entry.link().and_then(Link::segment);
         let by_tcp = segment.map_or(0, Segment::peer_by_tcp);
         if by_tcp > self.peer_by_tcp.load(Ordering::Relaxed) {
-            // A time to come, announced or made up, would have the kernel asked again and again.
+            // A future time, announced or false, would make the kernel be polled again and again.
             let by_tcp = by_tcp.min(clock::ticks());
             self.peer_by_tcp.store(by_tcp, Ordering::Relaxed);
         }
     }
 
-    /// Whether the kernel must be asked before a channel of the ready list is reported: it may
-    /// know of something that came before. Caller holds the lock.
-    pub(crate) fn must_ask(&self) -> bool {
+    /// Whether the kernel must be polled before a channel of the ready list is reported: it may
+    /// have an earlier event. The caller holds the lock.
+    pub(crate) fn must_poll_kernel(&self) -> bool {
         self.peer_by_tcp.load(Ordering::Relaxed) >= self.asked.load(Ordering::Relaxed)
     }
 
-    /// The kernel has told everything up to that time (ticks). Caller holds the lock.
-    pub(crate) fn asked_at(&self, at: u64) {
+    /// Records that the kernel has reported everything up to `at` (ticks). The caller holds the
+    /// lock.
+    pub(crate) fn note_kernel_polled(&self, at: u64) {
         if at > self.asked.load(Ordering::Relaxed) {
             self.asked.store(at, Ordering::Relaxed);
         }
     }
 
-    /// Sorts what was put into the ready list behind `last`, which may be null: then all of it.
-    /// Caller holds the lock.
+    /// Sorts the part of the ready list behind `last`; all of it if `last` is null. The caller
+    /// holds the lock.
     pub(crate) fn sort_behind(&self, last: *mut Interest) {
         // SAFETY: list members are pool records.
         let head = match unsafe { last.as_ref() } {
@@ -56,13 +57,13 @@ impl EpollSet {
         while let Some(one) = unsafe { at.as_ref() } {
             let mut run = at;
             at = one.next_ready.swap(ptr::null_mut(), Ordering::Relaxed);
-            one.told_at.store(self.told_at(one), Ordering::Relaxed);
-            for place in &mut runs {
-                if place.is_null() {
-                    *place = run;
+            one.wakeup_at.store(self.wakeup_at(one), Ordering::Relaxed);
+            for slot in &mut runs {
+                if slot.is_null() {
+                    *slot = run;
                     break;
                 }
-                run = merge(core::mem::replace(place, ptr::null_mut()), run);
+                run = merge(core::mem::replace(slot, ptr::null_mut()), run);
             }
         }
         let sorted = runs
@@ -77,17 +78,17 @@ impl EpollSet {
         }
     }
 
-    /// When the peer told us of a registration's channel last; 0: not known.
-    fn told_at(&self, interest: &Interest) -> u64 {
+    /// When the peer last woke us for a registration's channel (ticks); 0: not known.
+    fn wakeup_at(&self, interest: &Interest) -> u64 {
         let index = interest.segment.load(Ordering::Relaxed) as usize;
         let entry = self.segments().get(index);
         let segment = entry.and_then(SetSegment::link).and_then(Link::segment);
         let slot = interest.slot.load(Ordering::Relaxed) as usize;
-        segment.map_or(0, |s| s.peer_told_at(slot))
+        segment.map_or(0, |s| s.peer_wakeup_at(slot))
     }
 }
 
-/// Joins two sorted lists; what is equal keeps its order.
+/// Merges two sorted lists; equal elements keep their order.
 fn merge(mut one: *mut Interest, mut two: *mut Interest) -> *mut Interest {
     let mut first = ptr::null_mut();
     let mut last: Option<&Interest> = None;
@@ -96,9 +97,9 @@ fn merge(mut one: *mut Interest, mut two: *mut Interest) -> *mut Interest {
         let left = unsafe { one.as_ref() };
         // SAFETY: as above.
         let right = unsafe { two.as_ref() };
-        let told = |i: &Interest| i.told_at.load(Ordering::Relaxed);
+        let time = |i: &Interest| i.wakeup_at.load(Ordering::Relaxed);
         let (taken, rest) = match (left, right) {
-            (Some(l), Some(r)) if told(r) < told(l) => (r, &mut two),
+            (Some(l), Some(r)) if time(r) < time(l) => (r, &mut two),
             (Some(l), _) => (l, &mut one),
             (None, Some(r)) => (r, &mut two),
             (None, None) => return first,
@@ -117,11 +118,11 @@ mod tests {
     use super::*;
     use crate::epoll::POOL;
 
-    /// A list of registrations that were told of at these times; `names` tell them apart.
+    /// A list of registrations with these times; the second numbers identify them.
     fn list(of: &[(u64, u64)]) -> *mut Interest {
-        of.iter().rev().fold(ptr::null_mut(), |rest, (told, name)| {
+        of.iter().rev().fold(ptr::null_mut(), |rest, (time, name)| {
             let one = POOL.take().expect("few are in use");
-            one.told_at.store(*told, Ordering::Relaxed);
+            one.wakeup_at.store(*time, Ordering::Relaxed);
             one.data.store(*name, Ordering::Relaxed);
             one.next_ready.store(rest, Ordering::Relaxed);
             ptr::from_ref(one).cast_mut()

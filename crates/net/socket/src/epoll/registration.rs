@@ -1,6 +1,10 @@
-//! Registrations: `epoll_ctl(2)`, and their way from the kernel to us and back.
+//! Registrations: `epoll_ctl(2)`, and how a registration moves from the kernel to the library and
+//! back.
 //!
-//! Locks: the socket's state lock first, then the set's.
+//! A program adds, modifies and removes registrations of plain and of bound sockets; an upgrade
+//! moves all registrations of a socket to the library, a downgrade moves them back.
+//!
+//! Lock order: the socket's state lock first, then the set's.
 
 #![expect(unsafe_code, reason = "lists of pool records")]
 
@@ -16,7 +20,7 @@ use core::sync::atomic::Ordering;
 use saiga_channel::sys::{self, Errno, Fd, Sys};
 use saiga_status::Reason;
 
-/// The registrations of a socket. Caller holds the socket's state lock.
+/// The registrations of a socket. The caller holds the socket's state lock.
 fn of_socket(socket: &Socket) -> impl Iterator<Item = &'static Interest> {
     let mut at = socket.interests.load(Ordering::Relaxed);
     core::iter::from_fn(move || {
@@ -33,7 +37,7 @@ fn find(socket: &Socket, set: &EpollSet, fd: Fd) -> Option<&'static Interest> {
     })
 }
 
-/// `epoll_ctl(2)` on one of our sockets in a set that we know.
+/// Serves `epoll_ctl(2)` on one of our sockets in a known set.
 ///
 /// # Errors
 /// As `man 2 epoll_ctl`.
@@ -76,14 +80,14 @@ pub(crate) fn control(
     Ok(())
 }
 
-/// `epoll_ctl(2)` on a registration that the kernel does not have any more.
+/// Serves `epoll_ctl(2)` on a registration that the kernel's set no longer contains.
 fn unpark(epfd: Fd, op: i32, fd: Fd, parked: &Interest, events: u32, data: u64) -> Sys<()> {
     match op {
         libc::EPOLL_CTL_ADD => return Err(Errno(libc::EEXIST)),
         libc::EPOLL_CTL_MOD => {
             let added = sys::epoll_ctl(epfd, libc::EPOLL_CTL_ADD, fd, events, data);
             if added == Err(Errno(libc::EEXIST)) {
-                // A process that shares the set with us over a fork was first.
+                // A process that shares the set by a fork was first.
                 sys::epoll_ctl(epfd, op, fd, events, data)?;
             } else {
                 added?;
@@ -131,32 +135,32 @@ fn add(set: &'static EpollSet, fd: Fd, socket: &'static Socket) -> Option<&'stat
     Some(interest)
 }
 
-/// Forgets a registration. Caller holds both locks.
+/// Removes a registration. The caller holds both locks.
 fn remove(set: &'static EpollSet, socket: &Socket, gone: &'static Interest) {
     set.remove_from_queue(gone);
     unlink(socket, gone);
 }
 
-/// Gives back the notes about sets that were closed: a program may make a set for every wait.
-/// Caller holds the socket's state lock.
+/// Removes the records about sets that were closed: a program may make a set for every wait. The
+/// caller holds the socket's state lock.
 fn drop_stale(socket: &Socket) {
     let stale = |i: &&'static Interest| i.set().is_none() && !i.is_bound();
-    // One that is put back keeps its link to the next, which is read first all the same.
+    // A record that was put back into the pool keeps its link, which is read before the put anyway.
     for interest in of_socket(socket).filter(stale) {
         unlink(socket, interest);
     }
 }
 
-/// Whether the calling thread is inside a set that has the connection: this is a signal handler,
-/// and cannot move its registration. Caller holds the socket's state lock.
+/// Whether the calling thread is inside a set that contains the connection: this is a signal
+/// handler, which cannot move the registration. The caller holds the socket's state lock.
 pub(crate) fn is_locked_below(socket: &Socket) -> bool {
     of_socket(socket)
         .filter_map(Interest::set)
         .any(|set| set.lock.is_mine())
 }
 
-/// Whether a hook has seen a wait on the socket. Membership in a set does not show it: the program
-/// may wait there by system calls of its own. Caller holds the socket's state lock.
+/// Whether a hook has seen a wait on the socket. Membership in a set is not enough: the program may
+/// wait there by raw system calls. The caller holds the socket's state lock.
 pub(crate) fn is_waited_for(socket: &Socket) -> bool {
     if of_socket(socket).any(Interest::is_waited_for) {
         socket.nonblock.note_wait();
@@ -164,7 +168,7 @@ pub(crate) fn is_waited_for(socket: &Socket) -> bool {
     socket.nonblock.is_waited_for()
 }
 
-/// Takes a registration that is in no queue out of its socket's list.
+/// Removes a registration that is in no ready list from its socket's list.
 fn unlink(socket: &Socket, gone: &'static Interest) {
     if gone.is_waited_for() {
         socket.nonblock.note_wait();
@@ -183,7 +187,7 @@ fn unlink(socket: &Socket, gone: &'static Interest) {
     POOL.put(gone);
 }
 
-/// `epoll_ctl(2)` on a bound socket: no system call once the anchor is watched.
+/// Serves `epoll_ctl(2)` on a bound socket: no system call once the anchor is watched.
 fn control_bound(
     epfd: Fd,
     set: &'static EpollSet,
@@ -227,22 +231,22 @@ fn control_bound(
     };
     note(interest, events, data);
     set.queue(interest);
-    set.tell_others(&guard);
+    set.wake_others(&guard);
     Ok(())
 }
 
 impl EpollSet {
-    /// Something became ready by our own doing: sleepers of this set, or pollers of it,
-    /// must hear of it. Caller holds the lock, which a thread that goes to sleep takes to look
-    /// at the ready list, after it has counted as a sleeper.
-    pub(crate) fn tell_others(&self, _guard: &Guard<'_>) {
+    /// Wakes sleepers in this set, or pollers of it, after this process itself made something
+    /// ready. The caller holds the lock. A thread that goes to sleep takes the lock to check the
+    /// ready list after it has counted itself as a sleeper.
+    pub(crate) fn wake_others(&self, _guard: &Guard<'_>) {
         if let Some(bell) = self.sleepers.to_ring(lock::epoch()) {
             rt::ring(bell);
         }
     }
 }
 
-/// Moves one registration from the kernel to us. Caller holds both locks.
+/// Moves one registration from the kernel to the library. The caller holds both locks.
 fn bind_one(
     epfd: Fd,
     set: &'static EpollSet,
@@ -251,7 +255,7 @@ fn bind_one(
     op: i32,
 ) -> Sys<()> {
     if interest.is_orphan() {
-        return Err(Errno(libc::ENOENT)); // No number reaches the kernel's registration any more.
+        return Err(Errno(libc::ENOENT)); // No number refers to the kernel's registration any more.
     }
     let parked = interest.parked.load(Ordering::Relaxed);
     let op = if parked { libc::EPOLL_CTL_ADD } else { op };
@@ -273,16 +277,16 @@ fn bind_one(
     interest
         .slot
         .store(u32::try_from(chan.index).unwrap_or(0), Ordering::Relaxed);
-    let bit = 1u64 << entry.place.load(Ordering::Relaxed);
-    chan.ours().rx_places.fetch_or(bit, Ordering::SeqCst);
-    chan.ours().tx_places.fetch_or(bit, Ordering::SeqCst);
+    let bit = 1u64 << entry.wait_slot.load(Ordering::Relaxed);
+    chan.ours().rx_wait_slots.fetch_or(bit, Ordering::SeqCst);
+    chan.ours().tx_wait_slots.fetch_or(bit, Ordering::SeqCst);
     set.queue(interest);
     Ok(())
 }
 
-/// A one-shot registration of the kernel's becomes ours only when it has fired and is not armed
-/// yet, as while a pool's thread serves the connection: one that is armed may fire in the kernel
-/// this very moment, and then here once more.
+/// Takes over a one-shot registration only if it has fired and is not armed again yet, as while a
+/// thread of a pool serves the connection: an armed one may fire in the kernel at this very moment,
+/// and then here once more.
 fn take_one_shot(epfd: Fd, interest: &Interest) -> Sys<()> {
     if interest.events.load(Ordering::Relaxed) & ONESHOT == 0 {
         return Ok(());
@@ -290,7 +294,7 @@ fn take_one_shot(epfd: Fd, interest: &Interest) -> Sys<()> {
     match kernel_view::is_spent(epfd, interest.fd.load(Ordering::Relaxed)) {
         Some(true) => interest.spent.store(true, Ordering::Relaxed),
         Some(false) => return Err(Errno(libc::EAGAIN)),
-        None => return Err(Errno(libc::ENOENT)), // To guess is to fire twice, or never.
+        None => return Err(Errno(libc::ENOENT)), // A wrong guess fires twice, or never.
     }
     Ok(())
 }
@@ -307,7 +311,7 @@ fn watch_anchor(epfd: Fd, interest: &Interest, op: i32, data: u64) -> Sys<()> {
     sys::epoll_ctl(epfd, op, fd, ANCHOR, data)
 }
 
-/// The events and the data of the application.
+/// The events and the data that the application has registered.
 fn asked_for(interest: &Interest) -> (u32, u64) {
     (
         interest.events.load(Ordering::Relaxed),
@@ -315,9 +319,9 @@ fn asked_for(interest: &Interest) -> (u32, u64) {
     )
 }
 
-/// An exclusive registration cannot be modified, nor one be made exclusive. The former one stays
-/// where the new one is refused: for want of memory, or when other processes of the user have
-/// taken the last of their watches.
+/// Replaces a registration by DEL and ADD: an exclusive registration cannot be modified, nor can
+/// one be made exclusive by MOD. The former one is restored if the new one is refused, for lack of
+/// memory or because the user's other processes have taken the last watches.
 fn make_anew(epfd: Fd, fd: Fd, former: (u32, u64), new: (u32, u64)) -> Sys<()> {
     let add = |(events, data)| sys::epoll_ctl(epfd, libc::EPOLL_CTL_ADD, fd, events, data);
     sys::epoll_ctl(epfd, libc::EPOLL_CTL_DEL, fd, 0, 0)?;
@@ -331,8 +335,8 @@ fn make_anew(epfd: Fd, fd: Fd, former: (u32, u64), new: (u32, u64)) -> Sys<()> {
     })
 }
 
-/// Moves every registration of a socket to us. False, with all of them back in the kernel,
-/// when one cannot be. Caller holds the state lock; the socket's mode says bound already.
+/// Moves every registration of a socket to the library. False, with all of them back in the kernel,
+/// if one cannot be moved. The caller holds the state lock; the socket's mode is BOUND already.
 pub(crate) fn bind_all(socket: &'static Socket, chan: &Chan) -> bool {
     for interest in of_socket(socket) {
         let Some(set) = interest.set() else { continue };
@@ -346,7 +350,7 @@ pub(crate) fn bind_all(socket: &'static Socket, chan: &Chan) -> bool {
             }
             _ => false,
         };
-        set.tell_others(&guard);
+        set.wake_others(&guard);
         drop(guard);
         if !bound {
             unbind_all(socket, chan);
@@ -356,8 +360,8 @@ pub(crate) fn bind_all(socket: &'static Socket, chan: &Chan) -> bool {
     true
 }
 
-/// Gives every registration of a socket back to the kernel, as the application asked for it.
-/// Caller holds the state lock.
+/// Gives every registration of a socket back to the kernel, as the application asked for it. The
+/// caller holds the state lock.
 pub(crate) fn unbind_all(socket: &'static Socket, chan: &Chan) {
     let mut at = socket.interests.load(Ordering::Relaxed);
     // SAFETY: list members are pool records; the next one is read before this one may go.
@@ -372,7 +376,7 @@ pub(crate) fn unbind_all(socket: &'static Socket, chan: &Chan) {
         }
         detach(set, interest, chan);
         let active = interest.active.load(Ordering::Relaxed);
-        // The number of an orphan may be another connection's.
+        // An orphan's number may refer to another connection.
         let keeps = interest.is_orphan()
             || set
                 .any_number()
@@ -385,11 +389,11 @@ pub(crate) fn unbind_all(socket: &'static Socket, chan: &Chan) {
         } else {
             remove(set, socket, interest);
         }
-        set.tell_others(&guard);
+        set.wake_others(&guard);
     }
 }
 
-/// Has every registration of a bound socket looked at once more. Caller holds the state lock.
+/// Queues every registration of a bound socket for another check. The caller holds the state lock.
 pub(crate) fn look_again(socket: &Socket) {
     for interest in of_socket(socket).filter(|i| i.is_bound()) {
         let Some(set) = interest.set() else { continue };
@@ -397,13 +401,13 @@ pub(crate) fn look_again(socket: &Socket) {
             continue;
         };
         set.queue(interest);
-        set.tell_others(&guard);
+        set.wake_others(&guard);
     }
 }
 
-/// Makes the kernel's registration what the application asked for. One that has fired is taken
-/// out until it is asked for anew: the kernel reports HUP and ERR even of an empty mask, and an
-/// application that gets a second event of a one-shot serves the connection twice. False when it
+/// Makes the kernel's registration what the application asked for. A fired one-shot is removed
+/// until the application arms it again: the kernel reports HUP and ERR even for an empty mask, and
+/// an application that gets a second event of a one-shot serves the connection twice. False if it
 /// still is the watch of the anchor.
 fn return_to_kernel(epfd: Fd, interest: &Interest, active: bool) -> bool {
     let fd = interest.fd.load(Ordering::Relaxed);
@@ -416,7 +420,7 @@ fn return_to_kernel(epfd: Fd, interest: &Interest, active: bool) -> bool {
     interest.parked.store(false, Ordering::Relaxed);
     let (events, data) = asked_for(interest);
     if events & EXCLUSIVE != 0 {
-        // With room to send: nothing asks for that later.
+        // Include room to send: it is not asked for later.
         let all = ANCHOR | libc::EPOLLOUT.cast_unsigned();
         let watch = (all, core::ptr::from_ref(interest) as u64);
         return make_anew(epfd, fd, watch, (events, data)).is_ok();
@@ -425,7 +429,7 @@ fn return_to_kernel(epfd: Fd, interest: &Interest, active: bool) -> bool {
     true
 }
 
-/// Takes a registration out of its set's segment. Caller holds both locks.
+/// Removes a registration from its set's segment. The caller holds both locks.
 fn detach(set: &EpollSet, interest: &Interest, chan: &Chan) {
     let index = interest.segment.swap(NO_SEGMENT, Ordering::Relaxed) as usize;
     let Some(entry) = set.segments().get(index) else {
@@ -433,17 +437,17 @@ fn detach(set: &EpollSet, interest: &Interest, chan: &Chan) {
     };
     let slot = interest.slot.load(Ordering::Relaxed) as usize;
     if entry.take_out(slot, interest) && entry.is_own() {
-        let bit = 1u64 << entry.place.load(Ordering::Relaxed);
-        chan.ours().rx_places.fetch_and(!bit, Ordering::SeqCst);
-        chan.ours().tx_places.fetch_and(!bit, Ordering::SeqCst);
+        let bit = 1u64 << entry.wait_slot.load(Ordering::Relaxed);
+        chan.ours().rx_wait_slots.fetch_and(!bit, Ordering::SeqCst);
+        chan.ours().tx_wait_slots.fetch_and(!bit, Ordering::SeqCst);
     }
     if entry.members.load(Ordering::Relaxed) == 0 {
         set.stale.store(true, Ordering::Relaxed);
     }
 }
 
-/// Forgets the registrations of a connection whose last descriptor is closed: the kernel drops
-/// them by itself.
+/// Removes the registrations of a connection whose last descriptor is closed. The kernel drops its
+/// own by itself.
 pub(crate) fn forget(socket: &'static Socket) {
     let Some(_state) = socket.state_lock.lock() else {
         return;
@@ -452,7 +456,7 @@ pub(crate) fn forget(socket: &'static Socket) {
     forget_where(socket, chan.as_ref(), |_| true);
 }
 
-/// One of several descriptors is closed: its registrations live on under a dead number.
+/// Marks the registrations of a closed descriptor whose connection has others: they stay in force.
 pub(crate) fn orphan(socket: &'static Socket, fd: Fd) {
     let Some(_state) = socket.state_lock.lock() else {
         return;
@@ -485,8 +489,8 @@ fn forget_where(socket: &'static Socket, chan: Option<&Chan>, which: impl Fn(&In
             continue;
         };
         let Some(_guard) = set.lock.lock() else {
-            // In a signal handler above the lock's holder. The record stays in the set and must
-            // not speak for the connection that gets the socket's record next.
+            // In a signal handler above the lock's holder. The record stays in the set and must not
+            // act for the connection that gets the socket's record next.
             interest
                 .socket
                 .store(core::ptr::null_mut(), Ordering::Relaxed);
@@ -501,7 +505,7 @@ fn forget_where(socket: &'static Socket, chan: Option<&Chan>, which: impl Fn(&In
 }
 
 impl Socket {
-    /// The channel, if the socket has one, also while it is being closed.
+    /// The channel, if the socket has one, also during its close.
     pub(crate) fn is_bound_or_closing_bound(&self) -> Option<Chan> {
         use crate::sock::{mode, phase};
         let plain = self.mode.load(Ordering::SeqCst) == mode::PLAIN;
@@ -514,11 +518,11 @@ impl Socket {
     }
 }
 
-/// Asks the kernel to tell when TCP has room again. Asked once more, it would also tell of bytes
-/// that have been there all the time, and a thread that waits for room alone would never sleep.
+/// Adds room to send to the kernel's watch. A second MOD would make the kernel also report bytes
+/// that were there all the time, and a thread that waits only for room would never sleep.
 pub(crate) fn watch_for_room(set: &EpollSet, interest: &Interest, fd: Fd) {
     if interest.is_orphan() || interest.for_room.load(Ordering::Relaxed) {
-        return; // The number of an orphan may be another connection's by now.
+        return; // An orphan's number may refer to another connection by now.
     }
     let data = core::ptr::from_ref(interest) as u64;
     let events = ANCHOR | libc::EPOLLOUT.cast_unsigned();
@@ -528,8 +532,8 @@ pub(crate) fn watch_for_room(set: &EpollSet, interest: &Interest, fd: Fd) {
     }
 }
 
-/// TCP took no more of what a bound connection sends: its edge-triggered registrations, which are
-/// not looked at until something happens, wait for the kernel's word.
+/// Makes the kernel report when TCP has room again, for a bound connection's edge-triggered
+/// registrations, which are not checked until an event comes.
 pub(crate) fn watch_edges_for_room(socket: &'static Socket) {
     let Some(_state) = socket.state_lock.lock() else {
         return;
@@ -545,7 +549,7 @@ pub(crate) fn watch_edges_for_room(socket: &'static Socket) {
     }
 }
 
-/// Asks to be told of what a registration wants.
+/// Asks the peer to wake us for the events of a registration.
 pub(crate) fn arm(interest: &Interest, chan: &Chan) {
     readiness::arm(chan, wanted(interest));
 }

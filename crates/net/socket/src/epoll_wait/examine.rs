@@ -1,7 +1,8 @@
-//! What one registration has to report, asked of its channel under the lock of its set.
+//! The events that one registration has to report, found from its channel under its set's lock.
 //!
-//! Each registration is reported either by the kernel or by us. Where both do it, a one-shot event
-//! comes twice, and a pool of threads serves a connection twice or one that it has freed.
+//! Each registration is reported either by the kernel or by the library. If both reported it, a
+//! one-shot event would come twice, and a pool of threads would serve a connection twice, or one
+//! that it has freed.
 
 use crate::chan::{Chan, tx};
 use crate::epoll::{self, EDGE, EpollSet, Interest, ONESHOT};
@@ -11,7 +12,7 @@ use crate::sock::{Pin, Socket};
 use core::sync::atomic::Ordering;
 use saiga_channel::sys::{self, Fd};
 
-/// A connection that may have room to send after [`send::overtake`], for which there is no time
+/// A connection that may have room to send after [`send::overtake`], which takes too long to run
 /// under the set's lock.
 pub(super) struct Overdue {
     inside: Pin,
@@ -19,7 +20,7 @@ pub(super) struct Overdue {
 }
 
 impl Overdue {
-    /// True when there is room: the set has been told.
+    /// True when there is room: the set's bits were set then.
     pub(super) fn overtake(self) -> bool {
         let Overdue { inside, fd } = self;
         let chan = Chan::of(inside.0).filter(|_| inside.0.is_bound());
@@ -27,16 +28,16 @@ impl Overdue {
             let fd = inside.0.anchor(fd);
             let overtaken = send::overtake(fd, inside.0, &chan);
             if overtaken {
-                chan.tell_ourselves();
+                chan.wake_own_threads();
             }
             overtaken
         })
     }
 }
 
-/// What a registration has to report, if anything. Puts it back into the ready list when it
-/// may have more to say; otherwise the peer has been asked to tell. Caller holds the lock, and
-/// sees to what is overdue once it does not.
+/// The events of a registration, if any. Puts it back into the ready list if it may have more to
+/// report; otherwise the peer was asked to wake us. The caller holds the lock, and calls
+/// [`Overdue::overtake`] after releasing it.
 pub(super) fn examine(
     set: &'static EpollSet,
     interest: &'static Interest,
@@ -76,7 +77,7 @@ pub(super) fn examine(
     report(set, interest, found)
 }
 
-/// One at a time; others come up again in the next look.
+/// Notes one connection; others are queued for the next check.
 fn note_overdue(
     set: &EpollSet,
     interest: &'static Interest,
@@ -90,8 +91,9 @@ fn note_overdue(
     *overdue = Some(Overdue { inside, fd });
 }
 
-/// The same for a connection on TCP, or one that is being bound. The kernel reports for its
-/// registrations, save for those that could not be given back to it: there it tells us of changes.
+/// As [`examine`], for a connection on TCP or one that is being bound. The kernel reports for its
+/// own registrations, but not for those that could not be given back: their watch only reports
+/// changes to us.
 fn examine_kept(
     set: &'static EpollSet,
     interest: &'static Interest,
@@ -105,7 +107,7 @@ fn examine_kept(
     report(set, interest, found)
 }
 
-/// Notes that events are about to be reported, if there are any.
+/// Updates the registration for events that are about to be reported, if there are any.
 fn report(set: &'static EpollSet, interest: &'static Interest, found: i16) -> Option<u32> {
     if found == 0 {
         return None;
@@ -133,7 +135,7 @@ mod tests {
 
     const READABLE: u32 = libc::EPOLLIN.cast_unsigned();
 
-    /// A connection whose server's end is in a set, as a one-shot.
+    /// A connection whose server's end is registered in a set as a one-shot.
     struct Scene {
         client: TcpStream,
         server: TcpStream,
@@ -147,7 +149,7 @@ mod tests {
         fn new() -> Scene {
             assert!(table::init());
             let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-            let address = listener.local_addr().expect("it");
+            let address = listener.local_addr().expect("the address");
             let client = TcpStream::connect(address).expect("a client");
             let (server, _) = listener.accept().expect("the client");
             // SAFETY: no pointers.
@@ -177,7 +179,7 @@ mod tests {
             self.client.write_all(b"x").expect("it is connected");
         }
 
-        /// What the kernel's set has, for a thread that waits in it.
+        /// Number of events that a thread waiting in the kernel's set gets.
         fn kernel_reports(&self) -> i32 {
             let mut event = libc::epoll_event { events: 0, u64: 0 };
             // SAFETY: there is room for one event.
@@ -200,7 +202,7 @@ mod tests {
             armed.expect("it is there");
         }
 
-        /// Says that the socket is bound. Its registration is still the kernel's.
+        /// Marks the socket as bound. Its registration is still the kernel's.
         fn bind(&self) -> Chan {
             let segment = Segment::create(rt::floor()).expect("memory");
             let Known::Ours(link) = links::adopt(segment, Credentials { pid: 1, uid: 0 }) else {
@@ -213,8 +215,8 @@ mod tests {
         }
     }
 
-    /// A report of an anchor that comes late may put any registration into the ready list: the
-    /// record of the one that is meant may be in use again.
+    /// A late report of an anchor may put any registration into the ready list: the record of the
+    /// reported one may be in use again.
     #[test]
     fn a_registration_is_reported_by_the_kernel_until_it_is_ours() {
         let mut scene = Scene::new();
@@ -232,12 +234,12 @@ mod tests {
     }
 
     #[test]
-    fn a_registration_of_a_closed_descriptor_is_reported_once_whoever_reports_it() {
+    fn a_registration_of_a_closed_descriptor_is_reported_once() {
         let mut plain = Scene::new();
         epoll::orphan(plain.socket, plain.server.as_raw_fd());
         plain.send();
         assert_eq!(plain.kernel_reports(), 1);
-        assert_eq!(plain.look(), None, "it was the kernel's all the time");
+        assert_eq!(plain.look(), None, "the kernel reported it all the time");
 
         let mut former = Scene::new();
         former.send();
@@ -250,13 +252,17 @@ mod tests {
         epoll::orphan(former.socket, former.server.as_raw_fd());
         epoll::unbind_all(former.socket, &chan);
         former.socket.mode.store(mode::PLAIN, Ordering::SeqCst);
-        assert_eq!(former.look(), Some(READABLE), "no number gives it back");
+        assert_eq!(
+            former.look(),
+            Some(READABLE),
+            "no number can return it to the kernel"
+        );
         assert_eq!(former.look(), None, "once");
         table::clear(twin.as_raw_fd());
     }
 
     #[test]
-    fn a_registration_that_a_signal_handler_forgets_above_the_set_s_lock_says_nothing_more() {
+    fn a_registration_forgotten_by_a_signal_handler_above_the_set_s_lock_is_silent() {
         let mut scene = Scene::new();
         scene.send();
         let chan = scene.bind();
@@ -276,7 +282,7 @@ mod tests {
 
     /// A barrier on all threads of the host may take milliseconds.
     #[test]
-    fn a_look_under_the_set_s_lock_leaves_the_barrier_to_its_caller() {
+    fn a_check_under_the_set_s_lock_leaves_the_barrier_to_its_caller() {
         let mut scene = Scene::new();
         scene.send();
         let chan = scene.bind();

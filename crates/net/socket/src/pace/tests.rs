@@ -1,16 +1,16 @@
-//! The schedule alone: two ends with rates of their own and no clock but the simulation's.
+//! Tests of the schedule alone: two ends with different rates, and a simulated clock.
 
 use super::*;
 use proptest::prelude::*;
 
 const EVIDENCE: u32 = 64;
 
-/// One end of the rendezvous, reduced to what it has shown and what it has seen.
+/// One end of the rendezvous: its rate, and its search.
 #[derive(Debug)]
 struct End {
     /// Time between two calls.
     gap_ns: u64,
-    /// Messages that are counted between two calls.
+    /// Messages counted between two calls.
     per_call: u32,
     calls_at_ns: u64,
     messages: u32,
@@ -35,7 +35,7 @@ impl End {
         }
     }
 
-    /// The next call; true when it takes a step.
+    /// Simulates the next call; true when it takes a step.
     fn call(&mut self) -> bool {
         let ns = self.calls_at_ns;
         self.calls_at_ns += self.gap_ns;
@@ -63,8 +63,8 @@ impl End {
     }
 }
 
-/// The steps of a hand-shake, as the calls of both ends make them: which of the two has seen
-/// the other's mark, and how far offer, visit and agreement are.
+/// Simulates a hand-shake from the calls of both ends: whether each has seen the other's mark, and
+/// the progress of offer, visit and agreement. Returns the time and both ends' steps.
 fn meet(mut offerer: End, mut proposer: End, deadline_ns: u64) -> Option<(u64, [u32; 2])> {
     let (mut marks, mut seen) = ([false; 2], [false; 2]);
     let (mut offered, mut visited) = (false, false);
@@ -96,7 +96,7 @@ fn meet(mut offerer: End, mut proposer: End, deadline_ns: u64) -> Option<(u64, [
     }
 }
 
-/// Most looks of an end in so many messages and so much time.
+/// Upper bound of an end's steps for a number of messages and a time.
 fn most_looks(messages: u32, ns: u64) -> f64 {
     let by_messages = f64::from(messages / (2 * FIRST_MESSAGES)).max(1.0).log(1.5);
     let by_time = (ns / FIRST_NS).max(1) as f64;
@@ -104,8 +104,8 @@ fn most_looks(messages: u32, ns: u64) -> f64 {
 }
 
 proptest! {
-    /// Whatever the rates, both meet within a few calls of the slower one behind its evidence,
-    /// or a share of the time that it needed for that.
+    /// At any rates, both ends meet within a few calls of the slower one after its evidence, or
+    /// within a share of the time that it needed for the evidence.
     #[test]
     fn two_ends_meet_whatever_their_rates(
         slow_gap_us in 1u64..200_000,
@@ -121,7 +121,7 @@ proptest! {
         let slow = End::new(gap_ns, 1, early);
         let fast = End::new((gap_ns / ratio).max(1), coalesced, late);
         let evidence_ns = phase_ns + (u64::from(EVIDENCE) + 1) * gap_ns;
-        // Three looks that wait for the other end; the slow one may begin to wait late, too.
+        // Three steps that wait for the other end; the slow end may also begin to wait late.
         let bound_ns = 2 * evidence_ns + 8 * gap_ns + 16 * FIRST_NS;
         let met = if slow_offers {
             meet(slow, fast, 16 * bound_ns)
@@ -138,7 +138,7 @@ proptest! {
     }
 }
 
-/// A peer that is not Saiga's, asked for an hour by a connection of every rate.
+/// A peer without Saiga, searched for an hour by connections of different rates.
 #[test]
 fn a_peer_that_never_comes_costs_few_looks() {
     for (name, gap_ns, most) in [
@@ -154,7 +154,7 @@ fn a_peer_that_never_comes_costs_few_looks() {
     }
 }
 
-/// What the schedule says, in numbers.
+/// Examples of the schedule, as literals.
 #[test]
 fn the_pause_grows_with_what_has_passed() {
     let at = |messages, ms: u64| Moment {
@@ -176,6 +176,6 @@ fn the_pause_grows_with_what_has_passed() {
     assert!(at(5, 1000).has_come(5, || 0));
     assert!(at(5, 1000).has_come(0, || 1_000_000_000));
     assert!(!at(5, 1000).has_come(4, || 999_999_999));
-    // A counter that has reached its end says nothing any more.
+    // A counter at its maximum means nothing any more.
     assert!(!at(u32::MAX, 1000).has_come(u32::MAX, || 0));
 }

@@ -1,8 +1,8 @@
-//! Threads inside plain sockets while the kernel polls them. Those sockets are not bound until the
-//! poll ends, for the thread in the kernel could not be told.
+//! Pins of plain sockets while the kernel polls them. A pinned socket is not bound: the thread in
+//! the kernel could not be woken by its channel.
 
-use super::desk::SMALL;
-use crate::asleep::{Asleep, Thing};
+use super::scratch::SMALL;
+use crate::asleep::{Asleep, Held};
 use crate::sock::{Pin, Socket};
 use crate::{table, thread};
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -12,8 +12,8 @@ use saiga_channel::sys::Fd;
 /// Threads in a kernel poll over sockets that are not pinned one by one.
 static POLLERS: AtomicU32 = AtomicU32::new(0);
 
-/// Whether some thread sits in a kernel poll that may hold any socket: nothing is bound then,
-/// for that thread could not be told.
+/// Whether a thread is in a kernel poll over any sockets without pins. No socket is bound then,
+/// because a channel could not wake that thread.
 pub(crate) fn has_pollers() -> bool {
     POLLERS.load(Ordering::SeqCst) > 0
 }
@@ -52,11 +52,10 @@ pub(crate) fn forked() {
     }
 }
 
-/// Callers inside plain sockets while the kernel polls them: they cannot be bound then, and
-/// all others can.
+/// Pins on the plain sockets of a kernel poll: those cannot be bound, all others can.
 #[derive(Debug)]
 pub struct Pins {
-    /// The notes of a caller that did not bring its own.
+    /// The notes of this value, for a caller without its own.
     asleep: Option<Asleep>,
     few: [Option<Pin>; SMALL],
     many: Option<Polling>,
@@ -73,17 +72,17 @@ impl Pins {
         }
     }
 
-    /// Enters a socket; false, without having entered, when it is bound by now.
+    /// Pins a socket; false, without a pin, when it is bound by now.
     fn add(&mut self, socket: &'static Socket) -> bool {
         let pin = socket.pin();
-        if let Some(place) = self.few.get_mut(self.len) {
-            *place = Some(pin);
+        if let Some(entry) = self.few.get_mut(self.len) {
+            *entry = Some(pin);
         } else if self.many.is_none() {
             self.many = Some(Polling::begin());
         }
         if socket.is_bound() {
-            if let Some(place) = self.few.get_mut(self.len) {
-                *place = None;
+            if let Some(entry) = self.few.get_mut(self.len) {
+                *entry = None;
             }
             return false;
         }
@@ -94,14 +93,14 @@ impl Pins {
     /// Notes the pins, before the caller sleeps.
     pub(super) fn note(&self, asleep: &Asleep) {
         for pin in self.few.iter().take(self.len).flatten() {
-            asleep.hold(Thing::Pin(pin.0));
+            asleep.hold(Held::Pin(pin.0));
         }
         if self.many.is_some() {
-            asleep.hold(Thing::Polling);
+            asleep.hold(Held::Polling);
         }
     }
 
-    /// Whether the caller is inside all of the sockets that are plain now.
+    /// Whether all sockets that are plain now are pinned.
     pub(super) fn hold_all_plain(&self, fds: &[pollfd]) -> bool {
         let plain = |p: &&pollfd| table::socket(p.fd).is_some_and(|s| !s.is_bound());
         fds.iter().filter(plain).count() == self.len
@@ -113,7 +112,7 @@ impl Drop for Pins {
         if self.asleep.take().is_none_or(Asleep::end) {
             return;
         }
-        // Taken for abandoned: the caller is not counted any more.
+        // Taken for abandoned: the pins were released already.
         self.few
             .iter_mut()
             .filter_map(Option::take)
@@ -122,7 +121,7 @@ impl Drop for Pins {
     }
 }
 
-/// Enters the plain sockets of a kernel poll. `None`: one is bound by now, serve it here.
+/// Pins the plain sockets of a kernel poll. `None`: one is bound by now, serve the call here.
 pub fn pin_plain(fds: impl IntoIterator<Item = Fd>) -> Option<Pins> {
     let mut pins = Pins::new(None);
     let mut sockets = fds.into_iter().filter_map(table::socket);
@@ -137,7 +136,7 @@ pub fn pin_plain(fds: impl IntoIterator<Item = Fd>) -> Option<Pins> {
     Some(pins)
 }
 
-/// Enters the plain ones of several sockets.
+/// Pins those of several sockets that are plain.
 pub(super) fn pin_unbound(fds: &[pollfd]) -> Pins {
     let mut pins = Pins::new(None);
     for socket in fds.iter().filter_map(|p| table::socket(p.fd)) {

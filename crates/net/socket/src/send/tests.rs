@@ -1,4 +1,4 @@
-//! What is sent by TCP for a recall, against a peer that rewrites shared memory meanwhile.
+//! Recalled bytes sent again by TCP, against a peer that rewrites shared memory at the same time.
 
 use super::*;
 use crate::links::{self, Known};
@@ -14,7 +14,7 @@ use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::FileExt as _;
 use std::sync::atomic::AtomicBool;
 
-/// Ends a thread that looks at it, also when the test fails.
+/// Sets its flag when dropped, which ends the other thread also if the test fails.
 struct Until<'a>(&'a AtomicBool);
 
 impl Drop for Until<'_> {
@@ -45,9 +45,9 @@ fn recalled() -> (&'static Socket, Chan) {
     (socket, chan)
 }
 
-/// Whether one call that gives bytes back ends in a reset while the peer does something to the ring
-/// again and again. The anchor takes everything: datagrams that nobody reads are dropped. The peer
-/// may be too slow at times, so there are several attempts.
+/// Whether a call that sends recalled bytes ends in a reset while the peer changes the ring again
+/// and again. The anchor accepts all bytes: they are datagrams that nothing reads. The peer may be
+/// too slow at times, so there are several attempts.
 fn ends_in_a_reset(again: impl Fn(&Chan, &File) + Sync) -> bool {
     let [sink, anchor] = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").expect("a port"));
     let address = sink.local_addr().expect("it is bound");
@@ -71,7 +71,7 @@ fn ends_in_a_reset(again: impl Fn(&Chan, &File) + Sync) -> bool {
     (0..50).any(attempt)
 }
 
-/// Says that the ring is as large as any, and full.
+/// Makes the ring look as large as possible, and full.
 fn refill(chan: &Chan, memory: &File) {
     let words = offset_of!(Header, slots) + offset_of!(Slot, rings); // The ring's first two.
     let head = (1 << 63) | (chan.tx_ring().tail() + (1 << STRIDE_SHIFT));
@@ -88,7 +88,7 @@ fn a_recall_of_bytes_without_end_is_ended_by_a_reset() {
 }
 
 #[test]
-fn a_peer_that_takes_its_cursor_back_meanwhile_is_reset() {
+fn a_peer_that_moves_its_cursor_back_is_reset() {
     assert!(ends_in_a_reset(|chan, memory| {
         let tail = chan.tx_ring().tail();
         chan.tx_ring().skip(tail, tail.wrapping_neg());

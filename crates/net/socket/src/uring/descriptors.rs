@@ -1,7 +1,7 @@
-//! Which descriptors of the process are rings: `/proc/self/fd`, by system calls alone.
+//! Finds the process's descriptors that are rings: `/proc/self/fd`, by system calls alone.
 //!
-//! Numbers that we know otherwise are not looked at, so a process with many connections pays for
-//! listing them and no more.
+//! Numbers that the library tracks are skipped, so a process with many connections pays only for
+//! listing them.
 
 #![expect(unsafe_code, reason = "system calls with out-parameters")]
 
@@ -10,13 +10,13 @@ use crate::table::{self, Entry};
 use saiga_channel::sys::{self, Fd};
 use syscalls::Sysno;
 
-/// What the link of a ring reads.
+/// Target of the symbolic link of a ring.
 const LINK: &[u8] = b"anon_inode:[io_uring]";
 /// Offsets in `struct linux_dirent64` (`man 2 getdents`).
 const LENGTH_AT: usize = 16;
 const NAME_AT: usize = 19;
 
-/// Whether the process has a ring that we did not see being made; no when `/proc` does not say.
+/// Whether the process has a ring that the hooks have not seen; false if `/proc` cannot be read.
 pub(super) fn any_unseen_ring() -> bool {
     let Ok(folder) = sys::open_to_read(b"/proc/self/fd\0") else {
         return false;
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_read_whatever_the_buffer_holds() {
+    fn names_are_read_from_any_buffer() {
         let three = [record(b".", 24), record(b"12", 24), record(b"1023", 32)].concat();
         let seen: Vec<&[u8]> = names(&three).collect();
         assert_eq!(seen, [&b"."[..], b"12", b"1023"]);

@@ -1,8 +1,8 @@
-//! One request to a ring, as far as it names descriptors.
+//! One request to a ring: the descriptors that it names.
 
 #![expect(unsafe_code, reason = "reads requests from memory of the application")]
 
-use super::{cannot_be_seen, names};
+use super::{names, note_unseen_ring};
 use saiga_channel::sys::Fd;
 
 /// `struct io_uring_sqe` (`include/uapi/linux/io_uring.h`).
@@ -13,7 +13,7 @@ struct Request {
     flags: u8,
     priority: u16,
     fd: Fd,
-    /// For EPOLL_CTL, the descriptor that is registered.
+    /// For EPOLL_CTL, the descriptor to register.
     offset: u64,
     address: u64,
     length: u32,
@@ -30,9 +30,9 @@ const _: () = {
     assert!(core::mem::offset_of!(Request, second_fd) == 44);
 };
 
-/// IOSQE_FIXED_FILE: `fd` counts registered files, which were looked at when they were registered.
+/// IOSQE_FIXED_FILE: `fd` is an index of registered files, which were handled at registration.
 const FIXED_FILE: u8 = 1;
-/// SPLICE_F_FD_IN_FIXED: the same of `second_fd`.
+/// SPLICE_F_FD_IN_FIXED: the same for `second_fd`.
 const SECOND_FIXED: u32 = 1 << 31;
 
 /// `IORING_OP_*`.
@@ -44,20 +44,20 @@ mod operation {
     pub(super) const TEE: u8 = 33;
     pub(super) const SENDMSG_ZC: u8 = 48;
     pub(super) const EPOLL_WAIT: u8 = 59;
-    /// Those that have another number in the place of the descriptor, or none: NOP, time-outs,
-    /// cancellation, updates of files and buffers, WAITID and those of futexes; and EPOLL_CTL,
-    /// which leaves the set itself alone.
+    /// Operations whose `fd` is not a descriptor, or has no effect on one: NOP, time-outs,
+    /// cancellation, updates of files and buffers, WAITID and futex operations; and EPOLL_CTL,
+    /// which does not use the set itself.
     pub(super) const OTHERS: [u8; 13] = [0, 11, 12, 14, 15, 20, 29, 31, 32, 50, 51, 52, 53];
 }
 
-/// Takes connections back that the request names. Answers with the message that it sends, if any:
-/// the caller looks what that passes on.
+/// Downgrades connections that the request names. Returns the message that the request sends, if
+/// any: the caller handles descriptors passed in it.
 ///
 /// # Safety
 /// `request` is a request that the application is about to submit.
 #[must_use]
 pub unsafe fn submitting(request: *const u8) -> Option<*const libc::msghdr> {
-    // SAFETY: 64 readable bytes as our caller promises; every bit pattern is one.
+    // SAFETY: 64 readable bytes as our caller promises; every bit pattern is a valid `Request`.
     let request = unsafe { request.cast::<Request>().read_unaligned() };
     let by_number = request.flags & FIXED_FILE == 0;
     if by_number && !operation::OTHERS.contains(&request.operation) {
@@ -70,11 +70,11 @@ pub unsafe fn submitting(request: *const u8) -> Option<*const libc::msghdr> {
         }
         operation::FILES_UPDATE => {
             let files = core::ptr::with_exposed_provenance(word(request.address));
-            // SAFETY: that many descriptors are there as the operation asks.
+            // SAFETY: the operation requires that many descriptors there.
             unsafe { registering(files, request.length) };
         }
-        // The kernel would report what only we can explain.
-        operation::EPOLL_WAIT => cannot_be_seen(),
+        // The kernel would report events that only the library can interpret.
+        operation::EPOLL_WAIT => note_unseen_ring(),
         operation::SENDMSG | operation::SENDMSG_ZC => {
             let message: *const libc::msghdr =
                 core::ptr::with_exposed_provenance(word(request.address));
@@ -85,13 +85,13 @@ pub unsafe fn submitting(request: *const u8) -> Option<*const libc::msghdr> {
     None
 }
 
-/// Takes connections back that are about to become files of a ring.
+/// Downgrades connections that are about to become registered files of a ring.
 ///
 /// # Safety
-/// `files` is null, or points to so many descriptors.
+/// `files` is null, or points to `count` descriptors.
 pub unsafe fn registering(files: *const Fd, count: u32) {
     if files.is_null() {
-        return; // Room for files that come later.
+        return; // Empty entries for files registered later.
     }
     for nth in 0..count as usize {
         // SAFETY: within the descriptors that the caller promises.

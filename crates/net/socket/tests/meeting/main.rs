@@ -1,18 +1,18 @@
-//! Two real ends that count messages very differently still get their channel soon.
+//! Two real ends that count messages very differently get their channel soon.
 //!
-//! One end sends many small messages, the other takes them in one call and says something
-//! only now and then. Both ends live in this process, with the evidence that is usual.
+//! One end sends many small messages; the other receives them in one call and rarely sends. Both
+//! ends are in this process, with the default evidence.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(
     dead_code,
-    reason = "the ends of the model can do more than is asked here"
+    reason = "the model's ends have more operations than this test uses"
 )]
 
 #[path = "../model/ends.rs"]
 mod ends;
 
-/// What `ends` expects of the model.
+/// The items that `ends` expects from the model's oracle.
 mod oracle {
     pub(crate) const PATIENCE_MS: i32 = 1000;
 }
@@ -47,19 +47,19 @@ fn start_library() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Sends `count` messages of a byte; during the hand-over there may be no room for some.
+/// Sends `count` messages of a byte; during the switch there may be no room for some.
 fn send(end: &End, count: usize) {
     for _ in 0..count {
         let _ = end.send(b"x");
     }
 }
 
-/// One call that takes whatever there is.
+/// Receives all available bytes in one call.
 fn take(end: &End) {
     let _ = end.recv(1 << 16, 0);
 }
 
-/// Rounds, of one call of the slower end each, until both ends have their channel.
+/// The number of rounds, with one call of the slower end each, until both ends have their channel.
 fn rounds_to_meet(ends: &[End; 2], round: impl Fn(usize), most: usize) -> usize {
     for i in 0..most {
         if ends.iter().all(End::is_bound) {
@@ -87,8 +87,8 @@ fn a_fast_and_a_slow_sender_meet_soon() {
                 take(fast);
             };
             let rounds = rounds_to_meet(&ends, round, 4 * EVIDENCE);
-            // Two messages of the slow end in a round: its evidence, as much again at most
-            // until the fast one looks, and the steps of the hand-shake.
+            // Two messages of the slow end per round: its evidence, at most as much again until the
+            // fast end searches, and the steps of the hand-shake.
             assert!(rounds <= EVIDENCE + 8, "{ratio}, {fast_offers}: {rounds}");
         }
     }
@@ -114,7 +114,7 @@ fn an_end_that_only_listens_meets_a_fast_sender() {
     }
 }
 
-/// Whoever has waited for long, and looks seldom by now, is still met soon.
+/// An end that has waited for long, and rarely searches by now, is still found soon.
 #[test]
 fn an_end_that_begins_late_is_met() {
     let _alone = start_library();
@@ -141,7 +141,7 @@ fn descriptors() -> usize {
     std::fs::read_dir("/proc/self/fd").unwrap().count()
 }
 
-/// A server whose clients are not Saiga's: no offer to any of them, so no descriptor.
+/// A server whose clients do not use Saiga makes no offers, so it opens no descriptors.
 #[test]
 fn strangers_cost_no_descriptor() {
     let _alone = start_library();
@@ -155,7 +155,7 @@ fn strangers_cost_no_descriptor() {
         }
     };
     held.push(ends::connect_to_stranger());
-    talk(&held[0]); // The page, sock_diag and the like are open now.
+    talk(&held[0]); // Opens the status page, sock_diag and the like.
     let before = descriptors();
     for _ in 0..100 {
         held.push(ends::connect_to_stranger());
@@ -165,8 +165,8 @@ fn strangers_cost_no_descriptor() {
     assert!(held.iter().flatten().all(|end| !end.is_bound()));
 }
 
-/// Peers that have the mark and never come hold no more offers than there are places, and
-/// nobody is kept from making another one.
+/// Peers that have the mark and never connect hold no more offers than the table has entries, and
+/// do not keep other connections from making offers.
 #[test]
 fn offers_stay_within_their_places() {
     let _alone = start_library();

@@ -1,7 +1,6 @@
 //! Both ends of one loopback connection, called as the hooks call the library.
 //!
-//! An end that is not tracked goes to the kernel alone: so the oracle itself is
-//! checked against TCP.
+//! An end that is not tracked uses the kernel alone, so the oracle itself is checked against TCP.
 
 #![expect(unsafe_code, reason = "socket calls on the test's own memory")]
 
@@ -14,7 +13,7 @@ use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd};
 #[derive(Debug)]
 pub(crate) struct End {
     fd: i32,
-    /// What it sends and receives passes no hook any more, as with stdio.
+    /// Sends and receives go past the library, as with stdio.
     unseen: Cell<bool>,
 }
 
@@ -27,8 +26,8 @@ fn done(n: i32) -> Sys<()> {
     count(n as isize).map(drop)
 }
 
-/// A connection from the first end to the second; both do not block and do not delay. The end
-/// with the lower port makes the offer: `first_offers` says which it shall be.
+/// A connection from the first end to the second; both are nonblocking, with TCP_NODELAY. The end
+/// with the lower port makes the offer: `first_offers` selects it.
 pub(crate) fn connect(tracked: bool, first_offers: bool) -> [End; 2] {
     for _ in 0..1000 {
         let (ends, ports) = connect_once([tracked; 2]);
@@ -39,7 +38,7 @@ pub(crate) fn connect(tracked: bool, first_offers: bool) -> [End; 2] {
     panic!("the kernel never gives ports in the wanted order");
 }
 
-/// A connection whose first end is a program without the library. The second one offers, if any.
+/// A connection whose first end is a program without the library. The second end may offer.
 pub(crate) fn connect_to_stranger() -> [End; 2] {
     for _ in 0..1000 {
         let (ends, ports) = connect_once([false, true]);
@@ -56,7 +55,7 @@ fn connect_once(tracked: [bool; 2]) -> ([End; 2], [u16; 2]) {
     let first = unsafe { libc::socket(libc::AF_INET, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0) };
     assert!(first >= 0);
     let first = End::of(first);
-    // Room for all that a test sends, so that whatever was sent has arrived.
+    // Room for all bytes that a test sends, so that sent bytes have always arrived.
     for fd in [first.fd, listener.as_raw_fd()] {
         let bytes = 8i32 << 20;
         let at = (&raw const bytes).cast();
@@ -98,7 +97,7 @@ fn connect_once(tracked: [bool; 2]) -> ([End; 2], [u16; 2]) {
         done(unsafe { libc::fcntl(end.fd, libc::F_SETFL, libc::O_NONBLOCK) }).unwrap();
         if let Some(handle) = end.handle() {
             handle.flags_changed();
-            saiga_socket::poll::concerns([end.fd]); // As the hook of a poll does: it sees waits.
+            saiga_socket::poll::concerns([end.fd]); // As a poll's hook does: a wait was seen.
         }
     }
     ([first, second], [from.port(), port])
@@ -114,12 +113,12 @@ impl End {
         lookup(self.fd)
     }
 
-    /// The library's part in moving bytes.
+    /// The library's handle, unless sends and receives go past it.
     fn mover(&self) -> Option<Handle> {
         self.handle().filter(|_| !self.unseen.get())
     }
 
-    /// As a process of Saiga's does.
+    /// Marks the end as a process that uses Saiga does.
     pub(crate) fn mark(&self) {
         saiga_channel::diag::mark(self.fd, true).unwrap();
     }
@@ -169,7 +168,7 @@ impl End {
         Ok(bytes)
     }
 
-    /// FIONREAD.
+    /// Bytes available to a receive (FIONREAD).
     pub(crate) fn readable_bytes(&self) -> usize {
         let mut n = 0i32;
         // SAFETY: the integer is writable.
@@ -178,7 +177,7 @@ impl End {
         usize::try_from(ours.unwrap_or(n)).unwrap()
     }
 
-    /// As after a quiet second.
+    /// Releases memory as an idle second does.
     pub(crate) fn rest(&self) {
         if let Some(handle) = self.handle() {
             handle.rest();
@@ -199,7 +198,7 @@ impl End {
         }
     }
 
-    /// As `fdopen`: from here on stdio moves the bytes.
+    /// As `fdopen`: from here on stdio sends and receives.
     pub(crate) fn turn_to_stdio(&self) {
         if let Some(handle) = self.handle() {
             handle.stay_on_tcp(self.fd, Reason::Stdio);

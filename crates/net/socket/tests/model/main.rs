@@ -1,13 +1,13 @@
 //! The upgrade and downgrade of a real connection against two byte queues.
 //!
-//! Both ends of a loopback connection live in this process and nothing blocks, so a
-//! list of operations is one interleaving of sends, receives and hand-shake steps.
-//! `oracle` knows what TCP would do; the same operations are also run on the kernel
-//! alone, so that the oracle is right. Deliberately absent: threads and fork.
+//! Both ends of a loopback connection are in this process and nothing blocks, so a list of
+//! operations is one interleaving of sends, receives and hand-shake steps. `oracle` predicts TCP's
+//! behaviour; the same operations also run on the kernel alone, which checks the oracle.
+//! Deliberately absent: threads and fork.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-#[allow(dead_code, reason = "the test of meetings uses more of them")]
+#[allow(dead_code, reason = "the test `meeting` uses more of them")]
 mod ends;
 mod gaps;
 mod oracle;
@@ -28,14 +28,14 @@ enum Op {
     Peek(Side, usize),
     Discard(Side, usize),
     Readable(Side),
-    /// The end gives the memory of its empty ring back.
+    /// The end releases the memory of its empty ring.
     Rest(Side),
-    /// So many messages there and back, as a request and its answer.
+    /// A number of requests, each with its answer.
     Talk(Side, usize),
     Control(usize, Side, Ctl, Mode),
     Wait(usize, usize),
     StayOnTcp(Side),
-    /// `fdopen`: what this end sends and receives passes no hook any more.
+    /// `fdopen`: sends and receives of this end go past the library from here on.
     Stdio(Side),
     ShutdownWrite(Side),
     Close(Side),
@@ -72,7 +72,7 @@ fn step() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// A step, or the application asks for a plain kernel socket.
+/// A step, or a downgrade that the application causes.
 fn step_or_downgrade() -> impl Strategy<Value = Op> {
     prop_oneof![
         40 => step(),
@@ -81,7 +81,7 @@ fn step_or_downgrade() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// Operations, and at times an end: half-closes, and closes in the middle of things.
+/// Operations, and sometimes an end: half-closes, and closes in the middle.
 fn history_of<S: Strategy<Value = Op>>(step: fn() -> S) -> impl Strategy<Value = Vec<Op>> {
     let ending = prop_oneof![
         3 => side().prop_map(Op::ShutdownWrite),
@@ -97,7 +97,7 @@ fn history_of<S: Strategy<Value = Op>>(step: fn() -> S) -> impl Strategy<Value =
     })
 }
 
-/// Few histories have downgrades: each waits a while for a peer that does not move here.
+/// A history. Few have downgrades: each waits for a peer that makes no call in this model.
 fn history() -> impl Strategy<Value = Vec<Op>> {
     prop_oneof![6 => history_of(step), 1 => history_of(step_or_downgrade)]
 }
@@ -124,7 +124,7 @@ fn run(world: &mut World, ops: &[Op]) {
     world.finish();
 }
 
-/// The tests look at the process's descriptors: one at a time.
+/// The tests count the process's descriptors: one test at a time.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 fn alone() -> MutexGuard<'static, ()> {
@@ -135,7 +135,7 @@ fn descriptors() -> usize {
     std::fs::read_dir("/proc/self/fd").unwrap().count()
 }
 
-/// How often a history reached a channel.
+/// How many histories reached a channel, at one end and at both.
 #[derive(Default)]
 struct Reached {
     cases: AtomicUsize,
@@ -210,12 +210,12 @@ fn a_connection_that_is_upgraded_and_downgraded_is_still_tcp() {
         "only {both} of {cases} connections were bound at both ends"
     );
     assert!(one > both, "the hand-shake was never cut in the middle");
-    // The page, sock_diag, the ringer, and a few segments kept for the next connection, at both ends.
+    // The page, sock_diag, the ringer, and spare segments at both ends.
     let grown = descriptors().saturating_sub(before);
     assert!(grown <= 3 + 2 * 5, "{grown} descriptors are left behind");
 }
 
-/// Histories that this model found, and that are repaired.
+/// Histories that this model once found to fail.
 #[test]
 fn found_histories_stay_repaired() {
     use Op::{Peek, Recv, Send, ShutdownWrite, Talk};
@@ -235,8 +235,8 @@ fn found_histories_stay_repaired() {
     }
 }
 
-/// The peer has not noticed the switch to the ring, and does not move while stdio takes over:
-/// what stdio writes comes behind what is in the ring.
+/// The peer has not noticed the switch to the ring, and makes no call while stdio takes over: bytes
+/// written by stdio come behind those in the ring.
 #[test]
 fn stdio_never_overtakes_the_ring() {
     use Op::{Recv, Send, Stdio, Talk};
@@ -259,7 +259,7 @@ fn stdio_never_overtakes_the_ring() {
     }
 }
 
-/// The peer cannot send again what it has sent before its FIN: a reset, and not a hole.
+/// The peer cannot send again the bytes that it sent before its FIN: a reset, and not a hole.
 #[test]
 fn a_recall_behind_a_fin_is_a_reset() {
     let _alone = alone();

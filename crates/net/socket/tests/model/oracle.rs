@@ -1,27 +1,27 @@
-//! What TCP would do: a byte queue in each direction, and who must be ready.
+//! The model of TCP: a byte queue in each direction, and the events that must be reported.
 //!
-//! Each operation is made on the real connection and compared at once. After a reset
-//! bytes may be lost, as on TCP; those that come must still be the right ones.
+//! Each operation is performed on the real connection and compared at once. After a reset bytes may
+//! be lost, as on TCP; those that arrive must still be correct.
 
 use crate::ends::{self, End, Set};
 use crate::gaps;
 use crate::terms::{Ctl, ENDED, IN, Mode, OUT, RDHUP, Side};
 use saiga_socket::{Errno, Sys};
 
-/// So many unread bytes fit the receiver's buffer: what was sent has arrived.
+/// Up to this many unread bytes fit the receiver's buffer, so sent bytes have arrived.
 const SURELY_ARRIVED: usize = 100_000;
 
-/// How long something that must be there may take.
+/// How long an event that must come may take.
 pub(crate) const PATIENCE_MS: i32 = 1000;
 
-/// Bytes of one direction.
+/// The bytes of one direction.
 #[derive(Debug, Default)]
 struct Stream {
     sent: usize,
     got: usize,
     /// The sender has closed or shut down.
     ended: bool,
-    /// Some may still be at the sender for want of room, until all has been read.
+    /// Some bytes may still be at the sender for lack of room, until all are read.
     stuck: bool,
 }
 
@@ -33,18 +33,18 @@ fn pattern(from: Side, at: usize) -> u8 {
     u8::try_from(mixed % 251).unwrap()
 }
 
-/// One registration as the application knows it.
+/// One registration as the application sees it.
 #[derive(Debug, Clone, Copy)]
 struct Registered {
     mode: Mode,
     data: u64,
-    /// Edge: something has come since the last report.
+    /// Edge-triggered: something has come since the last report.
     due: bool,
     /// One-shot: reported.
     spent: bool,
 }
 
-/// The connection, two epoll sets, and what must be true of them.
+/// The connection, two epoll sets, and their expected state.
 pub(crate) struct World {
     ends: [Option<End>; 2],
     sets: [Option<Set>; 2],
@@ -98,7 +98,7 @@ impl World {
         self.pending(side) > 0 || self.at_end(side)
     }
 
-    /// Whether bytes for `side` may not have arrived though they were sent.
+    /// Whether bytes sent to `side` may not have arrived.
     fn is_uncertain(&self, side: Side) -> bool {
         let (peer, stream) = (side.peer(), &self.streams[side.peer().index()]);
         self.broken || stream.stuck || (self.owes[peer.index()] && self.end(peer).is_some())
@@ -110,8 +110,8 @@ impl World {
         }
     }
 
-    /// Something new for `side`: every edge-triggered registration must report it, unless it
-    /// may still be at the sender for want of room.
+    /// Notes something new for `side`: every edge-triggered registration must report it, unless it
+    /// may still be at the sender for lack of room.
     fn new_edge(&mut self, side: Side) {
         let pending = self.pending(side);
         let stream = &mut self.streams[side.peer().index()];
@@ -159,13 +159,13 @@ impl World {
             }
             Err(Errno(libc::EAGAIN)) if self.pending(side.peer()) > 0 => {}
             Err(Errno(libc::EAGAIN)) if self.downgraded => {
-                // The peer's next call lets us go on.
+                // The peer's next call lets this end go on.
                 self.recv(side.peer(), 1);
                 let again = self.end(side).map(|e| e.send(&bytes[..1]));
                 assert_eq!(
                     again,
                     Some(Ok(1)),
-                    "{side:?} cannot send though the peer looked"
+                    "{side:?} cannot send although the peer made a call"
                 );
                 self.streams[side.index()].sent += 1;
                 self.new_edge(side.peer());
@@ -208,7 +208,7 @@ impl World {
         self.streams[side.peer().index()].got += dropped;
     }
 
-    /// One receiving call; returns how many bytes it gave.
+    /// One receiving call; returns the number of bytes.
     fn receive(&mut self, side: Side, n: usize, flags: i32) -> usize {
         let Some(end) = self.end(side) else { return 0 };
         let mut result = end.recv(n, flags);
@@ -226,7 +226,7 @@ impl World {
             );
             result = end.recv(n, flags);
         }
-        // A reader that only tries looks at the anchor with every sixteenth empty read.
+        // A nonblocking reader checks the anchor with every sixteenth empty read.
         for _ in 0..16 {
             if result == Err(Errno(libc::EAGAIN)) && self.at_end(side) {
                 result = end.recv(n, flags);
@@ -270,7 +270,7 @@ impl World {
                 0
             }
             Err(e) => {
-                // Past the hooks, the kernel says of a reset of ours that there is no connection.
+                // Past the hooks, the kernel returns ENOTCONN for a connection that we have reset.
                 let allowed = [libc::ECONNRESET, libc::EPIPE, libc::ENOTCONN];
                 let reset = self.broken && allowed.contains(&e.0);
                 assert!(reset, "{side:?}: {e:?} on a sound connection");
@@ -279,7 +279,7 @@ impl World {
         }
     }
 
-    /// A receive that must say that the stream has a hole.
+    /// Receives, and expects the error of a reset.
     pub(crate) fn expect_reset(&self, side: Side) {
         let result = self.end(side).map(|end| end.recv(1, 0));
         assert_eq!(result, Some(Err(Errno(libc::ECONNRESET))), "{side:?}");
@@ -298,7 +298,7 @@ impl World {
         );
     }
 
-    /// Nothing that the application sees may follow from it.
+    /// Releases memory; the application must not be able to observe it.
     pub(crate) fn rest(&mut self, side: Side) {
         if let Some(end) = self.end(side) {
             end.rest();
@@ -325,7 +325,7 @@ impl World {
     fn downgrade(&mut self, side: Side, ask: fn(&End)) {
         if let Some(end) = self.end(side) {
             ask(end);
-            // What the peer can send no more is lost with the ring: the connection is reset.
+            // Bytes that the peer cannot send again are lost with the ring: a reset.
             let lost = self.pending(side) > 0 && self.downgraded;
             let ended = gaps::RECALL_AFTER_A_SHUTDOWN_IS_RESET || !self.at_end(side);
             self.broken |= lost && ended;
@@ -334,7 +334,7 @@ impl World {
         }
     }
 
-    /// Nothing so far may cost the connection.
+    /// Asserts that nothing so far could have reset the connection.
     pub(crate) fn expect_no_reset(&self) {
         assert!(!self.broken);
     }
@@ -342,7 +342,7 @@ impl World {
     pub(crate) fn shutdown_write(&mut self, side: Side) {
         let Some(end) = self.end(side) else { return };
         let result = end.shutdown_write();
-        // TCP leaves ESTABLISHED for good once both ends have ended.
+        // TCP is no longer connected once both ends have sent FIN.
         let over =
             self.at_end(side) && (self.shut[side.index()] || self.end(side.peer()).is_none());
         let lost = result == Err(Errno(libc::ENOTCONN)) && (over || self.broken);
@@ -405,7 +405,7 @@ impl World {
         self.registered[set][side.index()] = (ctl != Ctl::Del).then_some(fresh);
     }
 
-    /// Events that must be reported of a registration at the next look.
+    /// Events of a registration that the next wait must report.
     fn demanded(&self, side: Side, r: Registered) -> u32 {
         if self.is_uncertain(side) {
             return 0;
@@ -441,7 +441,7 @@ impl World {
         }
     }
 
-    /// Waits until everything that must be reported was; nothing else may be.
+    /// Waits until every required event was reported, and checks that no other was.
     pub(crate) fn wait(&mut self, set: usize, room: usize) {
         let mut missing = [0; 2];
         for side in [Side::A, Side::B] {
@@ -470,7 +470,7 @@ impl World {
         panic!("set {set} never reports {missing:x?}");
     }
 
-    /// Checks one report and notes what it settles.
+    /// Checks one reported event and updates the registration.
     fn reported(&mut self, set: usize, events: u32, data: u64) -> Side {
         let found = [Side::A, Side::B]
             .into_iter()
@@ -516,7 +516,7 @@ impl World {
         side
     }
 
-    /// Everything that was sent arrives, then the end.
+    /// Checks that all sent bytes arrive, then the end.
     pub(crate) fn finish(&mut self) {
         self.drain();
         for side in [Side::A, Side::B] {
@@ -536,7 +536,7 @@ impl World {
         }
     }
 
-    /// Reads at both ends until all has come.
+    /// Reads at both ends until no bytes are on their way.
     fn drain(&mut self) {
         for _ in 0..100_000 {
             let waiting = |w: &World, s: Side| w.end(s).is_some() && w.pending(s) > 0;

@@ -1,4 +1,4 @@
-//! The words in which operations on the model are put.
+//! Operands of the model's operations: sides, registrations, and epoll's event bits.
 
 pub(crate) const IN: u32 = libc::EPOLLIN.cast_unsigned();
 pub(crate) const OUT: u32 = libc::EPOLLOUT.cast_unsigned();
@@ -27,7 +27,7 @@ impl Side {
     }
 }
 
-/// What epoll_ctl does to a registration.
+/// The operation of `epoll_ctl`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ctl {
     Add,
@@ -35,7 +35,7 @@ pub(crate) enum Ctl {
     Del,
 }
 
-/// What a registration asks for.
+/// The events that a registration asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
     Level,

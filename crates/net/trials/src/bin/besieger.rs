@@ -1,9 +1,9 @@
-//! A hostile client of the same user that does one harmful thing for as long as it is told to.
+//! A hostile client of the same user that repeats one attack for a given time.
 //!
 //! `besieger ATTACK PORT MILLISECONDS` attacks the redis-server at PORT of 127.0.0.1 and 127.0.0.2,
 //! which runs under the library; this program runs without it. An attack is a sequence of rounds,
-//! each with a new connection, for the server may reset the previous one. Prints how many rounds
-//! there were. `examples/siege.rs` measures how a bystander is served during the attack.
+//! each with a new connection, because the server may reset the previous one. Prints the number of
+//! rounds. `examples/siege.rs` measures a bystander during the attack.
 
 #![expect(unsafe_code, reason = "unmaps segments")]
 
@@ -16,19 +16,19 @@ use std::{
 
 use saiga_channel::{
     bell::Ringer,
-    layout::{DATA_AT, PLACES, Side},
+    layout::{DATA_AT, Side, WAIT_SLOTS},
     ring::Ring,
     segment::Segment,
     sys as kernel,
 };
 use saiga_trials::{
-    scale::Dice,
+    scale::Rng,
     victim::{FLOOR, Victim, amid_a_storm, drain, open_memory, write_word},
 };
 
-/// Rounds with a channel go on for this long unless the server ends them.
+/// Longest round with a channel, unless the server ends it.
 const ROUND: Duration = Duration::from_millis(200);
-/// Connections that an attack by numbers keeps open.
+/// Connections that the attack `segments` keeps open.
 const CROWD: usize = 200;
 
 fn main() {
@@ -39,7 +39,7 @@ fn main() {
     let mut siege = Siege {
         port: port.parse().expect("a port"),
         end: Instant::now() + Duration::from_millis(time.parse().expect("milliseconds")),
-        dice: Dice::new(1),
+        rng: Rng::new(1),
         open: Vec::new(),
     };
     let round = match attack.as_str() {
@@ -63,16 +63,16 @@ fn main() {
     println!("rounds {rounds}");
 }
 
-/// One attack under way.
+/// State of the attack.
 struct Siege {
     port: u16,
     end: Instant,
-    dice: Dice,
+    rng: Rng,
     open: Vec<(Victim, Segment)>,
 }
 
 impl Siege {
-    /// A new connection over which the server is offered to, so it is given our segment.
+    /// A new connection for which this program offers, so that the server receives our segment.
     fn meet(&self) -> Victim {
         let victim = Victim::meet([127, 0, 0, 2], [127, 0, 0, 1], self.port);
         let patience = Some(Duration::from_millis(1));
@@ -80,13 +80,13 @@ impl Siege {
         victim
     }
 
-    /// Whether a round that began at `begin` goes on.
+    /// Whether a round that began at `begin` should continue.
     fn goes_on(&self, begin: Instant) -> bool {
         let now = Instant::now();
         now < self.end && now - begin < ROUND
     }
 
-    /// What every attack costs the machine by itself: messages, and words written somewhere.
+    /// The cost of every attack without its harm: messages, and words written to private memory.
     fn equal_load(&mut self) {
         let mut victim = self.meet();
         let private = kernel::memfd(c"nobody-else-has-it", DATA_AT).expect("memory");
@@ -94,32 +94,32 @@ impl Siege {
         kernel::close(private);
     }
 
-    /// Any word of the header of a segment that we made, between messages.
+    /// Overwrites random words in the header of a segment that we made, between messages.
     fn words_of_own_segment(&mut self) {
         self.with_own_segment(|siege, victim, segment| {
             siege.write_words(victim, &open_memory(segment.fd()));
         });
     }
 
-    /// The same in a segment that the server made.
+    /// The same for a segment that the server made.
     fn words_of_given_segment(&mut self) {
         self.with_given_segment(|siege, victim, segment| {
             siege.write_words(victim, &open_memory(segment.fd()));
         });
     }
 
-    /// Every word of the header of a segment that we made, without a pause.
+    /// Overwrites every word in the header of a segment that we made, without a pause.
     fn storm_over_own_segment(&mut self) {
         self.with_own_segment(Self::storm);
     }
 
-    /// The same in a segment that the server made.
+    /// The same for a segment that the server made.
     fn storm_over_given_segment(&mut self) {
         self.with_given_segment(Self::storm);
     }
 
     fn storm(&mut self, victim: &mut Victim, segment: &Segment) {
-        let (begin, seed) = (Instant::now(), self.dice.roll());
+        let (begin, seed) = (Instant::now(), self.rng.next_u64());
         amid_a_storm(segment.fd(), seed, || {
             while self.goes_on(begin) && victim.is_served() {}
         });
@@ -141,12 +141,12 @@ impl Siege {
         }
     }
 
-    /// Bursts of words, each followed by a message.
+    /// Writes bursts of words, each followed by a message.
     fn write_words(&mut self, victim: &mut Victim, memory: &File) {
         let begin = Instant::now();
         while self.goes_on(begin) {
             for _ in 0..64 {
-                write_word(memory, &mut self.dice);
+                write_word(memory, &mut self.rng);
             }
             if !victim.is_served() {
                 return;
@@ -154,7 +154,7 @@ impl Siege {
         }
     }
 
-    /// Every message of the server's has to wake all waiting places that we can name.
+    /// Makes every message of the server wake all wait slots of this side.
     fn many_bells(&mut self) {
         let mut victim = self.meet();
         let Ok(segment) = victim.share_own_segment() else {
@@ -162,18 +162,18 @@ impl Siege {
         };
         let slot = segment.slot(0);
         let block = &slot.sides[0];
-        for index in 0..PLACES {
-            segment.place(Side(0), index).open(kernel::random());
+        for index in 0..WAIT_SLOTS {
+            segment.wait_slot(Side(0), index).open(kernel::random());
         }
-        block.rx_places.store(u64::MAX, Ordering::SeqCst);
-        block.tx_places.store(u64::MAX, Ordering::SeqCst);
+        block.rx_wait_slots.store(u64::MAX, Ordering::SeqCst);
+        block.tx_wait_slots.store(u64::MAX, Ordering::SeqCst);
         let ring = &slot.rings[1];
         ring.acknowledge();
         ring.set_ready();
         let begin = Instant::now();
         while self.goes_on(begin) {
-            for index in 0..PLACES {
-                let _ = segment.place(Side(0), index).sleep();
+            for index in 0..WAIT_SLOTS {
+                let _ = segment.wait_slot(Side(0), index).sleep();
             }
             ring.arm();
             if !exchange(&mut victim, ring) {
@@ -183,7 +183,7 @@ impl Siege {
         release(segment);
     }
 
-    /// Rings the bells that the server's epoll set waits with, without a pause.
+    /// Rings the bells of the server's epoll set, without a pause.
     fn bell_flood(&mut self) {
         let mut victim = self.meet();
         let Ok(segment) = victim.share_own_segment() else {
@@ -205,7 +205,7 @@ impl Siege {
         release(segment);
     }
 
-    /// Has the server make an offer, and visits it with nothing to say.
+    /// Makes the server offer, and connects to the offer with an invalid message.
     fn offers(&mut self) {
         let mut victim = self.meet();
         if let Some(visit) = victim.visit() {
@@ -215,7 +215,7 @@ impl Siege {
         }
     }
 
-    /// A segment for each connection, and many connections.
+    /// Sends a segment for each of many connections.
     fn segments(&mut self) {
         let mut victim = self.meet();
         if let Ok(segment) = victim.share_own_segment() {
@@ -228,7 +228,7 @@ impl Siege {
         }
     }
 
-    /// Ends the ring that the server sends by, and never says that it has seen its beginning.
+    /// Ends the ring that the server writes, without ever acknowledging the switch to it.
     fn no_acknowledgement(&mut self) {
         let mut victim = self.meet();
         let Ok(segment) = victim.share_own_segment() else {
@@ -250,8 +250,8 @@ impl Siege {
     }
 }
 
-/// One message to the server, and its answer by the ring, if there is one within a millisecond;
-/// false when the server has ended the connection.
+/// Sends one message to the server, and reads its answer from the ring if there is one within a
+/// millisecond; false if the server has ended the connection.
 fn exchange(victim: &mut Victim, ring: &Ring) -> bool {
     victim.stream.set_nonblocking(true).expect("an option");
     let served = victim.is_served();
@@ -265,7 +265,7 @@ fn exchange(victim: &mut Victim, ring: &Ring) -> bool {
 
 /// The names of the server's bells in a segment that we made.
 fn bells_of(segment: &Segment) -> Vec<u64> {
-    let all = (0..PLACES).map(|index| segment.place(Side(1), index).bell());
+    let all = (0..WAIT_SLOTS).map(|index| segment.wait_slot(Side(1), index).bell());
     all.filter(|bell| *bell != 0).collect()
 }
 

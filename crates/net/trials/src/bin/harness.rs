@@ -1,4 +1,5 @@
-//! A harness that starts what its argument names, says the processes, and waits to be killed.
+//! A harness that starts the servers its argument names, prints their PIDs, and waits to be killed.
+//! The test `reaper` checks that nothing outlives it.
 
 use std::{env, io, process::Command};
 
@@ -49,14 +50,14 @@ fn main() {
     }
 }
 
-/// With a connection: its server's process is a further one.
+/// Starts a connection first, so that the server has one more process.
 fn postgres(server: &postgres::Server) {
     let mut client = server.client(Kernel);
     assert_eq!(client.ask("SELECT 1;"), "1");
     stay(&server.processes());
 }
 
-/// Says the pids, and waits until nobody speaks to us any more.
+/// Prints the PIDs, and waits for the end of stdin.
 fn stay(pids: &[u32]) {
     let pids: Vec<String> = pids.iter().map(ToString::to_string).collect();
     println!("started {}", pids.join(" "));

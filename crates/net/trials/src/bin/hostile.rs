@@ -1,10 +1,9 @@
-//! A peer of the same user that breaks the rules of the rendezvous and of shared
-//! memory, spoken with the channel crate's own types.
+//! A peer of the same user that breaks the rules of the rendezvous and of shared memory, with the
+//! channel crate's own types.
 //!
-//! `hostile MODE SERVER_PORT SEED` talks to an echo server that runs under the
-//! library, on every address; this program runs without it. Whether the server
-//! offers or is offered to follows from the addresses: the lower one offers.
-//! Prints "reached STEP": how far the victim let it come.
+//! `hostile MODE SERVER_PORT SEED` connects to an echo server that runs under the library, on every
+//! address; this program runs without it. The addresses decide which end offers: the lower one.
+//! Prints "reached STEP": the last step of the attack before the victim stopped it.
 
 use std::{
     fs::File,
@@ -20,7 +19,7 @@ use std::{
 
 use saiga_channel::{
     barriers,
-    layout::{DATA_AT, Header, PLACES, STRIDE_SHIFT, Side, SideBlock, Slot},
+    layout::{DATA_AT, Header, STRIDE_SHIFT, Side, SideBlock, Slot, WAIT_SLOTS},
     rendezvous::{self, Proposal, Refusal},
     ring::Ring,
     segment::Segment,
@@ -28,19 +27,19 @@ use saiga_channel::{
     tuple::Tuple,
 };
 use saiga_trials::{
-    scale::Dice,
+    scale::Rng,
     sys,
     victim::{FLOOR, LARGEST_SHIFT, Victim, amid_a_storm, drain, open_memory, write_word},
 };
 
-/// Segments that no peer with so few connections needs.
+/// More segments than a peer with so few connections needs.
 const MANY_SEGMENTS: usize = 200;
-/// A server that answers nobody for so long counts as hung.
+/// A server that answers no client for this long counts as hung.
 const HANG: Duration = Duration::from_secs(1);
-/// Bytes that a peer does not get by recalls: one call of the server's sends at most 4 MiB.
+/// More bytes than a peer can get by recalls: one call of the server sends at most 4 MiB.
 const MORE_THAN_CALLS: usize = 1 << 30;
-/// The bit of a producer's word that ends its ring, and the place of its capacity's logarithm in
-/// the word behind that.
+/// The bit of a producer's word that ends its ring, and the position of the capacity's logarithm in
+/// the next word.
 const FROZEN: u64 = 1 << 63;
 const SHIFT_AT: u32 = 56;
 
@@ -50,9 +49,9 @@ fn main() {
         panic!("hostile MODE PORT SEED")
     };
     let port = port.parse().expect("a port");
-    let mut dice = Dice::new(seed.parse().expect("a seed"));
+    let mut rng = Rng::new(seed.parse().expect("a seed"));
     if mode == "dawdling" {
-        barriers::join(); // Before there are segments, as an honest library does.
+        barriers::join(); // Before the first segment, as an honest library does.
     }
     let (low, high) = ([127, 0, 0, 1], [127, 0, 0, 2]);
     let (source, target) = if matches!(mode.as_str(), "given" | "storm-given" | "newer-host") {
@@ -67,14 +66,14 @@ fn main() {
         Victim::meet(source, target, port)
     });
     let step = match mode.as_str() {
-        "silent" => attack.visit_with(|_, _| {}, &mut dice),
-        "nonsense" => attack.visit_with(send_nonsense, &mut dice),
-        "proposals" => attack.visit_with(send_wrong_proposal, &mut dice),
-        "descriptors" => attack.visit_with(send_wrong_descriptor, &mut dice),
+        "silent" => attack.visit_with(|_, _| {}, &mut rng),
+        "nonsense" => attack.visit_with(send_nonsense, &mut rng),
+        "proposals" => attack.visit_with(send_wrong_proposal, &mut rng),
+        "descriptors" => attack.visit_with(send_wrong_descriptor, &mut rng),
         "newer" => attack.propose_by_another_protocol(),
         "newer-host" => attack.refuse_its_protocol(),
-        "made" => attack.corrupt_own_segment(&mut dice),
-        "storm-made" => attack.storm_over_own_segment(&mut dice),
+        "made" => attack.corrupt_own_segment(&mut rng),
+        "storm-made" => attack.storm_over_own_segment(&mut rng),
         "locked" => attack.write_its_block(),
         "segments" => attack.give_many_segments(port),
         "bells" => attack.name_many_bells(),
@@ -82,8 +81,8 @@ fn main() {
         "outside" => attack.leave_without_notice(Duration::from_secs(1)),
         "stalled" => attack.take_nothing_back(target, port),
         "endless" => attack.take_back_without_end(),
-        "given" => attack.corrupt_given_segment(&mut dice),
-        "storm-given" => attack.storm_over_given_segment(&mut dice),
+        "given" => attack.corrupt_given_segment(&mut rng),
+        "storm-given" => attack.storm_over_given_segment(&mut rng),
         other => panic!("no mode {other}"),
     };
     println!("reached {step}");
@@ -93,8 +92,9 @@ fn main() {
 struct Attack(Victim);
 
 impl Attack {
-    /// Seems to be inside a receive while the server's ring ends. Leaves the receive later without
-    /// having noticed the switch to that ring, as a stopped thread does. The server waits to send.
+    /// Pretends to be inside a receive while the server's ring ends. Leaves the receive later
+    /// without having noticed the switch to that ring, like a stopped thread. The server waits to
+    /// send.
     fn leave_without_notice(&mut self, patience: Duration) -> &'static str {
         let segment = match self.0.share_own_segment() {
             Ok(segment) => segment,
@@ -106,13 +106,13 @@ impl Attack {
         ring.set_ready();
         while !ring.readable() {
             stream.write_all(b"a").expect("a sound connection");
-            // What it answered by TCP must not be taken for what is asked for below.
+            // An answer by TCP must not be taken for the one expected below.
             let _ = stream.read(&mut [0; 64]);
         }
         ring.freeze();
         stream.write_all(b"b").expect("a sound connection");
-        while slot.sides[1].tx_places.load(Ordering::SeqCst) == 0 {
-            std::thread::yield_now(); // It is not asleep yet.
+        while slot.sides[1].tx_wait_slots.load(Ordering::SeqCst) == 0 {
+            std::thread::yield_now(); // The server does not sleep yet.
         }
         slot.sides[0].receiving.store(0, Ordering::SeqCst);
         stream
@@ -124,8 +124,9 @@ impl Attack {
         }
     }
 
-    /// Lets the server fill a ring, recalls all of it, reads nothing, and stays. The server, which
-    /// must send those bytes by TCP before it ends the connection, has others to serve, or ends.
+    /// Lets the server fill a ring, recalls all of it, and reads nothing. The server must send
+    /// those bytes by TCP before it ends the connection, and must still serve other clients, or
+    /// end.
     fn take_nothing_back(&mut self, server: [u8; 4], port: u16) -> &'static str {
         let mut beside = sys::connect_from(server, server, port).expect("the server accepts");
         beside
@@ -139,7 +140,8 @@ impl Attack {
             return "a reset";
         }
         segment.slot(0).rings[1].recall();
-        // Its answer finds no room, neither there nor by TCP: it drops the connection.
+        // The answer finds no room, neither in the ring nor on TCP: the server drops the
+        // connection.
         let _ = self.0.stream.write(b"and one more");
         for _ in 0..100 {
             let answer = beside.write_all(b"?").and_then(|()| beside.read(&mut [0]));
@@ -152,7 +154,7 @@ impl Attack {
         "the end"
     }
 
-    /// Sends until a quarter of a MiB of echo is in the ring; false when the server resets.
+    /// Sends until a quarter of a MiB of echo is in the ring; false if the server resets.
     fn have_ring_filled(&mut self, segment: &Segment) -> bool {
         let ring = &segment.slot(0).rings[1];
         ring.acknowledge();
@@ -167,8 +169,9 @@ impl Attack {
         true
     }
 
-    /// Recalls a ring, takes by TCP what the server sends, and says all the while that the ring
-    /// has more: a thread of the server's that went on until it is empty would never come back.
+    /// Recalls a ring, takes the bytes that the server sends by TCP, and publishes all the time
+    /// that the ring has more: a server thread that looped until the ring is empty would never
+    /// return.
     fn take_back_without_end(&mut self) -> &'static str {
         let segment = match self.0.share_own_segment() {
             Ok(segment) => segment,
@@ -194,8 +197,8 @@ impl Attack {
         ring.recall();
         let (mut taken, mut block) = (0, vec![0; 1 << 22]);
         while taken < MORE_THAN_CALLS {
-            let _ = stream.write(b"?"); // The server comes by.
-            // Dropped unread, so that the server's thread finds room all the time.
+            let _ = stream.write(b"?"); // Makes the server call its library.
+            // Dropped unread, so that the server's thread always finds room.
             match kernel::recv(stream.as_raw_fd(), &mut block, libc::MSG_TRUNC) {
                 Err(kernel::Errno(libc::EAGAIN)) => return "silence",
                 // A reset, or an answer: the ring was empty for a moment.
@@ -207,12 +210,12 @@ impl Attack {
         "no end"
     }
 
-    fn visit_with(&mut self, say: fn(RawFd, (&Tuple, &mut Dice)), dice: &mut Dice) -> &'static str {
+    fn visit_with(&mut self, say: fn(RawFd, (&Tuple, &mut Rng)), rng: &mut Rng) -> &'static str {
         let Some(fd) = self.0.visit() else {
             return "no offer";
         };
         let tuple = self.0.tuple;
-        say(fd, (&tuple, dice));
+        say(fd, (&tuple, rng));
         self.0.chat(20);
         kernel::close(fd);
         self.0.chat(3);
@@ -227,7 +230,7 @@ impl Attack {
         let mut proposal = Proposal::new(&self.0.tuple, 1, 0, LARGEST_SHIFT);
         proposal.protocol += 1;
         let message = [&proposal.encode()[..], b"and more"].concat();
-        kernel::sendto(visit, &message, libc::MSG_NOSIGNAL, &[]).expect("it is listening");
+        kernel::sendto(visit, &message, libc::MSG_NOSIGNAL, &[]).expect("the server listens");
         for _ in 0..200 {
             self.0.chat(1);
             match rendezvous::refusal(visit) {
@@ -249,14 +252,14 @@ impl Attack {
             let Ok(visitor) = rendezvous::accept(offer, FLOOR) else {
                 continue;
             };
-            // It is there before the visitor's next message of ours.
+            // The refusal arrives before the visitor's next message.
             rendezvous::refuse(visitor, Refusal::Version);
             return self.talk_on();
         }
         "no visit"
     }
 
-    /// The connection must still be as good as any.
+    /// Checks that the connection still works on TCP.
     fn talk_on(&mut self) -> &'static str {
         let patience = Some(Duration::from_secs(10));
         self.0.stream.set_read_timeout(patience).expect("an option");
@@ -276,25 +279,25 @@ impl Attack {
         "the version"
     }
 
-    /// A correct proposal of a segment that is then overwritten at random.
-    fn corrupt_own_segment(&mut self, dice: &mut Dice) -> &'static str {
+    /// Proposes a valid segment, then overwrites it at random.
+    fn corrupt_own_segment(&mut self, rng: &mut Rng) -> &'static str {
         match self.0.share_own_segment() {
-            Ok(segment) => self.scribble(segment.fd(), dice),
+            Ok(segment) => self.scribble(segment.fd(), rng),
             Err(step) => return step,
         }
         "the segment"
     }
 
-    /// The same, while every word of it is overwritten without a pause.
-    fn storm_over_own_segment(&mut self, dice: &mut Dice) -> &'static str {
+    /// The same, while every word of the segment is overwritten without a pause.
+    fn storm_over_own_segment(&mut self, rng: &mut Rng) -> &'static str {
         match self.0.share_own_segment() {
-            Ok(segment) => self.talk_amid_a_storm(&segment, dice),
+            Ok(segment) => self.talk_amid_a_storm(&segment, rng),
             Err(step) => step,
         }
     }
 
-    /// In every word that belongs to the victim's side of the channel stands the id of a living
-    /// thread, as if that thread held a lock there. Both ends still talk, by TCP.
+    /// Writes the id of a living thread into every word of the victim's side of the channel, as if
+    /// that thread held a lock there. Both ends still communicate by TCP.
     fn write_its_block(&mut self) -> &'static str {
         let segment = match self.0.share_own_segment() {
             Ok(segment) => segment,
@@ -315,7 +318,7 @@ impl Attack {
         "the end"
     }
 
-    /// A segment for each connection, until the victim declines one. All stay open.
+    /// Sends a segment for each connection, until the victim declines one. All stay open.
     fn give_many_segments(&mut self, port: u16) -> &'static str {
         let mut held = Vec::new();
         for _ in 0..MANY_SEGMENTS {
@@ -328,7 +331,7 @@ impl Attack {
         "as many as there are"
     }
 
-    /// Every message of the victim's has to wake all waiting places that there can be.
+    /// Makes every message of the victim wake all wait slots.
     fn name_many_bells(&mut self) -> &'static str {
         let segment = match self.0.share_own_segment() {
             Ok(segment) => segment,
@@ -336,13 +339,13 @@ impl Attack {
         };
         let slot = segment.slot(0);
         let (ring, block) = (&slot.rings[1], &slot.sides[0]);
-        block.rx_places.store(u64::MAX, Ordering::SeqCst);
+        block.rx_wait_slots.store(u64::MAX, Ordering::SeqCst);
         ring.acknowledge();
         ring.set_ready();
         self.have_short_waits(); // Most answers come by the ring.
         for _ in 0..1000 {
-            for index in 0..PLACES {
-                let _ = segment.place(Side(0), index).sleep();
+            for index in 0..WAIT_SLOTS {
+                let _ = segment.wait_slot(Side(0), index).sleep();
             }
             ring.arm();
             self.0.chat(1);
@@ -354,26 +357,26 @@ impl Attack {
         "no end"
     }
 
-    /// An honest offer; the segment that the server gives is then overwritten.
-    fn corrupt_given_segment(&mut self, dice: &mut Dice) -> &'static str {
+    /// Makes a valid offer, then overwrites the segment that the server sends.
+    fn corrupt_given_segment(&mut self, rng: &mut Rng) -> &'static str {
         match self.0.take_given_segment() {
-            Ok((segment, _)) => self.scribble(segment.fd(), dice),
+            Ok((segment, _)) => self.scribble(segment.fd(), rng),
             Err(step) => return step,
         }
         "the segment"
     }
 
     /// The same, without a pause.
-    fn storm_over_given_segment(&mut self, dice: &mut Dice) -> &'static str {
+    fn storm_over_given_segment(&mut self, rng: &mut Rng) -> &'static str {
         match self.0.take_given_segment() {
-            Ok((segment, _)) => self.talk_amid_a_storm(&segment, dice),
+            Ok((segment, _)) => self.talk_amid_a_storm(&segment, rng),
             Err(step) => step,
         }
     }
 
-    fn talk_amid_a_storm(&mut self, segment: &Segment, dice: &mut Dice) -> &'static str {
+    fn talk_amid_a_storm(&mut self, segment: &Segment, rng: &mut Rng) -> &'static str {
         self.have_short_waits();
-        amid_a_storm(segment.fd(), dice.roll(), || self.0.chat(150));
+        amid_a_storm(segment.fd(), rng.next_u64(), || self.0.chat(150));
         "the segment"
     }
 
@@ -382,13 +385,13 @@ impl Attack {
         self.0.stream.set_read_timeout(short).expect("an option");
     }
 
-    /// Overwrites words of the shared header again and again, between messages.
-    fn scribble(&mut self, memory: RawFd, dice: &mut Dice) {
+    /// Overwrites words of the shared header repeatedly, between messages.
+    fn scribble(&mut self, memory: RawFd, rng: &mut Rng) {
         let file = open_memory(memory);
         self.have_short_waits();
         for _ in 0..150 {
-            for _ in 0..dice.below(64) {
-                write_word(&file, dice);
+            for _ in 0..rng.below(64) {
+                write_word(&file, rng);
             }
             self.0.chat(1);
         }
@@ -399,32 +402,34 @@ impl Attack {
     }
 }
 
-fn send_nonsense(fd: RawFd, (_, dice): (&Tuple, &mut Dice)) {
-    for _ in 0..=dice.below(3) {
-        let length = usize::try_from(dice.below(200)).expect("small");
-        let bytes: Vec<u8> = (0..length).map(|_| dice.roll().to_le_bytes()[0]).collect();
-        // The victim may have hung up: its right.
+fn send_nonsense(fd: RawFd, (_, rng): (&Tuple, &mut Rng)) {
+    for _ in 0..=rng.below(3) {
+        let length = usize::try_from(rng.below(200)).expect("small");
+        let bytes: Vec<u8> = (0..length)
+            .map(|_| rng.next_u64().to_le_bytes()[0])
+            .collect();
+        // The victim may have closed the connection, which is allowed.
         let _ = kernel::sendto(fd, &bytes, libc::MSG_NOSIGNAL, &[]);
     }
 }
 
-fn send_wrong_proposal(fd: RawFd, (tuple, dice): (&Tuple, &mut Dice)) {
-    let mut proposal = Proposal::new(tuple, dice.roll(), 0, LARGEST_SHIFT);
-    match dice.below(5) {
+fn send_wrong_proposal(fd: RawFd, (tuple, rng): (&Tuple, &mut Rng)) {
+    let mut proposal = Proposal::new(tuple, rng.next_u64(), 0, LARGEST_SHIFT);
+    match rng.below(5) {
         0 => proposal.protocol = proposal.protocol.wrapping_add(1),
         1 => proposal.key[5] ^= 0x40,
         2 => proposal.slot = u32::MAX,
         3 => proposal.max_shift = u32::MAX,
-        _ => {} // a segment that no process knows
+        _ => {} // A segment that no process knows.
     }
     let _ = rendezvous::propose(fd, &proposal, None);
 }
 
-fn send_wrong_descriptor(fd: RawFd, (tuple, dice): (&Tuple, &mut Dice)) {
-    let proposal = Proposal::new(tuple, dice.roll(), 0, LARGEST_SHIFT);
+fn send_wrong_descriptor(fd: RawFd, (tuple, rng): (&Tuple, &mut Rng)) {
+    let proposal = Proposal::new(tuple, rng.next_u64(), 0, LARGEST_SHIFT);
     let memory = kernel::memfd(c"not-a-segment", 0).expect("a descriptor");
-    match dice.below(4) {
-        0 => {} // empty, unsealed
+    match rng.below(4) {
+        0 => {} // Empty and not sealed.
         1 => kernel::ftruncate(memory, 1 << 30).expect("a sparse file"),
         2 => {
             kernel::ftruncate(memory, saiga_channel::layout::SEGMENT_BYTES).expect("a sparse file")
@@ -436,7 +441,7 @@ fn send_wrong_descriptor(fd: RawFd, (tuple, dice): (&Tuple, &mut Dice)) {
         }
     }
     let _ = rendezvous::propose(fd, &proposal, Some(memory));
-    // Shrunk behind the victim's back: SIGBUS for a process that mapped it unchecked.
+    // Shrunk after it was sent: SIGBUS for a process that mapped it without a check.
     let _ = kernel::ftruncate(memory, 0);
     kernel::close(memory);
 }

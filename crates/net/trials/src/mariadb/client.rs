@@ -1,4 +1,4 @@
-//! Clients of a server: one-shot `mariadb` or `mysql`, a session that stays, `sysbench`.
+//! Clients of a server: one-shot `mariadb` or `mysql`, a lasting session, `sysbench`.
 
 use std::{
     path::Path,
@@ -13,10 +13,10 @@ use crate::{
     peer::Peer,
 };
 
-/// After this long a client counts as hung.
+/// A client that runs longer than this counts as hung.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// Options of a client whose output is for us: rows only, tabs between columns.
+/// Options for machine-readable output: rows only, tabs between columns.
 const ROWS: [&str; 4] = [
     "--batch",
     "--skip-column-names",
@@ -25,10 +25,10 @@ const ROWS: [&str; 4] = [
 ];
 
 impl Server {
-    /// The server's own client with `words`, to its end.
+    /// Runs the server's own client with `words`, to its end.
     pub fn client(&self, arm: Arm, words: &[&str]) -> Outcome {
         let mut command = Command::new(self.kind.client());
-        parity::dress(&mut command, arm);
+        parity::set_environment(&mut command, arm);
         command.args(["--no-defaults", "-uroot", "--local-infile=1"]);
         command.args(["-h", self.host, "-P", &self.port.to_string()]);
         command.args(self.kind.client_options());
@@ -36,10 +36,10 @@ impl Server {
         bounded::run(command, LIMIT)
     }
 
-    /// `statements` by a client of their own; the rows.
+    /// Runs `statements` in a client of their own; returns the rows.
     ///
     /// # Panics
-    /// When one fails; with the client's words and the server's log.
+    /// If a statement fails; shows the client's output and the server's log.
     pub fn must(&self, arm: Arm, statements: &str) -> String {
         let outcome = self.client(arm, &["-e", statements]);
         assert!(
@@ -52,10 +52,10 @@ impl Server {
         outcome.stdout.trim_end().to_owned()
     }
 
-    /// The server's counter `name`, since it was started.
+    /// The server's counter `name`, since the server's start.
     ///
     /// # Panics
-    /// When it has none.
+    /// If there is no such counter.
     pub fn count(&self, name: &str) -> u64 {
         let row = self.must(Arm::Kernel, &format!("SHOW GLOBAL STATUS LIKE '{name}'"));
         let count = row.split('\t').nth(1).and_then(|count| count.parse().ok());
@@ -67,9 +67,9 @@ impl Server {
         self.session_with(arm, "")
     }
 
-    /// A session with further options of the client, words of a shell.
+    /// A session with further options for the client, as words of a shell.
     pub fn session_with(&self, arm: Arm, options: &str) -> Session {
-        // Its complaints belong into the conversation.
+        // Error messages belong into the conversation.
         let words = format!("--force {options} 2>&1");
         Session {
             peer: self.conversation(arm, &words),
@@ -77,7 +77,7 @@ impl Server {
         }
     }
 
-    /// A client that works through the statements in `script` and stops at the first error.
+    /// A client that executes the statements in `script` and stops at the first error.
     pub fn batch(&self, arm: Arm, script: &Path) -> Peer {
         self.conversation(arm, &format!("trial <{} 2>/dev/null", script.display()))
     }
@@ -85,7 +85,7 @@ impl Server {
     /// A client whose command line ends with `words` of a shell.
     fn conversation(&self, arm: Arm, words: &str) -> Peer {
         let mut command = Command::new("sh");
-        parity::dress(&mut command, arm);
+        parity::set_environment(&mut command, arm);
         let script = format!(
             "exec '{}' --no-defaults -uroot -h {} -P {} {} {} {words}",
             self.kind.client().display(),
@@ -100,7 +100,7 @@ impl Server {
 
     fn sysbench_command(&self, arm: Arm, test: &str, words: &[&str]) -> Command {
         let mut command = Command::new("sysbench");
-        parity::dress(&mut command, arm);
+        parity::set_environment(&mut command, arm);
         command
             .args([test, "--db-driver=mysql", "--mysql-user=root"])
             .args(["--mysql-db=trial", "--tables=2", "--table-size=1000"])
@@ -113,7 +113,7 @@ impl Server {
     /// Fills the two tables of sysbench's tests.
     ///
     /// # Panics
-    /// When it fails.
+    /// If it fails.
     pub fn prepare_sysbench(&self, arm: Arm) {
         let command = self.sysbench_command(arm, "oltp_read_write", &["--threads=2", "prepare"]);
         let outcome = bounded::run(command, LIMIT);
@@ -127,7 +127,7 @@ impl Server {
     /// Runs `events` of sysbench's `test` in `threads` threads, all of which must succeed.
     ///
     /// # Panics
-    /// When one fails, or sysbench counts another number of them.
+    /// If one fails, or sysbench counts another number of events.
     pub fn sysbench(&self, arm: Arm, test: &str, threads: u32, events: u32) {
         let (threads, wanted) = (format!("--threads={threads}"), format!("--events={events}"));
         let words = [threads.as_str(), &wanted, "--time=0", "run"];
@@ -144,20 +144,20 @@ impl Server {
         );
     }
 
-    /// Runs `queries` on each of `connections` connections at a time by the load program that
+    /// Runs `queries` on each of `connections` concurrent connections, with the load program that
     /// comes with the server.
     ///
     /// # Panics
-    /// When one fails.
+    /// If one fails.
     pub fn slap(&self, arm: Arm, connections: u32, queries: u32) {
         self.slapped(arm, connections, connections * queries, &[]);
     }
 
-    /// Opens about `connections` connections, `at_a_time`, by the same program, which closes each
-    /// after so many `queries`.
+    /// Opens about `connections` connections, `at_a_time`, with the same program, which closes each
+    /// after `queries`.
     ///
     /// # Panics
-    /// When one fails.
+    /// If one fails.
     pub fn come_and_go(&self, arm: Arm, connections: u32, at_a_time: u32, queries: u32) {
         let detach = format!("--detach={queries}");
         self.slapped(arm, at_a_time, connections * queries, &[&detach]);
@@ -165,7 +165,7 @@ impl Server {
 
     fn slapped(&self, arm: Arm, at_a_time: u32, queries: u32, words: &[&str]) {
         let mut command = Command::new(self.kind.slap());
-        parity::dress(&mut command, arm);
+        parity::set_environment(&mut command, arm);
         command
             .args(["--no-defaults", "-uroot", "-h", self.host])
             .args(["-P", &self.port.to_string()])
@@ -174,7 +174,7 @@ impl Server {
             .arg(format!("--concurrency={at_a_time}"))
             .arg(format!("--number-of-queries={queries}"))
             .args(words);
-        // Two million queries, each twentieth on a new connection, take minutes on two cores.
+        // Two million queries, every twentieth on a new connection, take minutes on two cores.
         let outcome = bounded::run(command, LIMIT.max(Duration::from_millis(1) * queries));
         assert!(
             outcome.ending == Ending::Exited(0) && !outcome.stderr.contains("ERROR"),
@@ -184,7 +184,7 @@ impl Server {
         );
     }
 
-    /// A sysbench that goes on until it is killed.
+    /// Starts a sysbench that runs until it is killed.
     pub fn load(&self, arm: Arm, test: &str, threads: u32) -> Peer {
         let threads = format!("--threads={threads}");
         let words = [threads.as_str(), "--time=0", "run"];
@@ -194,7 +194,7 @@ impl Server {
     }
 }
 
-/// A client fed on stdin: one connection for all its statements.
+/// A client with statements on stdin: one connection for all of them.
 #[derive(Debug)]
 pub struct Session {
     peer: Peer,
@@ -202,16 +202,16 @@ pub struct Session {
 }
 
 impl Session {
-    /// Sends `statement`; the rows, or the error, as the client prints them to a pipe.
+    /// Sends `statement`; returns the rows, or the error, as the client prints them to a pipe.
     ///
     /// # Panics
-    /// When no answer comes within the limit.
+    /// If no answer comes within the limit.
     pub fn ask(&mut self, statement: &str) -> String {
         self.send(statement);
         self.answer()
     }
 
-    /// Sends `statement` without waiting; [`Session::answer`] takes what comes.
+    /// Sends `statement` without waiting; [`Session::answer`] returns the answer.
     pub fn send(&mut self, statement: &str) {
         self.asked += 1;
         self.peer.tell(&format!("{statement};"));
@@ -222,7 +222,7 @@ impl Session {
     /// The answer to the last [`Session::send`].
     ///
     /// # Panics
-    /// When no answer comes within the limit, or the connection was lost: then none will.
+    /// If no answer comes within the limit, or the connection was lost, so that none will come.
     pub fn answer(&mut self) -> String {
         let mark = format!("end of answer {}", self.asked);
         let mut lines = Vec::new();
@@ -244,23 +244,22 @@ impl Session {
         }
     }
 
-    /// Sends `statement` with nothing behind it, on a connection that should have ended;
-    /// the error.
+    /// Sends `statement` without a mark, on a connection that should have ended; returns the error.
     ///
     /// # Panics
-    /// When no error comes within the limit.
+    /// If no error comes within the limit.
     pub fn fail(&mut self, statement: &str) -> String {
         self.peer.tell(&format!("{statement};"));
         self.error()
     }
 
-    /// The next error; the client repeats the statement in front of it.
+    /// The next error. The client repeats the statement before it.
     ///
     /// # Panics
-    /// When none comes within the limit.
+    /// If none comes within the limit.
     pub fn error(&mut self) -> String {
         loop {
-            let line = self.peer.line().expect("the client stays");
+            let line = self.peer.line().expect("a running client");
             assert!(!line.starts_with("end of answer"), "no error came");
             if line.starts_with("ERROR") {
                 return line;
@@ -268,12 +267,12 @@ impl Session {
         }
     }
 
-    /// Its connection's number at the server.
+    /// The connection's id at the server.
     pub fn id(&mut self) -> String {
         self.ask("SELECT CONNECTION_ID()")
     }
 
-    /// SIGKILL.
+    /// Kills the client with SIGKILL.
     pub fn kill(self) {
         self.peer.kill();
     }

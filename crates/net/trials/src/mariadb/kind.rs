@@ -1,23 +1,23 @@
-//! What MariaDB and MySQL call differently: programs, options, tables.
+//! Differences between MariaDB and MySQL: programs, options, tables.
 //!
-//! MariaDB is Debian's own. MySQL lies in `target/mysql`, where `tools/mysql` puts it, with
-//! its own clients; only `make soak` does so.
+//! MariaDB is Debian's. MySQL is in `target/mysql`, where `tools/mysql` puts it, with its own
+//! clients; only `make soak` does so.
 
 use std::path::{Path, PathBuf};
 
 use crate::mariadb::Server;
 
-/// Whose server it is, and whose clients ask it.
+/// The product of a server and its clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// MariaDB of this host.
+    /// The installed MariaDB.
     MariaDb,
-    /// MySQL of `target/mysql`.
+    /// The MySQL in `target/mysql`.
     MySql,
 }
 
 impl Kind {
-    /// The server's program. Debian keeps servers in sbin, which is not everybody's path.
+    /// The server's program. Debian keeps servers in sbin, which may not be in PATH.
     pub(super) fn server(self) -> PathBuf {
         match self {
             Self::MariaDb if Path::new("/usr/sbin/mariadbd").is_file() => {
@@ -28,7 +28,7 @@ impl Kind {
         }
     }
 
-    /// The client that reads statements.
+    /// The client that reads statements from stdin.
     pub(super) fn client(self) -> PathBuf {
         match self {
             Self::MariaDb => "mariadb".into(),
@@ -36,7 +36,7 @@ impl Kind {
         }
     }
 
-    /// The client that asks one question over and over.
+    /// The client that repeats one query.
     pub(super) fn slap(self) -> PathBuf {
         match self {
             Self::MariaDb => "mariadb-slap".into(),
@@ -44,16 +44,16 @@ impl Kind {
         }
     }
 
-    /// What its clients must be told; more may follow and overrules it.
+    /// Options that its clients need; later options override them.
     pub(super) fn client_options(self) -> &'static [&'static str] {
         match self {
             Self::MariaDb => &[],
-            // They would encrypt everything, and without that they do not send passwords.
+            // Its clients would encrypt everything, and without TLS they need the server's key.
             Self::MySql => &["--ssl-mode=DISABLED", "--get-server-public-key"],
         }
     }
 
-    /// Where `server` listens beside its port.
+    /// Options for the addresses where `server` listens beside its port.
     pub(super) fn listening(self, server: &Server) -> Vec<String> {
         match self {
             Self::MariaDb => vec![format!("--extra-port={}", server.extra_port)],
@@ -67,8 +67,8 @@ impl Kind {
         }
     }
 
-    /// What the files depend on; small, so that a copy and a start are fast. And what either
-    /// does otherwise by itself: allow no deep recursion, log changes, want Debian's folders.
+    /// Options on which the files depend, small for a fast copy and start; and options against
+    /// defaults that differ: no deep recursion, a log of changes, Debian's folders.
     pub(super) fn storage(self) -> &'static [&'static str] {
         match self {
             Self::MariaDb => &[
@@ -89,7 +89,7 @@ impl Kind {
         }
     }
 
-    /// What a server says when it has started, in any order.
+    /// Lines that a server writes when it has started, in any order.
     pub(super) fn ready(self) -> &'static [&'static str] {
         match self {
             Self::MariaDb => &["ready for connections"],
@@ -101,7 +101,7 @@ impl Kind {
         }
     }
 
-    /// What helps when its programs are missing.
+    /// The command that installs missing programs.
     pub(super) fn remedy(self) -> &'static str {
         match self {
             Self::MariaDb => "apt-get install mariadb-server",
@@ -109,8 +109,8 @@ impl Kind {
         }
     }
 
-    /// The question for the server's counter `name`, which is none of statements: MySQL keeps
-    /// those out of its tables ([`Server::count`] finds them).
+    /// The query for the server's counter `name`. Not for counters of statements, which MySQL does
+    /// not keep in its tables ([`Server::count`] finds them).
     pub fn counter(self, name: &str) -> String {
         let schema = match self {
             Self::MariaDb => "information_schema",
@@ -120,7 +120,7 @@ impl Kind {
     }
 }
 
-/// A program of `target/mysql`.
+/// Path of a program in `target/mysql`.
 fn fetched(name: &str) -> PathBuf {
     let crate_folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     let repository = crate_folder.ancestors().nth(3).expect("crates/net/trials");

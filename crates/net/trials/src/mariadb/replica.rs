@@ -1,4 +1,4 @@
-//! One server that follows another by global transaction identifiers.
+//! Replication: one server that follows another by global transaction identifiers.
 
 use crate::{
     mariadb::{Kind, Server},
@@ -6,7 +6,7 @@ use crate::{
 };
 
 impl Kind {
-    /// Options of a server that logs its changes, or those of another, as number `id`.
+    /// Options of a server with the number `id` that logs its own, or replicated, changes.
     pub fn logging(self, id: u32) -> Vec<String> {
         let mut options = vec![
             format!("--server-id={id}"),
@@ -17,7 +17,7 @@ impl Kind {
             let own = [
                 "--gtid-mode=ON",
                 "--enforce-gtid-consistency=ON",
-                // A replica that was killed reads again what it had not applied.
+                // A replica that was killed reads again the changes that it had not applied.
                 "--relay-log-recovery=ON",
             ];
             options.extend(own.map(str::to_owned));
@@ -25,7 +25,7 @@ impl Kind {
         options
     }
 
-    /// The question whether a server receives and applies changes; ON when it does.
+    /// The query for whether a server receives and applies changes; ON if it does.
     pub fn following(self) -> String {
         match self {
             Self::MariaDb => self.counter("SLAVE_RUNNING"),
@@ -40,10 +40,10 @@ impl Kind {
 }
 
 impl Server {
-    /// Forgets what it has changed itself, and follows `primary` from its first change on.
+    /// Discards its own changes, and follows `primary` from that server's first change on.
     ///
     /// # Panics
-    /// When it refuses.
+    /// If the server refuses a statement.
     pub fn follow(&self, primary: &Self) {
         let port = primary.port;
         let statements = match self.kind {
@@ -64,10 +64,10 @@ impl Server {
         self.must(Arm::Kernel, &statements);
     }
 
-    /// Waits until it has applied all that `primary` has logged.
+    /// Waits until it has applied all changes that `primary` has logged.
     ///
     /// # Panics
-    /// When it does not within a minute; with what it says of it.
+    /// If it does not within a minute; shows its replication status.
     pub fn catch_up(&self, primary: &Self) {
         let (position, wait, state) = match self.kind {
             Kind::MariaDb => (

@@ -1,6 +1,6 @@
-//! A prepared data directory: to make one takes seconds, a copy does not.
+//! A prepared data directory: making one takes seconds, copying it does not.
 //!
-//! It lies in the crate's own build folder and is made anew for another server. Clients of
+//! It is in the crate's own build folder and is made again for another server version. Clients of
 //! this host are root there, without a password.
 
 use std::{
@@ -12,21 +12,21 @@ use std::{
 
 use crate::mariadb::{Kind, as_user};
 
-/// MySQL knows but root@localhost, which without a resolver nobody is.
+/// MySQL has only root@localhost, which no client is without a resolver.
 const ACCOUNTS: &str = "\
     CREATE USER root@'127.0.0.1', root@'::1';\n\
     GRANT ALL ON *.* TO root@'127.0.0.1', root@'::1' WITH GRANT OPTION;\n";
 
-/// Copies that of `kind` to `target`, which does not exist.
+/// Copies the directory of `kind` to `target`, which must not exist.
 ///
 /// # Panics
-/// When it cannot be prepared or copied.
+/// If the directory cannot be prepared or copied.
 pub(super) fn copy_to(kind: Kind, target: &Path) {
     let prepared = prepared(kind);
     run(Command::new("cp").arg("-a").arg(prepared).arg(target));
 }
 
-/// Its folder, prepared on first use.
+/// The prepared directory of `kind`, made on first use.
 fn prepared(kind: Kind) -> &'static Path {
     static PREPARED: [OnceLock<PathBuf>; 2] = [OnceLock::new(), OnceLock::new()];
     let (name, prepared) = match kind {
@@ -42,7 +42,7 @@ fn prepared(kind: Kind) -> &'static Path {
     })
 }
 
-/// Another test process may do the same: the first to rename its result wins.
+/// Makes the directory. Another test process may do the same: the first rename wins.
 fn install(kind: Kind, folder: &Path) {
     let fresh = folder.with_extension(std::process::id().to_string());
     match kind {
@@ -80,7 +80,7 @@ fn install_mysql(folder: &Path) {
         .args(as_user())
         .arg(format!("--datadir={}", folder.display()));
     run(&mut command);
-    // The name by which servers that replicate tell each other apart: each start makes its own.
+    // The identity of a replicating server, which each start without the file makes new.
     fs::remove_file(folder.join("auto.cnf")).expect("every server has one");
 }
 
@@ -91,7 +91,7 @@ fn version(kind: Kind) -> String {
         .unwrap_or_else(|error| panic!("no server ({error}); {}", kind.remedy()));
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let mut words = text.split_whitespace().skip_while(|&word| word != "Ver");
-    let version = words.nth(1).expect("a server says its version");
+    let version = words.nth(1).expect("a version in the server's answer");
     version.replace('.', "-")
 }
 

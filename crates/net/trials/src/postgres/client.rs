@@ -1,4 +1,4 @@
-//! A psql that stays connected and is fed on stdin: one connection for all its commands.
+//! A psql that stays connected and reads commands from stdin: one connection for all of them.
 
 use std::{
     fs,
@@ -7,7 +7,7 @@ use std::{
 
 use crate::{census::Census, peer::Peer, sys::Signal, witness::await_some};
 
-/// One running psql.
+/// A running psql.
 #[derive(Debug)]
 pub struct Client {
     peer: Peer,
@@ -15,7 +15,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// Talks to the psql that `command` starts, whose stderr goes to its stdout.
+    /// Starts `command`, a psql whose stderr goes to its stdout.
     pub(super) fn spawn(command: Command) -> Self {
         Self {
             peer: Peer::spawn(command),
@@ -23,21 +23,21 @@ impl Client {
         }
     }
 
-    /// Its pid.
+    /// PID of psql.
     pub fn pid(&self) -> u32 {
         self.peer.pid()
     }
 
-    /// Runs `sql`; what psql prints about it, errors included.
+    /// Runs `sql`; returns the output of psql, errors included.
     ///
     /// # Panics
-    /// When no reply comes within the limit, or psql ends.
+    /// If no reply comes within the limit, or psql ends.
     pub fn ask(&mut self, sql: &str) -> String {
         self.send(sql);
         self.reply()
     }
 
-    /// Runs `sql` without waiting for its end; [`Client::reply`] does.
+    /// Sends `sql` without waiting for its end; [`Client::reply`] does.
     pub fn send(&mut self, sql: &str) {
         self.asked += 1;
         self.peer.tell(sql);
@@ -47,7 +47,7 @@ impl Client {
     /// The reply to the last [`Client::send`].
     ///
     /// # Panics
-    /// When none comes within the limit, or psql ends.
+    /// If none comes within the limit, or psql ends.
     pub fn reply(&mut self) -> String {
         let mark = format!("end-of-{}", self.asked);
         let mut lines = Vec::new();
@@ -62,7 +62,7 @@ impl Client {
         }
     }
 
-    /// The process that serves it.
+    /// PID of the backend that serves this connection.
     pub fn backend(&mut self) -> u32 {
         let answer = self.ask("select pg_backend_pid();");
         answer
@@ -70,9 +70,9 @@ impl Client {
             .unwrap_or_else(|_| panic!("no pid: {answer}"))
     }
 
-    /// Small queries, enough to earn a channel on every arm. The backend has to wait for them: if
-    /// psql and we are scheduled before it each time, it finds the next query there already, and a
-    /// connection whose waits were never seen stays on TCP.
+    /// Runs small queries, enough for an upgrade on every arm. The backend has to wait for each: if
+    /// psql and the test were always scheduled before it, it would find the next query there
+    /// already, and a connection whose waits were never seen stays on TCP.
     pub fn warm(&mut self) {
         let backend = self.backend();
         for i in 0..80 {
@@ -81,15 +81,15 @@ impl Client {
         }
     }
 
-    /// Fails the test unless both its process and its backend have left TCP.
+    /// Fails the test unless both psql and its backend have upgraded.
     pub fn assert_upgraded(&mut self) {
         let backend = self.backend();
         assert!(Census::upgrades(backend) > 0, "the backend is on TCP");
         assert!(Census::upgrades(self.pid()) > 0, "psql is on TCP");
     }
 
-    /// Runs `sql` on a connection that may be gone and ends: what psql still said, and how it
-    /// ended.
+    /// Runs `sql` on a connection that may have ended, and ends psql. Returns its last output and
+    /// its exit status.
     pub fn farewell(mut self, sql: &str) -> String {
         self.peer.tell(sql);
         let (rest, status) = self.peer.finish();
@@ -101,18 +101,18 @@ impl Client {
         self.peer.signal(signal);
     }
 
-    /// SIGKILL.
+    /// Kills psql with SIGKILL.
     pub fn kill(self) {
         self.peer.kill();
     }
 
-    /// Ends its input; what it still printed, and how it ended.
+    /// Ends psql's input; returns its last output and its exit status.
     pub fn finish(self) -> (String, ExitStatus) {
         self.peer.finish()
     }
 }
 
-/// Waits until the process sleeps.
+/// Waits until the process sleeps in the kernel.
 fn await_asleep(pid: u32) {
     let sleeps = || {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;

@@ -1,6 +1,6 @@
-//! A fresh database cluster: made once per test process, copied for every server.
+//! A fresh database cluster, made once per test process and copied for every server.
 //!
-//! The copy is kept in memory as an archive, so nothing outlives the process.
+//! The copy is kept in memory as an archive, so no file outlives the process.
 
 use std::{
     io::Write as _,
@@ -14,7 +14,7 @@ use super::install::{self, Account};
 /// Puts a copy of the cluster at `folder`/data, owned by the server's account.
 ///
 /// # Panics
-/// When initdb or tar fail.
+/// If initdb or tar fails.
 pub(super) fn copy_to(folder: &Path) {
     static ARCHIVE: OnceLock<Vec<u8>> = OnceLock::new();
     let archive = ARCHIVE.get_or_init(make);
@@ -24,7 +24,7 @@ pub(super) fn copy_to(folder: &Path) {
         .spawn()
         .unwrap_or_else(|error| panic!("cannot start tar: {error}"));
     let mut input = child.stdin.take().expect("stdin was asked for");
-    input.write_all(archive).expect("tar reads all of it");
+    input.write_all(archive).expect("tar reads the archive");
     drop(input);
     let status = child.wait().expect("a child can be waited for");
     assert!(status.success(), "tar -x: {status}");

@@ -1,4 +1,4 @@
-//! Where PostgreSQL is installed, and as whom its server may run.
+//! Location of the PostgreSQL installation, and the accounts of its programs.
 
 use std::{
     fs,
@@ -10,19 +10,20 @@ use std::{
     process::Command,
 };
 
-/// Under whose name a program runs.
+/// The account under which a program runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Account {
-    /// The tests' own.
+    /// The account of the tests.
     Ours,
-    /// The server's: another one when the tests run as root, whom postgres refuses to serve.
+    /// The account of the server: another one if the tests run as root, because postgres refuses
+    /// root.
     Server,
 }
 
-/// The newest installed version's file `name`; Debian's `psql` in the path is a script.
+/// Path of the program `name` in the newest installed version. Debian's `psql` in PATH is a script.
 ///
 /// # Panics
-/// When there is none.
+/// If PostgreSQL is not installed.
 pub(super) fn program(name: &str) -> PathBuf {
     let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten();
     let newest = versions
@@ -32,7 +33,7 @@ pub(super) fn program(name: &str) -> PathBuf {
     PathBuf::from(format!("/usr/lib/postgresql/{newest}/bin/{name}"))
 }
 
-/// User and group of the server's account, when it is not ours.
+/// User and group of the server's account, if it is not ours.
 fn ids() -> Option<(u32, u32)> {
     let me = fs::metadata("/proc/self").expect("/proc is mounted").uid();
     if me != 0 {
@@ -64,7 +65,7 @@ impl Account {
     /// Gives `path` to this account.
     ///
     /// # Panics
-    /// When that is not allowed.
+    /// If that is not permitted.
     pub fn own(self, path: &Path) {
         if let (Self::Server, Some((user, group))) = (self, ids()) {
             chown(path, Some(user), Some(group))

@@ -1,4 +1,4 @@
-//! A private nginx with several workers, which becomes a daemon as it does on real hosts.
+//! A private nginx with several workers, run as a daemon as on production hosts.
 
 use std::{
     cell::RefCell, fs, os::unix::process::CommandExt as _, path::Path, process::Command,
@@ -13,47 +13,47 @@ use crate::{
     witness::{Site, await_listener, await_some, await_true, upgrades_in_group},
 };
 
-/// Sizes of the files that it serves: none, small, one buffer, many.
+/// Sizes of the served files: empty, small, one buffer, many buffers.
 pub const SIZES: [usize; 6] = [0, 1, 1000, 65_536, 300_000, 1_500_000];
 
-/// How many rounds of files of which sizes.
+/// Number of rounds, and the sizes of the files in each.
 pub type Load<'a> = (u32, &'a [usize]);
 
-/// How it is set up.
+/// The configuration of a server.
 #[derive(Debug, Clone, Copy)]
 pub struct Setup {
     /// One listening socket per worker.
     pub reuseport: bool,
-    /// Workers give up root's rights; without, all of it runs as an ordinary user.
+    /// The workers drop root's rights; otherwise all processes run as an ordinary user.
     pub by_root: bool,
 }
 
 /// A running nginx: files on `port`, the same through a proxy on `proxy`.
 #[derive(Debug)]
 pub struct Nginx<'a> {
-    /// Where it serves files, and takes them by PUT below `/up/`.
+    /// Serves files, and accepts them by PUT below `/up/`.
     pub port: u16,
-    /// Where it passes requests on to `port`.
+    /// Forwards requests to `port`.
     pub proxy: u16,
     site: &'a Site,
     arm: Arm,
     user: Option<u32>,
     group: u32,
-    /// Whom we have killed; their ends are no complaint.
+    /// PIDs that the test has killed; their ends in the log are expected.
     killed: RefCell<Vec<u32>>,
 }
 
-/// What [`configuration`] asks for.
+/// Number of workers in [`configuration`].
 const WORKERS: usize = 3;
 
-/// The unprivileged user of the tests, www-data: Debian's base system has it. Not nobody, whose
-/// number stands for everybody who is unknown, so it is never taken for the peer's.
+/// The unprivileged user of the tests, www-data, which is in Debian's base system. Not nobody: its
+/// number stands for every unknown user, so it is never accepted as the peer's.
 const WWW_DATA: u32 = 33;
 
-/// The content of the file of `size` bytes; every size begins elsewhere in one text.
+/// Contents of the file of `size` bytes; every size begins elsewhere in one text.
 ///
 /// # Panics
-/// Beyond five million bytes.
+/// Above five million bytes.
 pub fn content(size: usize) -> &'static [u8] {
     static TEXT: LazyLock<Vec<u8>> = LazyLock::new(|| {
         let mut text = Vec::new();
@@ -99,10 +99,10 @@ fn configuration(site: &Site, setup: Setup, ports: (u16, u16)) -> String {
 }
 
 impl<'a> Nginx<'a> {
-    /// Starts it on `arm` and waits until it listens and has all its workers.
+    /// Starts nginx on `arm` and waits until it listens and has all its workers.
     ///
     /// # Panics
-    /// When it does not come up, with what it said.
+    /// If it does not come up; shows its log.
     pub fn start(site: &'a Site, arm: Arm, setup: Setup) -> Self {
         let (port, proxy) = (port::free(), port::free());
         for folder in ["run", "www", "www/up"] {
@@ -133,13 +133,13 @@ impl<'a> Nginx<'a> {
         nginx
     }
 
-    /// Starts it on its files and ports, which another one may have left behind, and waits until
-    /// it listens and has all its workers.
+    /// Starts nginx with its files and ports, which a former one may have left behind, and waits
+    /// until it listens and has all its workers.
     ///
     /// # Panics
-    /// When it does not come up, with what it said.
+    /// If it does not come up; shows its log.
     pub fn launch(&mut self) {
-        // One that was killed has had no time to remove it.
+        // An nginx that was killed could not remove the file.
         let _ = fs::remove_file(self.site.path("run/pid"));
         let mut command = self.site.command(program(), self.arm);
         command.arg("-c").arg(self.site.path("nginx.conf"));
@@ -159,7 +159,7 @@ impl<'a> Nginx<'a> {
         self.await_workers(master);
     }
 
-    /// The master listens before it has started all of them.
+    /// Waits for all workers: the master listens before it has started them.
     fn await_workers(&self, master: u32) {
         await_true(
             || self.has_workers(master),
@@ -167,7 +167,7 @@ impl<'a> Nginx<'a> {
         );
     }
 
-    /// The pid of the master that is in charge.
+    /// PID of the master in charge.
     pub fn master(&self) -> u32 {
         await_some(
             || self.site.read("run/pid").trim().parse().ok(),
@@ -175,22 +175,22 @@ impl<'a> Nginx<'a> {
         )
     }
 
-    /// Its error log.
+    /// Contents of its error log.
     pub fn log(&self) -> String {
         self.site.read("run/log")
     }
 
-    /// All its processes, of every generation: `daemon` made them one group.
+    /// All its processes, of every generation: as a daemon they are one process group.
     pub fn processes(&self) -> Vec<u32> {
         bounded::group_members(self.group).unwrap_or_default()
     }
 
-    /// Upgrades so far by the processes that live.
+    /// Upgrades so far by the running processes.
     pub fn upgrades(&self) -> u64 {
         upgrades_in_group(self.group)
     }
 
-    /// SIGHUP, and waits until the old workers are gone.
+    /// Sends SIGHUP, and waits until the old workers have ended.
     pub fn reload(&self) {
         let before = self.processes();
         let master = self.master();
@@ -199,11 +199,11 @@ impl<'a> Nginx<'a> {
         self.await_workers(master);
     }
 
-    /// USR2, then QUIT to the old master: the new binary inherits the listeners over exec. nginx
-    /// gives it the variables only that its configuration names by `env`.
+    /// Sends USR2, then QUIT to the old master: the new binary inherits the listeners over exec.
+    /// nginx passes on only the variables that its configuration names by `env`.
     ///
     /// # Panics
-    /// When the new master does not come, or the old one does not go.
+    /// If the new master does not come, or the old one does not end.
     pub fn replace_binary(&self) {
         let (old, before) = (self.master(), self.processes());
         self.signal(old, Signal::User2);
@@ -235,7 +235,7 @@ impl<'a> Nginx<'a> {
         all.filter(|pid| parent(*pid) == Some(master)).collect()
     }
 
-    /// SIGKILL to the first `count` workers, and waits until the master has replaced them.
+    /// Sends SIGKILL to the first `count` workers, and waits until the master has replaced them.
     pub fn kill_workers(&self, count: usize) {
         let master = self.master();
         let mut victims = self.workers(master);
@@ -254,7 +254,7 @@ impl<'a> Nginx<'a> {
         );
     }
 
-    /// SIGKILL to the master, and waits until it is gone; its workers go on without it.
+    /// Sends SIGKILL to the master, and waits until it has ended; its workers go on without it.
     pub fn kill_master(&self) {
         let master = self.master();
         self.signal(master, Signal::Kill);
@@ -262,7 +262,7 @@ impl<'a> Nginx<'a> {
         self.await_gone(&[master], &[]);
     }
 
-    /// SIGKILL to what is left, and waits until it is gone.
+    /// Sends SIGKILL to all remaining processes, and waits until they have ended.
     pub fn kill_all(&self) {
         let all = self.processes();
         for &pid in &all {
@@ -288,10 +288,10 @@ impl<'a> Nginx<'a> {
             .unwrap_or_else(|error| panic!("{signal:?}: {error}\n{}", self.log()));
     }
 
-    /// Asks it to end and waits; its log must tell of no crash.
+    /// Sends QUIT and waits; its log must not report a crash.
     ///
     /// # Panics
-    /// When a worker was killed by a signal, or a process stays.
+    /// If a worker was killed by a signal, or a process does not end.
     pub fn end(self) {
         let all = self.processes();
         self.signal(self.master(), Signal::Quit);
@@ -317,12 +317,12 @@ impl Drop for Nginx<'_> {
     }
 }
 
-/// Debian keeps it out of users' paths.
+/// Path of the program, which Debian keeps out of users' PATH.
 fn program() -> &'static Path {
     Path::new("/usr/sbin/nginx")
 }
 
-/// curl for the files of `sizes`, `rounds` times on kept connections, from `port`.
+/// A curl that fetches the files of `sizes`, `rounds` times on kept connections, from `port`.
 pub fn fetch(site: &Site, arm: Arm, port: u16, (rounds, sizes): Load<'_>, mark: &str) -> Command {
     let mut list = String::new();
     for round in 0..rounds {
@@ -341,11 +341,12 @@ pub fn fetch(site: &Site, arm: Arm, port: u16, (rounds, sizes): Load<'_>, mark: 
     curl
 }
 
-/// Checks, and removes, what [`fetch`] fetched of a server that was killed meanwhile: each file
-/// is there, or begins as it should, or is missing. How many are whole.
+/// Checks, and removes, the files that [`fetch`] got from a server that was killed during the
+/// fetch: each file is complete, or begins as it should, or is missing. Returns the number of
+/// complete files.
 ///
 /// # Panics
-/// When a file has a byte that is not its own.
+/// If a file has a wrong byte.
 pub fn check_beginnings(site: &Site, (rounds, sizes): Load<'_>, mark: &str) -> u32 {
     let mut whole = 0;
     for round in 0..rounds {
@@ -365,10 +366,10 @@ pub fn check_beginnings(site: &Site, (rounds, sizes): Load<'_>, mark: &str) -> u
     whole
 }
 
-/// Checks, and removes, what [`fetch`] fetched.
+/// Checks, and removes, the files of [`fetch`].
 ///
 /// # Panics
-/// When a file is missing or differs.
+/// If a file is missing or differs.
 pub fn check(site: &Site, (rounds, sizes): Load<'_>, mark: &str) {
     for round in 0..rounds {
         for &size in sizes {

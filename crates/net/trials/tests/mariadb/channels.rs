@@ -1,15 +1,15 @@
-//! Who has the library, and the proof that connections were moved, or not.
+//! The arms of server and client, and the proof that connections were upgraded or not.
 
 use saiga_trials::{
     mariadb::{Server, Session},
     parity::Arm,
 };
 
-/// Who has the library: server, then client.
+/// The arms: server, then client.
 pub(crate) type Pair = (Arm, Arm);
 
-/// Runs `work` of `client` against `server`, and sees that it moved `connections` of them to
-/// channels when both ends have the library, and none otherwise.
+/// Runs `work` of `client` against `server`, and checks that it upgraded `connections` if both ends
+/// have the library, and none otherwise.
 pub(crate) fn through_channels<T>(
     server: &Server,
     (serving, client): Pair,
@@ -32,14 +32,14 @@ pub(crate) fn through_channels<T>(
     result
 }
 
-/// Enough statements for a connection to earn its channel in every setting.
+/// Runs enough statements for a connection's upgrade with every evidence.
 pub(crate) fn warm(session: &mut Session) {
     for i in 0..80 {
         assert_eq!(session.ask(&format!("SELECT {i}")), i.to_string());
     }
 }
 
-/// Asks `question` until the answer is `wanted`: work in other threads of the server.
+/// Repeats `question` until the answer is `wanted`, for work in other threads of the server.
 pub(crate) fn await_answer(session: &mut Session, question: &str, wanted: &str) {
     let mut answer = String::new();
     for _ in 0..100_000 {

@@ -1,5 +1,5 @@
-//! `kill -9` of clients and servers in the middle of transactions: the sum of all
-//! balances holds, and what a client was told is done, is done.
+//! `kill -9` of clients and servers in the middle of transactions: the sum of all balances is
+//! correct, and every acknowledged transaction is there.
 
 use std::{fmt::Write as _, fs, path::PathBuf};
 
@@ -7,7 +7,7 @@ use saiga_trials::{
     mariadb::Server,
     parity::Arm,
     peer::Peer,
-    scale::{Dice, by_scale, seed},
+    scale::{Rng, by_scale, seed},
     sys::{self, Signal},
 };
 
@@ -36,14 +36,15 @@ fn open_bank(server: &Server) {
     );
 }
 
-/// A file of transfers between random accounts; after each commit comes a row with its number.
-fn transfers(server: &Server, dice: &mut Dice, worker: u64, first: u64) -> PathBuf {
+/// A script of transfers between random accounts; after each commit it selects the transfer's
+/// number.
+fn transfers(server: &Server, rng: &mut Rng, worker: u64, first: u64) -> PathBuf {
     let mut script = String::new();
     for number in first..first + by_scale(2000, 20_000) {
-        // In the order of the accounts, so that no two workers deadlock.
-        let from = 1 + dice.below(ACCOUNTS - 1);
-        let to = from + 1 + dice.below(ACCOUNTS - from);
-        let amount = dice.below(200);
+        // In the order of the accounts, so that workers cannot deadlock.
+        let from = 1 + rng.below(ACCOUNTS - 1);
+        let to = from + 1 + rng.below(ACCOUNTS - from);
+        let amount = rng.below(200);
         writeln!(
             script,
             "BEGIN;\n\
@@ -60,7 +61,7 @@ fn transfers(server: &Server, dice: &mut Dice, worker: u64, first: u64) -> PathB
     path
 }
 
-/// Waits for `count` acknowledgements; the number of the last one.
+/// Waits for `count` acknowledgements; returns the last number.
 fn acknowledged(worker: &mut Peer, count: u64) -> u64 {
     let lines = (0..count).map_while(|_| worker.line());
     lines
@@ -69,7 +70,7 @@ fn acknowledged(worker: &mut Peer, count: u64) -> u64 {
         .expect("an acknowledged transfer")
 }
 
-/// What is left in the pipe of a client whose server has gone.
+/// The last acknowledgement in the pipe of a client whose server was killed.
 fn last_acknowledged(worker: &mut Peer, so_far: u64) -> u64 {
     std::iter::from_fn(|| worker.line())
         .filter_map(|line| line.parse().ok())
@@ -77,8 +78,8 @@ fn last_acknowledged(worker: &mut Peer, so_far: u64) -> u64 {
         .unwrap_or(so_far)
 }
 
-/// The sums hold, and of each worker just the first so many transfers are done: at least
-/// those that it was told of, at most the one behind them.
+/// Checks that the sums are correct, and that each worker's completed transfers are its first ones:
+/// at least the acknowledged ones, at most one more.
 fn check_bank(server: &Server, arm: Arm, told: &[u64]) -> Vec<u64> {
     let sums = server.must(arm, "SELECT SUM(balance), COUNT(*) FROM trial.account");
     assert_eq!(sums, format!("{}\t{ACCOUNTS}", ACCOUNTS * OPENING));
@@ -94,7 +95,7 @@ fn check_bank(server: &Server, arm: Arm, told: &[u64]) -> Vec<u64> {
         assert_eq!(fields[1], fields[2], "a hole in worker {}'s", fields[0]);
         assert!(
             (told..=told + 1).contains(&fields[2]),
-            "worker {} was told of {told}, {} are done",
+            "worker {} had {told} acknowledged, {} are done",
             fields[0],
             fields[2]
         );
@@ -106,7 +107,7 @@ fn check_bank(server: &Server, arm: Arm, told: &[u64]) -> Vec<u64> {
 
 #[test]
 fn a_killed_server_keeps_what_it_acknowledged() {
-    let mut dice = Dice::new(seed(31));
+    let mut rng = Rng::new(seed(31));
     for (handling, pair) in cells() {
         let mut server = Server::start(KIND, pair.0, handling);
         open_bank(&server);
@@ -116,10 +117,10 @@ fn a_killed_server_keeps_what_it_acknowledged() {
                 let mut workers: Vec<Peer> = (0..WORKERS)
                     .zip(&done)
                     .map(|(worker, done)| {
-                        server.batch(pair.1, &transfers(&server, &mut dice, worker, done + 1))
+                        server.batch(pair.1, &transfers(&server, &mut rng, worker, done + 1))
                     })
                     .collect();
-                let count = 30 + dice.below(60);
+                let count = 30 + rng.below(60);
                 let told: Vec<u64> = workers
                     .iter_mut()
                     .map(|worker| acknowledged(worker, count))
@@ -136,7 +137,7 @@ fn a_killed_server_keeps_what_it_acknowledged() {
     }
 }
 
-/// Whom the dice choose.
+/// The process that the generator selects.
 #[derive(Debug, Clone, Copy)]
 enum Victim {
     Client,
@@ -147,8 +148,8 @@ enum Victim {
 const VICTIMS: [Victim; 3] = [Victim::Client, Victim::Connection, Victim::Server];
 
 #[test]
-fn sums_hold_whoever_is_killed_at_random() {
-    let mut dice = Dice::new(seed(33));
+fn sums_are_correct_after_random_kills() {
+    let mut rng = Rng::new(seed(33));
     for (handling, pair) in cells() {
         let mut server = Server::start(KIND, pair.0, handling);
         open_bank(&server);
@@ -157,16 +158,16 @@ fn sums_hold_whoever_is_killed_at_random() {
             let mut workers: Vec<Peer> = (0..WORKERS)
                 .zip(&done)
                 .map(|(worker, done)| {
-                    server.batch(pair.1, &transfers(&server, &mut dice, worker, done + 1))
+                    server.batch(pair.1, &transfers(&server, &mut rng, worker, done + 1))
                 })
                 .collect();
-            let count = 10 + dice.below(60);
+            let count = 10 + rng.below(60);
             let mut told: Vec<u64> = workers
                 .iter_mut()
                 .map(|worker| acknowledged(worker, count))
                 .collect();
-            let chosen = VICTIMS[usize::try_from(dice.below(3)).expect("below 3")];
-            let nth = usize::try_from(dice.below(WORKERS)).expect("small");
+            let chosen = VICTIMS[usize::try_from(rng.below(3)).expect("below 3")];
+            let nth = usize::try_from(rng.below(WORKERS)).expect("small");
             println!("{chosen:?}, worker {nth}, after {told:?}");
             match chosen {
                 Victim::Client => workers[nth].signal(Signal::Kill),
@@ -178,10 +179,10 @@ fn sums_hold_whoever_is_killed_at_random() {
                 }
                 Victim::Server => server.kill(),
             }
-            // Those who are left are stopped somewhere, too: the next round goes on from there.
+            // Stop the other workers somewhere, too: the next round continues from there.
             for (worker, told) in workers.iter_mut().zip(&mut told) {
                 if !matches!(chosen, Victim::Server) {
-                    // It may be the victim and gone.
+                    // It may be the victim, which has ended.
                     let _ = sys::signal(worker.pid(), Signal::Kill);
                 }
                 *told = last_acknowledged(worker, *told);
@@ -196,8 +197,7 @@ fn sums_hold_whoever_is_killed_at_random() {
     }
 }
 
-/// Waits until the server has noticed that its clients are gone: one in the middle of a commit
-/// finishes it.
+/// Waits until the server has noticed the end of its clients: a commit in progress is finished.
 fn await_no_client(server: &Server, arm: Arm) {
     let mut watcher = server.session(arm);
     await_answer(
@@ -209,7 +209,7 @@ fn await_no_client(server: &Server, arm: Arm) {
 
 #[test]
 fn killed_clients_leave_no_half_transfer_and_no_lock() {
-    let mut dice = Dice::new(seed(32));
+    let mut rng = Rng::new(seed(32));
     for (handling, pair) in cells() {
         let server = Server::start(KIND, pair.0, handling);
         open_bank(&server);
@@ -217,12 +217,12 @@ fn killed_clients_leave_no_half_transfer_and_no_lock() {
         warm(&mut watcher);
         let mut next = 1;
         for _ in 0..by_scale(4, 100) {
-            let script = transfers(&server, &mut dice, 0, next);
+            let script = transfers(&server, &mut rng, 0, next);
             let mut worker = server.batch(pair.1, &script);
-            let count = 1 + dice.below(40);
+            let count = 1 + rng.below(40);
             acknowledged(&mut worker, count);
             worker.kill();
-            // A transaction that stays open on locked rows: its client is killed in it.
+            // A transaction that stays open on locked rows: its client is killed inside it.
             let mut holder = server.session(pair.1);
             warm(&mut holder);
             assert_eq!(holder.ask("BEGIN"), "");
@@ -234,7 +234,7 @@ fn killed_clients_leave_no_half_transfer_and_no_lock() {
                 "SELECT COUNT(*) FROM information_schema.processlist WHERE command <> 'Daemon'",
                 "1",
             );
-            // Nobody holds a lock: this would wait for it.
+            // This would wait if a lock were left.
             let free = "SELECT SUM(balance) FROM trial.account FOR UPDATE";
             assert_eq!(watcher.ask(free), (ACCOUNTS * OPENING).to_string());
             let highest = watcher.ask("SELECT MAX(number), COUNT(*) FROM trial.done");

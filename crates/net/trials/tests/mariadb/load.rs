@@ -26,11 +26,11 @@ fn sysbench_works_on_every_pair_of_arms() {
     }
 }
 
-/// Slap gives every connection the same number of queries; sysbench would starve some.
+/// mariadb-slap gives every connection the same number of queries; sysbench would starve some.
 #[test]
 fn two_hundred_and_fifty_six_connections() {
     for handling in HANDLING {
-        // The default backlog is below 256: the kernel answers with SYN cookies and forgets some.
+        // The default backlog is below 256: the kernel would answer with SYN cookies and lose some.
         let mut options = handling.to_vec();
         options.push("--back-log=512");
         let server = Server::start(KIND, Arm::Library, &options);
@@ -42,7 +42,7 @@ fn two_hundred_and_fifty_six_connections() {
 }
 
 #[test]
-fn coming_and_going_leaves_nothing_in_the_server() {
+fn short_connections_leave_nothing_in_the_server() {
     let pair = (Arm::Library, Arm::Library);
     for handling in HANDLING {
         let server = Server::start(KIND, pair.0, handling);
@@ -52,9 +52,10 @@ fn coming_and_going_leaves_nothing_in_the_server() {
                 server.come_and_go(pair.1, connections, at_a_time, 20);
             });
             await_answer(&mut watcher, &KIND.counter("Threads_connected"), "1");
-            Census::of(server.pid()).expect("it lives")
+            Census::of(server.pid()).expect("a running process")
         };
-        // The server keeps its threads, with their stacks and heaps: the first have them all.
+        // The server keeps its threads with their stacks and heaps: the first run makes all of
+        // them.
         let (before, after) = (run(600, 32), run(by_scale(2000, 100_000), 4));
         before.assert_no_growth(&after, 4, 512, &format!("connections, {handling:?}"));
     }
@@ -127,9 +128,9 @@ fn clients_of_both_kinds_share_a_server() {
     }
 }
 
-/// What sysbench counts, the server has counted too, and no row is missing.
+/// The server has counted the same events as sysbench, and no row is missing.
 #[test]
-fn sixty_four_threads_do_what_they_count() {
+fn sixty_four_threads_execute_what_they_count() {
     for (handling, pair) in cells() {
         let server = Server::start(KIND, pair.0, handling);
         server.prepare_sysbench(pair.1);
@@ -154,7 +155,7 @@ fn sixty_four_threads_do_what_they_count() {
 }
 
 #[test]
-fn connections_for_one_query_all_come_to_their_end() {
+fn connections_for_one_query_all_end_normally() {
     for (handling, pair) in cells() {
         let server = Server::start(KIND, pair.0, handling);
         let (before, connections) = (server.count("Connections"), by_scale(400, 20_000));

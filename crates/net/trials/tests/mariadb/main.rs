@@ -1,5 +1,5 @@
-//! A real mariadbd under the library, with MariaDB's own clients and sysbench on both
-//! arms: threads per connection and pools, kills from every side, TLS, replication.
+//! A real mariadbd under the library, with MariaDB's own clients and sysbench on both arms: threads
+//! per connection and pools, kills on both sides, TLS, replication.
 
 use std::path::Path;
 
@@ -14,17 +14,17 @@ mod replication;
 mod sessions;
 mod tls;
 
-/// Whose servers these are.
+/// The product under test.
 const KIND: Kind = Kind::MariaDb;
 
-/// How connections find a thread.
+/// The server's ways to assign threads to connections.
 const HANDLING: [&[&str]; 2] = [
     &["--thread-handling=one-thread-per-connection"],
     &["--thread-handling=pool-of-threads", "--thread-pool-size=3"],
 ];
 
-/// Every way to find a thread with every pair of arms. The quick run leaves out two of the
-/// pool's: a server on the kernel, and evidence, which does not ask who serves.
+/// Every way of threads with every pair of arms. The quick run leaves out two pairs of the pool: a
+/// server on the kernel, and the default evidence, which does not depend on the threads.
 fn cells() -> Vec<(&'static [&'static str], Pair)> {
     let each = [
         (HANDLING[0], (Arm::Library, Arm::Library)),
@@ -39,7 +39,7 @@ fn cells() -> Vec<(&'static [&'static str], Pair)> {
     each[..by_scale(6, 8)].to_vec()
 }
 
-/// What a server is told that is to encrypt, and then its clients; files go to `folder`.
+/// Options for TLS, of a server and then of its clients; files are written to `folder`.
 fn encrypting(folder: &Path) -> (Vec<String>, String) {
     let [cert, key] = certificate::make(folder).map(|file| file.display().to_string());
     let own = vec![format!("--ssl-cert={cert}"), format!("--ssl-key={key}")];

@@ -1,15 +1,15 @@
-//! Two servers: the replica's stream of changes runs through a channel.
+//! Two servers: the stream of changes to the replica uses a channel.
 
 use saiga_trials::{
     census::Census,
     mariadb::Server,
     parity::Arm,
-    scale::{Dice, by_scale, seed},
+    scale::{Rng, by_scale, seed},
 };
 
 use crate::{HANDLING, KIND, channels::await_answer};
 
-/// Whether `server` has exchanged bytes with `other` through a channel.
+/// Whether `server` has exchanged bytes with `other` by a channel.
 fn is_linked(server: &Server, other: &Server) -> bool {
     Census::channels_to(server.pid(), other.pid()) > 0
 }
@@ -30,13 +30,13 @@ fn replica(arm: Arm, handling: &[&str], of: &Server) -> Server {
     let mut options = handling.to_vec();
     options.push("--read-only=1");
     let server = logging(arm, &options, 2);
-    // What the harness itself did is not a change to be replicated.
+    // The harness's own statements are not replicated.
     server.must(Arm::Kernel, "DROP DATABASE trial");
     server.follow(of);
     server
 }
 
-/// Waits until `replica` has applied all that `primary` has; then both have the same rows.
+/// Waits until `replica` has applied all changes of `primary`; then both have the same rows.
 fn assert_equal(primary: &Server, replica: &Server) {
     replica.catch_up(primary);
     let rows = "SELECT COUNT(*) FROM trial.sbtest1; \
@@ -47,7 +47,7 @@ fn assert_equal(primary: &Server, replica: &Server) {
     );
 }
 
-/// Waits until `server` has committed so many more transactions.
+/// Waits until `server` has committed `more` further transactions.
 fn await_commits(server: &Server, more: u64) {
     let wanted = server.count("Com_commit") + more;
     let reached = (0..10_000).any(|_| server.count("Com_commit") >= wanted);
@@ -61,7 +61,7 @@ fn a_replica_follows_through_a_channel() {
             let first = primary(arm, handling);
             let mut second = replica(arm, handling, &first);
             first.prepare_sysbench(arm);
-            // One send carries as many changes as there are by then: evidence takes a while.
+            // One send carries many changes: evidence takes a while.
             for _ in 0..50 {
                 first.sysbench(arm, "oltp_read_write", 4, by_scale(50, 1000));
                 if is_linked(&first, &second) {
@@ -79,10 +79,10 @@ fn a_replica_follows_through_a_channel() {
     }
 }
 
-/// Either server is killed while transactions run; afterwards both have what was committed.
+/// Either server is killed while transactions run; afterwards both have all committed transactions.
 #[test]
 fn a_primary_and_its_replica_are_killed_in_turn_under_load() {
-    let mut dice = Dice::new(seed(34));
+    let mut rng = Rng::new(seed(34));
     for handling in HANDLING {
         let mut first = primary(Arm::Library, handling);
         let mut second = replica(Arm::Library, handling, &first);
@@ -90,7 +90,7 @@ fn a_primary_and_its_replica_are_killed_in_turn_under_load() {
         for _ in 0..by_scale(2, 40) {
             for is_primary in [true, false] {
                 let load = first.load(Arm::Library, "oltp_read_write", 4);
-                await_commits(&first, 20 + dice.below(200));
+                await_commits(&first, 20 + rng.below(200));
                 let victim = if is_primary { &mut first } else { &mut second };
                 victim.kill();
                 victim.resume();

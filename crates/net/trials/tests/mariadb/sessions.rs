@@ -1,4 +1,4 @@
-//! Connections that somebody else ends: KILL, time-outs, limits, shutdown.
+//! Connections that are ended from outside: KILL, time-outs, limits, shutdown.
 
 use saiga_trials::{
     bounded::Ending,
@@ -12,7 +12,7 @@ use crate::{
     channels::{Pair, await_answer, through_channels, warm},
 };
 
-/// What a client says of a connection that the server has ended.
+/// Errors of a client whose connection the server has ended.
 const ENDED: [&str; 3] = ["ERROR 2006", "ERROR 2013", "ERROR 1927"];
 
 fn assert_ended(error: &str) {
@@ -26,7 +26,7 @@ fn count_where(condition: &str) -> String {
     format!("SELECT COUNT(*) FROM information_schema.processlist WHERE {condition}")
 }
 
-/// A session on its channel where it can be on one.
+/// A session after warm-up: on its channel if both ends have the library.
 fn warmed(server: &Server, pair: Pair) -> Session {
     through_channels(server, pair, 1, || {
         let mut session = server.session(pair.1);
@@ -54,7 +54,7 @@ fn killed_queries_end_and_their_connections_stay() {
 }
 
 #[test]
-fn killed_connections_end_whether_busy_or_idle() {
+fn killed_connections_end_both_busy_and_idle() {
     for (handling, pair) in cells() {
         let server = Server::start(KIND, pair.0, handling);
         let mut killer = warmed(&server, pair);
@@ -82,7 +82,7 @@ fn killed_connections_end_whether_busy_or_idle() {
 #[test]
 fn idle_connections_time_out() {
     for (handling, pair) in cells() {
-        println!("{handling:?} {pair:?}"); // Which cell it was, when it fails.
+        println!("{handling:?} {pair:?}"); // Identifies the cell if the test fails.
         let server = Server::start(KIND, pair.0, handling);
         let (mut idle, mut other) = (warmed(&server, pair), warmed(&server, pair));
         let id = idle.id();
@@ -91,14 +91,14 @@ fn idle_connections_time_out() {
         let error = idle.fail("SELECT 1");
         match KIND {
             Kind::MariaDb => assert_ended(&error),
-            // It has a last word, which the client finds when it speaks again.
+            // MySQL sends a last packet, which the client reads at its next statement.
             Kind::MySql => assert!(error.starts_with("ERROR 4031"), "{error}"),
         }
     }
 }
 
 #[test]
-fn one_connection_too_many_is_told_so() {
+fn one_connection_too_many_is_refused_with_an_error() {
     for (handling, pair) in cells() {
         let server = Server::start(KIND, pair.0, handling);
         server.must(
@@ -118,7 +118,7 @@ fn one_connection_too_many_is_told_so() {
             assert!(refused.starts_with("ERROR 1040"), "{refused}");
         }
         warm(&mut rescuer);
-        // More than one: MySQL counts the rescuer, too, and those who have just left.
+        // More than one: MySQL also counts the rescuer, and sessions that have just ended.
         held.truncate(5);
         await_answer(&mut rescuer, &count_where("user = 'plain'"), "5");
         assert_eq!(plain().ask("SELECT 1"), "1");

@@ -1,4 +1,4 @@
-//! The same over TLS: what is upgraded carries ciphertext.
+//! The same over TLS: the channel carries ciphertext.
 
 use saiga_trials::mariadb::Server;
 

@@ -1,7 +1,7 @@
-//! A real mysqld under the library, with MySQL's own clients and sysbench on both arms: all
-//! that MariaDB has to stand, and what only MySQL has: its passwords, its X protocol.
+//! A real mysqld under the library, with MySQL's own clients and sysbench on both arms: all tests
+//! of MariaDB, and those that only MySQL has: its passwords, its X protocol.
 //!
-//! Only `make soak` runs this (the feature `soak`): its packages are not Debian stable's.
+//! Only `make soak` runs this (the feature `soak`): its packages are not in Debian stable.
 
 use std::path::Path;
 
@@ -26,10 +26,10 @@ mod tls;
 mod tools;
 mod x_protocol;
 
-/// Whose servers these are.
+/// The product under test.
 const KIND: Kind = Kind::MySql;
 
-/// How connections find a thread: only its paid edition has a pool of them.
+/// The server's ways to assign threads to connections: only the paid edition has a pool.
 const HANDLING: [&[&str]; 1] = [&[]];
 
 /// Every pair of arms.
@@ -43,7 +43,7 @@ fn cells() -> [(&'static [&'static str], Pair); 4] {
     .map(|pair| (HANDLING[0], pair))
 }
 
-/// What a server is told that is to encrypt, and then its clients: it makes certificates itself.
+/// Options for TLS, of a server and then of its clients; the server makes certificates itself.
 fn encrypting(_: &Path) -> (Vec<String>, String) {
     (Vec::new(), "--ssl-mode=REQUIRED".to_owned())
 }

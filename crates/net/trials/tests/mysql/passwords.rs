@@ -1,5 +1,5 @@
-//! caching_sha2_password, each way a password can take: encrypted with the server's key where
-//! the connection is not, as a hash once the server remembers it, and in the clear inside TLS.
+//! caching_sha2_password, in each way that a password is sent: encrypted with the server's key on a
+//! connection without TLS, as a hash once the server has cached it, and in clear text inside TLS.
 
 use saiga_trials::{
     mariadb::{Server, Session},
@@ -11,7 +11,7 @@ use crate::{
     channels::{through_channels, warm},
 };
 
-/// A user with a password, whom the server has never seen.
+/// Creates a user with a password that the server has not cached.
 fn with_owner(server: &Server) {
     server.must(
         Arm::Kernel,
@@ -20,7 +20,7 @@ fn with_owner(server: &Server) {
     );
 }
 
-/// Logs in and works; the client's complaint about passwords on command lines comes first.
+/// Logs in and runs a query; first comes the client's warning about passwords on command lines.
 fn work(session: &mut Session, is_encrypted: bool) {
     let who = session.ask("SELECT CURRENT_USER()");
     assert!(who.ends_with("owner@127.0.0.1"), "{who}");
@@ -39,8 +39,8 @@ fn passwords_open_sessions_that_are_upgraded() {
         let open = |options: &str| {
             server.session_with(pair.1, &format!("-uowner -popen-sesame {options}"))
         };
-        // The first one without TLS is a stranger, the second one is remembered; then the other
-        // way round, for the server forgets.
+        // The first session without TLS is not cached, the second is; then in the other order,
+        // after the server has dropped its cache.
         through_channels(&server, pair, 6, || {
             work(&mut open(""), false);
             work(&mut open(""), false);
@@ -63,7 +63,7 @@ fn wrong_passwords_are_refused() {
             let refused = server.session_with(pair.1, &words).error();
             assert!(refused.starts_with("ERROR 1045"), "{refused}");
         }
-        // Nor does a stranger get in whose client does not want to send it in the clear.
+        // A user who is not cached is refused, too, if the client will not send clear text.
         let words = "-uowner -popen-sesame --skip-get-server-public-key";
         let refused = server.session_with(pair.1, words).error();
         assert!(refused.starts_with("ERROR 2061"), "{refused}");

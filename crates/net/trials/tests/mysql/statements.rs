@@ -1,10 +1,10 @@
-//! Statements that the server prepares, with parameters and results of any size.
+//! Prepared statements, with parameters and results of any size.
 
 use saiga_trials::{mariadb::Server, parity::Arm, scale::by_scale};
 
 use crate::{KIND, cells, channels::through_channels, tools};
 
-/// Each value goes there as a parameter, and comes back as a result, byte by byte.
+/// Each value is sent as a parameter, and received as a result, byte by byte.
 #[test]
 fn parameters_and_results_of_every_size_arrive_whole() {
     let rounds = by_scale(3, 10);

@@ -1,4 +1,4 @@
-//! Clients in Python that speak to the server without any library of MySQL's.
+//! Clients in Python that implement the protocol themselves.
 
 use std::{process::Command, time::Duration};
 
@@ -8,17 +8,17 @@ use saiga_trials::{
     program,
 };
 
-/// After this long a client counts as hung.
+/// A client that runs longer than this counts as hung.
 const LIMIT: Duration = Duration::from_secs(300);
 
-/// Runs `programs/tools/NAME.py` with `words` to its end; what it printed.
+/// Runs `programs/tools/NAME.py` with `words` to its end; returns its output.
 ///
 /// # Panics
-/// When it does not exit with 0.
+/// If it does not exit with 0.
 pub(crate) fn run(name: &str, arm: Arm, words: &[&str]) -> String {
     let script = program::folder().join("tools").join(format!("{name}.py"));
     let mut command = Command::new(parity::python());
-    parity::dress(&mut command, arm);
+    parity::set_environment(&mut command, arm);
     command.arg(script).args(words);
     let outcome = bounded::run(command, LIMIT);
     assert!(outcome.is_success(), "{name} on {arm:?}: {outcome:?}");

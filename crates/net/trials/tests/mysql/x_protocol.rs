@@ -1,4 +1,4 @@
-//! MySQL's second protocol, on a port of its own.
+//! MySQL's X protocol, which has its own port.
 
 use saiga_trials::{mariadb::Server, scale::by_scale};
 

@@ -1,4 +1,4 @@
-//! Bulk in both directions: COPY, and a whole database by pg_dump.
+//! Bulk data in both directions: COPY, and a whole database by pg_dump.
 
 use std::{fmt::Write as _, fs};
 
@@ -6,12 +6,12 @@ use saiga_trials::{
     bounded,
     parity::Arm,
     postgres::{Account, Server},
-    scale::{Dice, by_scale, seed},
+    scale::{Rng, by_scale, seed},
 };
 
 use crate::{PAIRS, is_joined, joined_pairs, some_pairs};
 
-/// A dump without the lines that guard a restore by a random word.
+/// A dump without the lines that protect a restore by a random word.
 fn dump_of(server: &Server, arm: Arm, database: &str) -> String {
     let dump = server.must("pg_dump", arm, &[database]);
     let guard = |line: &&str| line.starts_with("\\restrict") || line.starts_with("\\unrestrict");
@@ -21,14 +21,14 @@ fn dump_of(server: &Server, arm: Arm, database: &str) -> String {
         .join("\n")
 }
 
-/// Lines of a number and a text of random length, `bytes` in all or a little more.
+/// Lines of a number and a text of random length, `bytes` in total or a little more.
 fn table_of(bytes: usize) -> String {
-    let mut dice = Dice::new(seed(21));
+    let mut rng = Rng::new(seed(21));
     let mut text = String::with_capacity(bytes + 1000);
     let mut i = 0;
     while text.len() < bytes {
-        let fill = usize::try_from(dice.below(700)).expect("small");
-        writeln!(text, "{i}\t{:016x}{}", dice.roll(), "z".repeat(fill)).expect("memory");
+        let fill = usize::try_from(rng.below(700)).expect("small");
+        writeln!(text, "{i}\t{:016x}{}", rng.next_u64(), "z".repeat(fill)).expect("memory");
         i += 1;
     }
     text
@@ -80,7 +80,7 @@ fn sum_of_lengths(table: &str) -> usize {
     texts.map(|(_, text)| text.len()).sum()
 }
 
-/// A failing COPY: the server stops reading and says so while the client still sends.
+/// A failing COPY: the server stops reading and reports the error while the client still sends.
 #[test]
 fn a_copy_that_fails_half_way_leaves_the_session_alive() {
     crate::same_story(some_pairs(), |server_arm, arm| {
@@ -108,7 +108,7 @@ fn a_dump_fills_another_database() {
         let psql = command.get_program().to_owned();
         let dump = server.command("pg_dump", Account::Ours, arm);
         command = std::process::Command::new("sh");
-        server.dress(&mut command, Account::Ours, arm);
+        server.set_environment(&mut command, Account::Ours, arm);
         command
             .args(["-c", "\"$0\" postgres | \"$1\" -Xq -v ON_ERROR_STOP=1 copy"])
             .arg(dump.get_program())

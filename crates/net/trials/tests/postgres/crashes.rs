@@ -1,8 +1,8 @@
-//! `kill -9` of backends and servers: recovery, and sums that must hold after it.
+//! `kill -9` of backends and servers: recovery, and correct sums after it.
 
 use saiga_trials::{
     postgres::Server,
-    scale::{Dice, by_scale, seed},
+    scale::{Rng, by_scale, seed},
     sys::{self, Signal},
 };
 
@@ -12,7 +12,7 @@ use crate::{
     some_pairs,
 };
 
-/// One backend dies; the postmaster ends the others, recovers and goes on.
+/// One backend is killed; the postmaster ends the others, recovers and continues.
 #[test]
 fn a_killed_backend_takes_the_sessions_with_it_and_no_data() {
     crate::same_story(joined_pairs(), |server_arm, arm| {
@@ -28,10 +28,10 @@ fn a_killed_backend_takes_the_sessions_with_it_and_no_data() {
                 victim.assert_upgraded();
             }
             let mark = server.log.mark();
-            sys::signal(victim.backend(), Signal::Kill).expect("it lives");
+            sys::signal(victim.backend(), Signal::Kill).expect("a running backend");
             server.log.await_after(mark, "ready to accept");
             story += &victim.farewell("select 'too late';");
-            // Whether it hears the postmaster's warning is a race, on the kernel, too.
+            // Whether it receives the postmaster's warning is a race, also on the kernel.
             let end = bystander.farewell("select 'too late';");
             let lost = "server closed the connection unexpectedly";
             assert!(end.contains(lost), "{end}");
@@ -43,17 +43,17 @@ fn a_killed_backend_takes_the_sessions_with_it_and_no_data() {
     });
 }
 
-/// Kills the whole server under TPC-B load, `rounds` times; what was acknowledged is there.
+/// Kills the whole server under TPC-B load, `rounds` times; acknowledged transactions are kept.
 #[test]
 fn a_killed_server_recovers_every_committed_transaction() {
-    let mut dice = Dice::new(seed(31));
+    let mut rng = Rng::new(seed(31));
     for &(server_arm, arm) in joined_pairs() {
         let mut server = Server::start(server_arm, &[]);
         server.must("pgbench", arm, &["-i", "-q", "-s", "1"]);
         for _ in 0..by_scale(2, 30) {
             let before = history(&server);
             let load = server.background("pgbench", arm, &["-n", "-c", "6", "-j", "2", "-T", "60"]);
-            let some = before + 50 + dice.below(300);
+            let some = before + 50 + rng.below(300);
             server.await_query(
                 &format!("select count(*) > {some} from pgbench_history;"),
                 "t",
@@ -71,7 +71,7 @@ fn a_killed_server_recovers_every_committed_transaction() {
     }
 }
 
-/// The postmaster alone dies: its backends notice by a pipe beside the socket, and end.
+/// Only the postmaster is killed: its backends notice by a pipe beside the socket, and end.
 #[test]
 fn backends_of_a_killed_postmaster_end() {
     for &(server_arm, arm) in some_pairs() {
@@ -79,10 +79,10 @@ fn backends_of_a_killed_postmaster_end() {
         let mut client = server.client(arm);
         client.warm();
         let processes = server.processes();
-        sys::signal(server.pid(), Signal::Kill).expect("it lives");
+        sys::signal(server.pid(), Signal::Kill).expect("a running server");
         for pid in processes {
             let limit = std::time::Duration::from_secs(30);
-            let ended = sys::await_end(pid, limit).expect("it can be watched");
+            let ended = sys::await_end(pid, limit).expect("a process to watch");
             assert!(ended, "process {pid} outlives its postmaster");
         }
         let end = client.farewell("select 'too late';");
@@ -96,10 +96,10 @@ fn backends_of_a_killed_postmaster_end() {
     }
 }
 
-/// Sessions that are killed at random while others go on with their transfers.
+/// Sessions are killed at random while others continue their transfers.
 #[test]
-fn killed_clients_leave_the_sums_alone() {
-    let mut dice = Dice::new(seed(32));
+fn killed_clients_do_not_change_the_sums() {
+    let mut rng = Rng::new(seed(32));
     for &(server_arm, arm) in some_pairs() {
         let server = Server::start(server_arm, &[]);
         server.must("pgbench", arm, &["-i", "-q", "-s", "1"]);
@@ -111,7 +111,7 @@ fn killed_clients_leave_the_sums_alone() {
         for _ in 0..by_scale(6, 100) {
             let victim =
                 server.background("pgbench", arm, &["-n", "-c", "4", "-j", "2", "-T", "60"]);
-            let some = history(&server) + dice.below(60);
+            let some = history(&server) + rng.below(60);
             server.await_query(
                 &format!("select count(*) > {some} from pgbench_history;"),
                 "t",

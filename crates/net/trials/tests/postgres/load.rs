@@ -1,10 +1,10 @@
-//! pgbench: many sessions at once, sums that must hold, and what they leave behind.
+//! pgbench: many concurrent sessions, correct sums, and resources after their end.
 
 use saiga_trials::{census::Census, parity::Arm::Library, postgres::Server, scale::by_scale};
 
 use crate::{PAIRS, Pair, is_joined, joined_pairs};
 
-/// TPC-B's promise: every transaction adds one amount to one row of each table.
+/// The invariant of TPC-B: every transaction adds one amount to one row of each table.
 pub(crate) fn assert_sums(server: &Server) {
     let sums = server.query(
         "select count(distinct sum) from (select sum(bbalance) from pgbench_branches \
@@ -15,13 +15,13 @@ pub(crate) fn assert_sums(server: &Server) {
     assert_eq!(sums, "1", "branches, tellers, accounts and history differ");
 }
 
-/// Committed transactions of the TPC-B kind.
+/// Number of committed TPC-B transactions.
 pub(crate) fn history(server: &Server) -> u64 {
     let count = server.query("select count(*) from pgbench_history;");
     count.parse().expect("a number")
 }
 
-/// The number that pgbench reports as processed.
+/// The number of transactions that pgbench reports as processed.
 pub(crate) fn processed(report: &str) -> u64 {
     let line = report
         .lines()
@@ -30,7 +30,7 @@ pub(crate) fn processed(report: &str) -> u64 {
     number.unwrap_or_else(|| panic!("no number of transactions: {report}"))
 }
 
-/// Backends that serve client programs by TCP now.
+/// PIDs of the backends that serve client programs by TCP now.
 fn backends(server: &Server) -> Vec<u32> {
     let pids = server.query(
         "select pid from pg_stat_activity where application_name = 'pgbench' and client_port > 0;",
@@ -40,7 +40,7 @@ fn backends(server: &Server) -> Vec<u32> {
         .collect()
 }
 
-/// What every session of a pgbench does.
+/// The work of every session of a pgbench.
 struct Work<'a> {
     script: &'a str,
     /// pgbench's query mode.
@@ -48,8 +48,8 @@ struct Work<'a> {
     transactions: u64,
 }
 
-/// Runs pgbench, whose script comes twice in a transaction; in between, all `clients` sessions
-/// wait for each other: there, they and their backends must have left TCP if they can.
+/// Runs pgbench, whose script comes twice in a transaction. In between, all `clients` sessions wait
+/// for each other: there, they and their backends must have upgraded if they can.
 fn assert_all_upgraded(server: &Server, pair: Pair, clients: u32, work: &Work<'_>) {
     const MEET: &str = "select pg_advisory_lock_shared(1);\nselect pg_advisory_unlock_shared(1);\n";
     let path = server.folder().join("meet.sql");
@@ -107,7 +107,7 @@ fn every_way_of_pgbench_keeps_the_sums() {
             server.must("pgbench", arm, &read);
         }
         assert_eq!(history(&server), committed);
-        // -N leaves branches and tellers alone, so those sums may differ from the others.
+        // -N does not change branches and tellers, so those sums may differ from the others.
         server.query(
             "update pgbench_branches set bbalance = 0; update pgbench_tellers set tbalance = 0;",
         );
@@ -118,7 +118,7 @@ fn every_way_of_pgbench_keeps_the_sums() {
 fn pipelined_queries_come_back_in_order() {
     for &pair in joined_pairs() {
         let server = Server::start(pair.0, &[]);
-        // Queries first that are evidence: what is in a pipeline goes by a few large sends.
+        // First single queries as evidence: a pipeline is sent by a few large sends.
         let alone = "select 1;\n".repeat(80);
         let many = "select repeat('p', 3000) as p;\n".repeat(80);
         let work = Work {
@@ -145,7 +145,7 @@ fn a_hundred_sessions_are_upgraded() {
 }
 
 #[test]
-fn coming_and_going_leaves_nothing_in_the_postmaster() {
+fn short_sessions_leave_nothing_in_the_postmaster() {
     let server = Server::start(Library, &[]);
     server.must("pgbench", Library, &["-i", "-q", "-s", "1"]);
     let churn = |count: &str| {
@@ -155,14 +155,14 @@ fn coming_and_going_leaves_nothing_in_the_postmaster() {
             "select count(*) from pg_stat_activity where client_port > 0;",
             "1",
         );
-        Census::of(server.pid()).expect("it lives")
+        Census::of(server.pid()).expect("a running server")
     };
     let before = churn("50");
     let after = churn(by_scale("150", "5000"));
-    before.assert_no_growth(&after, 0, 256, "sessions that came and went");
+    before.assert_no_growth(&after, 0, 256, "short sessions");
 }
 
-/// The library in a backend costs what it costs at the start, not by the query.
+/// The library's cost in a backend is fixed at its start and does not grow with queries.
 #[test]
 fn a_long_session_does_not_grow() {
     let server = Server::start(Library, &[]);
@@ -174,8 +174,8 @@ fn a_long_session_does_not_grow() {
             assert_eq!(client.ask(&format!("select {i} + 1;")), (i + 1).to_string());
         }
         (
-            Census::of(backend).expect("it lives"),
-            Census::of(client.pid()).expect("it lives"),
+            Census::of(backend).expect("a running backend"),
+            Census::of(client.pid()).expect("a running psql"),
         )
     };
     let before = run(1000);

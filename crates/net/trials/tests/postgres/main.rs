@@ -1,6 +1,6 @@
-//! A real PostgreSQL under the library, with clients on both arms: a process per
-//! connection that is forked after accept, and latches beside the socket in one
-//! epoll set. Whatever the kernel shows, the channel must show.
+//! A real PostgreSQL under the library, with clients on both arms: a process per connection that is
+//! forked after accept, and latches beside the socket in one epoll set. The channel must behave
+//! like the kernel in every respect.
 
 mod copying;
 mod crashes;
@@ -18,10 +18,10 @@ use saiga_trials::{
     witness::await_some,
 };
 
-/// On what the server and its clients run.
+/// The arms of a server and its clients.
 type Pair = (Arm, Arm);
 
-/// Both accelerated, at once and with the evidence that users have, and each alone.
+/// Both ends accelerated, with an upgrade at once and with default evidence, and each end alone.
 const PAIRS: [Pair; 4] = [
     (Library, Library),
     (Shipped, Shipped),
@@ -29,13 +29,13 @@ const PAIRS: [Pair; 4] = [
     (Kernel, Library),
 ];
 
-/// The pairs for what takes a server of its own for each and hardly depends on the arms.
+/// The pairs for tests that need a server for each and hardly depend on the arms.
 fn some_pairs() -> &'static [Pair] {
     by_scale(&PAIRS[..1], &PAIRS)
 }
 
-/// The process of `server` whose title starts with "postgres: `title`", or its postmaster; one
-/// that is about to be started is waited for.
+/// PID of the process of `server` whose title starts with "postgres: `title`", or its postmaster.
+/// Waits for a process that is about to be started.
 fn process(server: &Server, title: &str) -> u32 {
     if title == "postmaster" {
         return server.pid();
@@ -51,22 +51,22 @@ fn process(server: &Server, title: &str) -> u32 {
     )
 }
 
-/// The pairs for what may differ when a connection moves in the middle of its life.
+/// The pairs for tests that may differ when a connection is upgraded during its life.
 fn joined_pairs() -> &'static [Pair] {
     by_scale(&PAIRS[..2], &PAIRS)
 }
 
-/// The arms of what is accelerated throughout and takes long.
+/// The arms for long tests with the library on both ends.
 fn accelerated() -> &'static [Arm] {
     by_scale(&[Library][..], &[Library, Shipped])
 }
 
-/// Whether the two ends of a connection between these can leave TCP.
+/// Whether a connection between these two arms can be upgraded.
 fn is_joined((server, client): Pair) -> bool {
     server != Kernel && client != Kernel
 }
 
-/// Runs `scene` on the kernel and on `pairs`: it must tell the same story.
+/// Runs `scene` on the kernel and on `pairs`: the results must be equal.
 fn same_story(pairs: &[Pair], scene: impl Fn(Arm, Arm) -> String) {
     let wanted = scene(Kernel, Kernel);
     for &(server, client) in pairs {

@@ -8,7 +8,7 @@ use crate::{
     process,
 };
 
-/// The standby has replayed everything that the primary has written so far.
+/// Waits until the standby has replayed all changes that the primary has written so far.
 pub(crate) fn await_replay(primary: &Server, standby: &Server) {
     let written = primary.query("select pg_current_wal_flush_lsn();");
     standby.await_query(
@@ -103,7 +103,7 @@ fn kill_either_end(arm: Arm) {
     let standby = primary.standby(arm, &["wal_retrieve_retry_interval=20ms"]);
     let mut committed = loaded(&primary, arm);
     await_replay(&primary, &standby);
-    // pg_terminate_backend, then kill -9 of the whole primary; the receiver asks again.
+    // pg_terminate_backend, then kill -9 of the whole primary; the receiver connects again.
     let sender = process(&primary, "walsender");
     primary.query(&format!("select pg_terminate_backend({sender});"));
     committed += loaded(&primary, arm);

@@ -13,7 +13,7 @@ use saiga_trials::{
 
 use crate::{PAIRS, is_joined, joined_pairs, same_story, some_pairs};
 
-/// Connected, used, and upgraded when both sides can be.
+/// A client after warm-up; upgraded if both sides can be.
 fn warm_client(server: &Server, server_arm: Arm, arm: Arm) -> Client {
     let mut client = server.client(arm);
     client.warm();
@@ -52,14 +52,14 @@ fn psql_gets_its_answers_as_either_user() {
     }
 }
 
-/// An idle client is told by its backend, which another backend has interrupted by a signal.
+/// A backend notifies its idle client after another backend has interrupted it by a signal.
 #[test]
 fn notifications_reach_idle_listeners() {
     for (server_arm, arm) in PAIRS {
         let server = Server::start(server_arm, &[]);
         let mut listener = {
             let mut command = Command::new(compile::tool("listener"));
-            server.dress(&mut command, Account::Ours, arm);
+            server.set_environment(&mut command, Account::Ours, arm);
             command.args([&server.port.to_string(), "news"]);
             Peer::spawn(command)
         };
@@ -93,7 +93,7 @@ fn a_query_is_cancelled_and_the_session_goes_on() {
             story += &client.reply();
             story += &client.ask("select 'and on';");
         }
-        // Ctrl-C: psql opens a second connection to ask for it, then ends its script.
+        // Ctrl-C: psql opens a second connection for the request, then ends its script.
         client.send("select pg_sleep(600);");
         await_sleeper(&server, backend);
         client.signal(Signal::Interrupt);
@@ -113,7 +113,7 @@ fn await_end(server: &Server, backend: u32) {
 }
 
 #[test]
-fn a_terminated_session_is_told() {
+fn a_terminated_session_gets_an_error() {
     same_story(&PAIRS, |server_arm, arm| {
         let server = Server::start(server_arm, &[]);
         let mut story = String::new();
@@ -141,7 +141,7 @@ fn a_terminated_session_is_told() {
 }
 
 #[test]
-fn time_outs_end_what_they_must() {
+fn time_outs_end_statements_and_sessions() {
     same_story(some_pairs(), |server_arm, arm| {
         let server = Server::start(server_arm, &[]);
         let mut client = warm_client(&server, server_arm, arm);
@@ -235,9 +235,9 @@ fn encrypted_sessions_are_upgraded_too() {
     }
 }
 
-/// Backends as clients of their sisters: both ends of the connection are forked from one process.
+/// Backends as clients of other backends: both ends of the connection are forked from one process.
 #[test]
-fn backends_talk_to_each_other() {
+fn backends_connect_to_each_other() {
     let server = Server::start(Library, &[]);
     let mut client = server.client(Library);
     client.ask("create extension postgres_fdw;");

@@ -1,4 +1,4 @@
-//! curl's own ways: many transfers at once by its multi interface, and ranges.
+//! curl's special transfers: many at once with its multi interface, and ranges.
 
 use saiga_trials::{
     parity::Arm::Library,

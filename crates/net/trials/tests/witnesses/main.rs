@@ -1,5 +1,5 @@
-//! Other people's programs under the library, each with a workload that checks its own answers,
-//! once with every connection upgraded at once and once with the evidence that users have.
+//! Third-party programs under the library, each with a workload that checks its own answers, once
+//! with every connection upgraded at once and once with the default evidence.
 
 mod curl;
 mod memcached;

@@ -1,4 +1,4 @@
-//! memcached with several threads: connections are accepted in one and served in others.
+//! memcached with several threads: one thread accepts connections, others serve them.
 
 use std::process::Command;
 
@@ -18,7 +18,7 @@ fn client(site: &Site, arm: Arm, port: u16, rounds: &str) -> Command {
     client
 }
 
-/// A client that gets right answers, on as many channels as it has connections when it can.
+/// Checks a client's answers, and that each of its connections was upgraded if possible.
 fn check(site: &Site, arm: Arm, port: u16, server: &Server) {
     let before = server.upgrades();
     let said = site.done(client(site, arm, port, "40"));
@@ -28,7 +28,7 @@ fn check(site: &Site, arm: Arm, port: u16, server: &Server) {
 }
 
 #[test]
-fn memcached_stores_what_it_is_given() {
+fn memcached_stores_its_values() {
     for evidence in EVIDENCE {
         let site = Site::new(evidence);
         let port = port::free();
@@ -41,7 +41,7 @@ fn memcached_stores_what_it_is_given() {
 }
 
 #[test]
-fn clients_of_a_killed_memcached_see_the_end_and_nothing_wrong() {
+fn clients_of_a_killed_memcached_see_the_end_and_no_wrong_answer() {
     for evidence in EVIDENCE {
         let site = Site::new(evidence);
         let port = port::free();

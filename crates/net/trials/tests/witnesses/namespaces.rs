@@ -1,8 +1,8 @@
-//! Network namespaces: the same addresses and ports in two of them are two connections, and a
-//! connection between two is not one host's.
+//! Network namespaces: the same addresses and ports in two namespaces are two connections, and a
+//! connection between two namespaces does not count as local.
 //!
-//! The namespaces belong to the tests' own processes and end with them. Without root they are
-//! made in a user namespace.
+//! The namespaces belong to the tests' own processes and end with them. Without root they are made
+//! in a user namespace.
 
 use std::process::{Command, Stdio};
 
@@ -13,18 +13,18 @@ use saiga_trials::{
     witness::{EVIDENCE, Site, source, upgrades_of},
 };
 
-/// The same in every namespace, on purpose.
+/// The same port in every namespace, on purpose.
 const PORT: &str = "17001";
 const CLIENT_PORT: &str = "17002";
 
-/// A namespace with a server in it that answers with `mark`; `host` says where it listens.
+/// A namespace with a server in it that answers with `mark`; it listens on `host`.
 fn server(site: &Site, host: &str, links: &str, mark: &str) -> Peer {
     let mut command = site.command("unshare", Library);
     if !sys::is_root() {
         command.args(["--user", "--map-root-user"]);
     }
     command.args(["--net", "sh", "-c"]);
-    // What comes before `exec` needs no acceleration, and its lines come before the server's.
+    // Commands before `exec` need no acceleration, and their output precedes the server's.
     command.arg(format!(
         "ip link set lo up && {links} exec \"$0\" -B \"$1\" serve {host} {PORT} {mark}"
     ));
@@ -55,7 +55,8 @@ fn equal_addresses_in_two_namespaces_are_never_joined() {
         for server in &mut servers {
             server.expect("listening");
         }
-        // Both clients at once: two connections with the same four numbers are hand-shaking.
+        // Both clients at once: two connections with the same addresses and ports in the
+        // hand-shake.
         let clients = servers.each_ref().map(|server| {
             let mut command = ask(&site, server.pid(), "127.0.0.1", "client", "20000");
             command.stderr(Stdio::inherit());
@@ -73,7 +74,7 @@ fn equal_addresses_in_two_namespaces_are_never_joined() {
 }
 
 /// Two namespaces joined by a virtual cable: both processes are on this machine and may even see
-/// each other's pids, but the connection crosses namespaces, and stays on TCP.
+/// each other's PIDs, but the connection crosses namespaces, and stays on TCP.
 #[test]
 fn a_connection_between_namespaces_stays_on_tcp() {
     for evidence in EVIDENCE {

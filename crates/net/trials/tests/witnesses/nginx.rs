@@ -15,10 +15,10 @@ const USUAL: Setup = Setup {
     by_root: true,
 };
 
-/// Small files on a connection that is still busy when somebody is killed.
+/// Small files on connections that are still busy when a process is killed.
 const LONG_LOAD: (u32, &[usize]) = (120, SIZES.split_at(4).0);
 
-/// Enough of them for a connection to be upgraded in every setting.
+/// Enough files for a connection's upgrade with every evidence.
 const SOME_LOAD: (u32, &[usize]) = (60, SIZES.split_at(4).0);
 
 /// Every file three times.
@@ -37,7 +37,7 @@ fn nginx_serves_and_proxies_files_of_every_size() {
                         check(&site, USUAL_LOAD, "get");
                     }
                 }
-                // How many of so short connections are upgraded in time depends on their timing.
+                // Short connections may end before their upgrade.
                 let upgrades = nginx.upgrades();
                 assert!(evidence != Evidence::None || upgrades > 0, "{upgrades}");
                 nginx.end();
@@ -46,11 +46,11 @@ fn nginx_serves_and_proxies_files_of_every_size() {
     }
 }
 
-/// Sizes of what is uploaded: within one buffer, several, many.
+/// Sizes of the uploads: within one buffer, several, many.
 const UPLOADS: [usize; 3] = [10, 70_000, 300_000];
 
 #[test]
-fn nginx_takes_uploads_through_a_proxy() {
+fn nginx_accepts_uploads_through_a_proxy() {
     for evidence in EVIDENCE {
         let site = Site::new(evidence);
         let nginx = Nginx::start(&site, Library, USUAL);
@@ -63,8 +63,8 @@ fn nginx_takes_uploads_through_a_proxy() {
     }
 }
 
-/// Puts files of every size, `rounds` times and a large one at the end, by one curl, which keeps
-/// its connection; what is stored must be what was sent.
+/// Puts files of every size, `rounds` times and a large one at the end, with one curl, which keeps
+/// its connection; the stored files must equal the sent ones.
 fn upload(site: &Site, port: u16, name: &str, rounds: usize) {
     let sizes = UPLOADS.repeat(rounds).into_iter().chain([5_000_000]);
     let all: Vec<(usize, usize)> = sizes.enumerate().collect();
@@ -82,12 +82,12 @@ fn upload(site: &Site, port: u16, name: &str, rounds: usize) {
     site.done(curl);
     for (at, size) in all {
         let stored = std::fs::read(site.path(&format!("www/up/{name}{at}")));
-        let stored = stored.expect("it was stored");
+        let stored = stored.expect("a stored file");
         assert!(stored == content(size), "{name} {size}");
     }
 }
 
-/// Requests go on while the configuration is read again and the binary is replaced: none fails.
+/// Requests continue while the configuration is reloaded and the binary is replaced: none fails.
 #[test]
 fn nginx_loses_no_request_over_reload_and_binary_upgrade() {
     for (evidence, reuseport) in EVIDENCE.into_iter().zip([true, false]) {
@@ -111,10 +111,10 @@ fn nginx_loses_no_request_over_reload_and_binary_upgrade() {
     }
 }
 
-/// Does `what` to nginx while two curls fetch small files; every request must succeed. The proxy
-/// passes on only what fits one of nginx's buffers: nginx 1.22 forgets that it waits for the rest
-/// of a response when a read has taken exactly what FIONREAD had announced (its event stays
-/// "ready", no timer runs), and a worker that is told to leave then leaves at once.
+/// Applies `what` to nginx while two curls fetch small files; every request must succeed. The proxy
+/// forwards only files that fit one of nginx's buffers: nginx 1.22 forgets that it waits for the
+/// rest of a response if a read returned exactly as many bytes as FIONREAD had announced (its event
+/// stays "ready", no timer runs), and a worker that is asked to end then ends at once.
 fn under_load<'a>(site: &Site, nginx: &Nginx<'a>, rounds: u32, what: impl FnOnce(&Nginx<'a>)) {
     let loads = [
         (nginx.port, "files", (rounds, &SIZES[..4])),
@@ -139,8 +139,8 @@ fn under_load<'a>(site: &Site, nginx: &Nginx<'a>, rounds: u32, what: impl FnOnce
     }
 }
 
-/// What curl says of a server that has gone: nothing came, less than announced, a reset, or the
-/// proxy's word that this happened to it.
+/// curl's errors for a server that was killed: no data, less than announced, a reset, or the
+/// proxy's report that this happened to it.
 const GONE: [&str; 5] = [
     "curl: (7) ",
     "curl: (18) ",
@@ -149,8 +149,8 @@ const GONE: [&str; 5] = [
     "curl: (56) ",
 ];
 
-/// Kills some of nginx while two curls fetch: whatever they have is right as far as it goes. How
-/// many requests failed.
+/// Kills some processes of nginx while two curls fetch: each file is correct up to its end. Returns
+/// the number of failed requests.
 fn killed_under_load<'a>(site: &Site, nginx: &Nginx<'a>, kill: impl FnOnce(&Nginx<'a>)) -> usize {
     let mut failed = 0;
     let loads = [(nginx.port, "files"), (nginx.proxy, "proxy")];
@@ -182,7 +182,7 @@ fn killed_under_load<'a>(site: &Site, nginx: &Nginx<'a>, kill: impl FnOnce(&Ngin
     failed
 }
 
-/// Every request is answered, and through channels by some process that lives now.
+/// Checks that every request is answered, and that a running process has upgraded connections.
 fn serves_upgraded(site: &Site, nginx: &Nginx<'_>, when: &str) {
     site.done(fetch(site, Library, nginx.port, SOME_LOAD, "again"));
     check(site, SOME_LOAD, "again");
@@ -203,7 +203,7 @@ fn nginx_is_killed_under_load_and_comes_back() {
             serves_upgraded(&site, &nginx, "a worker");
             killed_under_load(&site, &nginx, |nginx| nginx.kill_workers(3));
             serves_upgraded(&site, &nginx, "all workers");
-            // Workers need no master to serve: nobody notices.
+            // Workers serve without their master: no request fails.
             under_load(&site, &nginx, 100, Nginx::kill_master);
             let failed = killed_under_load(&site, &nginx, Nginx::kill_all);
             assert!(failed > 0, "the load was over before the kill");
@@ -214,9 +214,9 @@ fn nginx_is_killed_under_load_and_comes_back() {
     }
 }
 
-/// Only the front runs under the library: what is behind it is reached by the kernel.
+/// Only the front runs under the library: it reaches the server behind it by the kernel.
 #[test]
-fn an_accelerated_proxy_passes_on_to_a_plain_nginx() {
+fn an_accelerated_proxy_forwards_to_a_plain_nginx() {
     let (front_site, back_site) = (Site::new(Evidence::None), Site::new(Evidence::None));
     let back = Nginx::start(&back_site, Kernel, USUAL);
     let front = Nginx::start(&front_site, Library, USUAL);

@@ -1,6 +1,6 @@
-//! Containers that share a network namespace and nothing else (a Kubernetes pod, `docker run
-//! --network host`): connections between them are one host's, and are upgraded wherever each
-//! side has a number for the other's user.
+//! Containers that share only a network namespace (a Kubernetes pod, `docker run --network host`):
+//! connections between them are local, and are upgraded if each side has a uid for the other's user
+//! in its user namespace.
 
 use std::{fs, os::unix::process::CommandExt as _, path::PathBuf, process::Command};
 
@@ -13,10 +13,10 @@ use saiga_trials::{
     witness::{EVIDENCE, Evidence, Site, upgrades_of},
 };
 
-/// What a process has of its own, as options of unshare(1); empty: nothing.
+/// The namespaces that a process does not share, as options of unshare(1); empty: none.
 type Apart = &'static [&'static str];
 
-/// A container of a user who is nobody special, and what Docker and Kubernetes make by root.
+/// A container of an ordinary user, and those that Docker and Kubernetes make with root.
 const CONTAINERS: [Apart; 6] = [
     &["--user", "--map-root-user"],
     &[
@@ -39,7 +39,7 @@ const CONTAINERS: [Apart; 6] = [
     ],
 ];
 
-/// Those that we may make.
+/// The containers that the tests may make.
 fn containers() -> &'static [Apart] {
     if sys::is_root() {
         &CONTAINERS
@@ -50,10 +50,10 @@ fn containers() -> &'static [Apart] {
 
 /// An ordinary user of Debian's base system, www-data.
 const SOMEBODY: u32 = 33;
-/// Who stands for everybody unknown.
+/// The user that stands for every unknown user.
 const NOBODY: u32 = 65_534;
 
-/// Programs that every user can reach, and how much they talk before they must have moved.
+/// Programs that every user can execute, and the messages before their upgrade.
 struct Pod {
     site: Site,
     talk: &'static str,
@@ -73,7 +73,7 @@ impl Pod {
         Self { site, talk }
     }
 
-    /// `tool` with what it has `apart`, as `user` (ours when none is given).
+    /// `tool` with the unshared namespaces `apart`, as `user` (ours if `None`).
     fn spawn(&self, apart: Apart, user: Option<u32>, tool: &str, words: &[&str]) -> Peer {
         let path: PathBuf = self.site.path(tool);
         let mut command: Command = if apart.is_empty() {
@@ -97,13 +97,13 @@ impl Pod {
         (server, port)
     }
 
-    /// A client that has talked, and what its bytes went by: "moved" or "kernel".
+    /// A client after its messages, and the way of its bytes: "moved" or "kernel".
     fn client(&self, apart: Apart, user: Option<u32>, port: &str) -> (Peer, String) {
         let words = ["127.0.0.1", "127.0.0.1", port];
         let mut client = self.spawn(apart, user, "talker", &words);
         client.expect("port");
         client.tell(self.talk);
-        let way = client.line().expect("it talks to the end");
+        let way = client.line().expect("a result");
         (client, way)
     }
 }
@@ -112,13 +112,13 @@ impl Pod {
 fn inner(outer: &Peer) -> u32 {
     let pid = outer.pid();
     let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
-    let children = children.expect("it runs");
+    let children = children.expect("a running process");
     children.trim().parse().expect("one child")
 }
 
 /// Whether the process `pid` has kept a connection on TCP because of its peer's user.
 fn has_refused(pid: u32) -> bool {
-    let page = Page::open(pid).expect("it runs under the library");
+    let page = Page::open(pid).expect("a process under the library");
     let shown = page.snapshot(0).expect("the page can be read");
     let mut reasons = shown.failures.iter().map(|(reason, _)| *reason);
     reasons.any(|reason| reason == Reason::DifferentUser)
@@ -138,8 +138,8 @@ fn containers_of_one_pod_are_joined() {
     }
 }
 
-/// Two PID namespaces, neither inside the other: both processes are number 0 to each other, and
-/// so is every other stranger.
+/// Two PID namespaces, neither inside the other: each process has PID 0 for the other, like every
+/// other unknown process.
 #[test]
 fn processes_without_numbers_for_each_other_keep_their_connections_apart() {
     const APART: Apart = CONTAINERS[1];
@@ -161,10 +161,10 @@ fn processes_without_numbers_for_each_other_keep_their_connections_apart() {
     assert_eq!(upgrades_of(inner(&server)), 2 * COUNT);
 }
 
-/// A user without a number in one's own user namespace is shown as nobody, and so is nobody.
+/// A user without a uid in a user namespace is shown as nobody there, like nobody itself.
 #[test]
 fn a_user_without_a_number_stays_on_tcp() {
-    // Without a map, everybody is nobody inside, oneself as well.
+    // Without a uid map, every user is nobody inside, including the process's own.
     const UNMAPPED: Apart = &["--user"];
     for evidence in EVIDENCE {
         let pod = Pod::new(evidence);
@@ -180,10 +180,10 @@ fn a_user_without_a_number_stays_on_tcp() {
     }
 }
 
-/// Inside, the container's user is root; outside he is who he is, and root outside is not he.
-/// Needs root, for one user has no second one.
+/// Inside, the container's user is root; outside it has its own uid, and is not root. Needs root,
+/// because a normal user cannot use a second uid.
 #[test]
-fn a_container_of_another_user_is_joined_with_his_processes_alone() {
+fn a_container_of_another_user_is_joined_only_with_that_user_s_processes() {
     const ROOTLESS: Apart = CONTAINERS[0];
     for evidence in EVIDENCE {
         let pod = Pod::new(evidence);

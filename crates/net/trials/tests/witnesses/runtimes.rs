@@ -1,5 +1,5 @@
-//! Language runtimes with event loops of their own: Python, Node.js, Java, Go. Each serves
-//! its own client, and a client that is not accelerated.
+//! Language runtimes with their own event loops: Python, Node.js, Java, Go. Each serves its own
+//! client, and a client without the library.
 
 use std::process::Command;
 
@@ -9,14 +9,14 @@ use saiga_trials::{
     witness::{EVIDENCE, Site, await_listener, source},
 };
 
-/// What a runtime's server and clients are started by.
+/// The commands of a runtime's server and clients.
 struct Runtime<'a> {
     serve: &'a dyn Fn() -> Command,
     ask: &'a dyn Fn(saiga_trials::parity::Arm) -> Command,
     said: &'a str,
 }
 
-/// Serves a client on each arm; the accelerated one must be upgraded at least `least` times.
+/// Serves a client on each arm; the accelerated client must be upgraded at least `least` times.
 fn check(site: &Site, ports: &[u16], runtime: &Runtime<'_>, least: u64) {
     let mut server = site.serve((runtime.serve)());
     for port in ports {
@@ -78,7 +78,7 @@ fn node_serves_http_and_half_closed_sockets() {
             ask: &ask,
             said: "checked 363\n",
         };
-        // Three connections of the agents; the echoes are written by one call each at times.
+        // Three connections of the agents. Each echo may be written by a single call.
         check(&site, &[port, net], &runtime, 3);
     }
 }
@@ -106,12 +106,12 @@ fn java_selectors_and_blocking_sockets_echo() {
             ask: &ask,
             said: "checked 6000\n",
         };
-        // A client that reads while another of its threads writes may never find the moment.
+        // A client that reads while another of its threads writes may never be upgraded.
         check(&site, &[port], &runtime, 2);
     }
 }
 
-/// Go calls the kernel itself: nothing is upgraded and nothing breaks, whoever is at the other end.
+/// Go makes system calls itself: nothing is upgraded and nothing breaks, with any peer.
 #[test]
 fn go_keeps_working() {
     for evidence in EVIDENCE {
@@ -177,9 +177,9 @@ fn http_server_of_python_serves_curl() {
     }
 }
 
-/// A listener that comes at descriptor 3 over exec, as systemd's socket activation passes it.
+/// A listener passed as descriptor 3 over exec, as by systemd's socket activation.
 #[test]
-fn socket_activation_hands_a_listener_over() {
+fn socket_activation_passes_a_listener_on() {
     for evidence in EVIDENCE {
         let (site, port) = (Site::new(evidence), port::free());
         let mut command = site.python("activate.py", Library);

@@ -1,6 +1,6 @@
-//! ssh over loopback. sshd separates privileges: its first bytes are read by a child under seccomp
-//! that ends, so ssh's own connection stays on TCP; it must work. What a tunnel carries comes and
-//! goes by connections of its own, and those move.
+//! ssh over loopback. sshd separates privileges: a child under seccomp reads its first bytes and
+//! ends, so ssh's own connection stays on TCP; it must work. The data of a tunnel enter and leave
+//! by other connections, which are upgraded.
 
 use std::{
     fs,
@@ -16,7 +16,7 @@ use saiga_trials::{
     witness::{EVIDENCE, Server, Site, await_listener, await_some, await_true, upgrades_of},
 };
 
-/// Keys and configuration for one server and one client.
+/// Writes keys and configuration for one server and one client.
 fn set_up(site: &Site, port: u16) {
     for name in ["host", "user"] {
         let mut keygen = Command::new("ssh-keygen");
@@ -41,7 +41,7 @@ fn set_up(site: &Site, port: u16) {
     );
 }
 
-/// sshd insists on a folder of the host, /run/sshd; root gives it one in a mount namespace.
+/// sshd requires a folder of the host, /run/sshd; root makes it in a mount namespace.
 fn serve(site: &Site, port: u16) -> Server {
     let config = site.path("sshd.conf");
     let command = if sys::is_root() {
@@ -115,7 +115,7 @@ fn ssh_runs_commands_and_copies_files() {
     }
 }
 
-/// The processes that `parent` has forked and that live.
+/// The running child processes of `parent`.
 fn children(parent: u32) -> Vec<u32> {
     let path = format!("/proc/{parent}/task/{parent}/children");
     let children = fs::read_to_string(path).unwrap_or_default();
@@ -123,9 +123,9 @@ fn children(parent: u32) -> Vec<u32> {
     pids.filter_map(|pid| pid.parse().ok()).collect()
 }
 
-/// The connection into the tunnel and the one out of it are upgraded.
+/// The connections into and out of the tunnel are upgraded.
 #[test]
-fn what_a_tunnel_carries_moves_to_channels() {
+fn data_of_a_tunnel_move_to_channels() {
     for evidence in EVIDENCE {
         let (site, port, way_in, target) = (
             Site::new(evidence),
@@ -170,7 +170,7 @@ fn what_a_tunnel_carries_moves_to_channels() {
     }
 }
 
-/// Downloads without end until the process that serves them is killed: what has come is right.
+/// An endless download until its server process is killed: the received bytes are correct.
 #[test]
 fn a_session_whose_sshd_is_killed_ends_and_the_next_one_works() {
     for evidence in EVIDENCE {
@@ -196,7 +196,7 @@ fn a_session_whose_sshd_is_killed_ends_and_the_next_one_works() {
             );
             let sessions = children(server.pid());
             assert_eq!(sessions.len(), 1, "{}", server.said());
-            sys::signal(sessions[0], Signal::Kill).expect("it serves");
+            sys::signal(sessions[0], Signal::Kill).expect("a running session");
             let status = await_some(
                 || download.try_wait().expect("our own child"),
                 || "ssh does not notice that sshd is gone".to_owned(),

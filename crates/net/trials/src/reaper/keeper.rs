@@ -1,13 +1,14 @@
-//! A keeper stands between us and a daemon, and kills the daemon when we end.
+//! A keeper process between the test process and a daemon: kills the daemon when the test ends.
 //!
-//! When a process ends, its children become those of the nearest subreaper above it (`man 2
-//! PR_SET_CHILD_SUBREAPER`). So what we start splits in three. The *front* is our child and
-//! ends as the program does. The *keeper* is a subreaper: everything that the program leaves
-//! behind becomes its child sooner or later. When we end, of which a pidfd tells, it kills and
-//! reaps until it has none; when it has none before, it ends. The *program* is executed.
+//! The children of a process that ends become children of the nearest subreaper above it (`man 2
+//! PR_SET_CHILD_SUBREAPER`). So the started command becomes three processes. The *front* is our
+//! child and ends as the program does. The *keeper* is a subreaper: all processes that the program
+//! leaves behind become its children sooner or later. When the test process ends, which a pidfd
+//! shows, the keeper kills and reaps its children; it ends when it has none. The *program* is
+//! executed.
 //!
-//! All of this runs between fork and exec in a copy of a process with threads: system calls
-//! only, no heap, no locks.
+//! All of this runs between fork and exec in a copy of a process with threads: only system calls,
+//! no heap, no locks.
 #![expect(
     unsafe_code,
     reason = "pre_exec, clone, close_range and signal masks have no safe wrapper"
@@ -30,19 +31,19 @@ use rustix::{
     stdio::{dup2_stdin, dup2_stdout, stdin, stdout},
 };
 
-/// What the front says when the keeper was killed before the program ended.
+/// Exit code of the front if the keeper was killed before the program ended.
 const NO_WORD: u8 = 99;
 
-/// Gives a keeper to what `command` starts: all that it leaves behind is killed when this
-/// process ends. For its caller it behaves as before, but that a signal that kills it becomes
-/// the exit code 128 + signal, as in a shell.
+/// Gives a keeper to the program that `command` starts: all processes that it leaves behind are
+/// killed when this process ends. For the caller it behaves as before, except that a signal that
+/// kills it becomes the exit code 128 + signal, as in a shell.
 pub fn keep(command: &mut Command) {
     let us = process::id();
     // SAFETY: `split` makes system calls only: it neither allocates nor locks.
     unsafe { command.pre_exec(move || split(us)) };
 }
 
-/// Returns in the program only, or in whoever failed: the caller reports that to `us`.
+/// Returns only in the program, or in the process that failed: the caller reports that to `us`.
 fn split(us: u32) -> io::Result<()> {
     let watched = pidfd_open(pid_of(us)?, PidfdFlags::empty())?;
     super::still_child_of(us)?;
@@ -51,7 +52,7 @@ fn split(us: u32) -> io::Result<()> {
         front(told);
     }
     drop(told);
-    // Neither the terminal's signals nor those to our process group are for the keeper.
+    // Neither the terminal's signals nor those to our process group are meant for the keeper.
     setsid()?;
     set_child_subreaper(Some(Pid::INIT))?; // Any number but zero means yes.
     match fork()? {
@@ -65,7 +66,7 @@ fn pid_of(number: u32) -> io::Result<Pid> {
     number.ok_or(io::Error::from_raw_os_error(libc::ESRCH))
 }
 
-/// Waits for the program's exit code, and takes it.
+/// Waits for the program's exit code, and exits with it.
 fn front(told: PipeReader) -> ! {
     let mut code = [NO_WORD];
     if dup2_stdin(&told).is_ok() {
@@ -77,7 +78,7 @@ fn front(told: PipeReader) -> ! {
 
 /// Reaps everything below it until nothing is left, or until `watched` has ended.
 fn keeper(program: Pid, watched: OwnedFd, tell: PipeWriter) -> ! {
-    // All else must be closed: somebody waits for the end of what we inherited.
+    // Close everything else: other processes wait for the end of inherited pipes.
     if dup2_stdin(&watched).is_err() || dup2_stdout(&tell).is_err() {
         exit(NO_WORD);
     }
@@ -85,7 +86,7 @@ fn keeper(program: Pid, watched: OwnedFd, tell: PipeWriter) -> ! {
     ignore_sigpipe();
     let others = wake_by_sigchld();
     loop {
-        // The order matters: SIGCHLD of an end that comes after the look interrupts the wait.
+        // The order matters: SIGCHLD of an end after the check interrupts the wait.
         reap(program);
         if has_ended(&others) {
             end_all();
@@ -93,12 +94,12 @@ fn keeper(program: Pid, watched: OwnedFd, tell: PipeWriter) -> ! {
     }
 }
 
-/// Takes note of every child that has ended; ends with the last one.
+/// Reaps every child that has ended; exits with the last one.
 fn reap(program: Pid) {
     loop {
         match wait(WaitOptions::NOHANG) {
             Ok(Some((pid, status))) if pid == program => {
-                // The front may have been killed; there is nobody else to tell.
+                // The front may have been killed; there is no other reader.
                 let _ = write(stdout(), &[code_of(status)]);
             }
             Ok(Some(_)) => {}
@@ -108,7 +109,7 @@ fn reap(program: Pid) {
     }
 }
 
-/// As a shell has it.
+/// The exit code as a shell reports it.
 fn code_of(status: WaitStatus) -> u8 {
     let code = status
         .exit_status()
@@ -117,7 +118,7 @@ fn code_of(status: WaitStatus) -> u8 {
         .unwrap_or(NO_WORD)
 }
 
-/// Kills children until there are none: those of the dead become ours before they are reaped.
+/// Kills children until there are none: a dead child's children become ours before it is reaped.
 fn end_all() -> ! {
     loop {
         kill_children();
@@ -127,24 +128,24 @@ fn end_all() -> ! {
     }
 }
 
-/// Kills the children that one look at the list shows; the next look finds more.
+/// Kills the children that are in the list now; the next call finds more.
 fn kill_children() {
     let mut list = [0; 4096];
     let flags = OFlags::RDONLY | OFlags::CLOEXEC;
     let length = openat(CWD, c"/proc/thread-self/children", flags, Mode::empty())
         .and_then(|file| read(&file, &mut list));
-    // Every number is followed by a space; one that is not is cut off.
+    // Every number is followed by a space; a number without one is cut off.
     for word in list[..length.unwrap_or(0)].split_inclusive(|byte| *byte == b' ') {
         let number = word.strip_suffix(b" ").map(str::from_utf8);
         let number = number.and_then(|text| text.ok()?.parse().ok());
         if let Some(pid) = number.and_then(Pid::from_raw) {
-            // It may be dead, but not gone: it is ours to reap.
+            // It may be dead, but not gone: this process has not reaped it.
             let _ = kill_process(pid, Signal::KILL);
         }
     }
 }
 
-/// The child's number in the parent, none in the child.
+/// The child's PID in the parent, `None` in the child.
 fn fork() -> io::Result<Option<Pid>> {
     let (flags, none) = (libc::c_long::from(libc::SIGCHLD), libc::c_long::from(0));
     // SAFETY: without CLONE_VM the child has a copy of everything, the stack included. Unlike
@@ -162,13 +163,13 @@ fn close_from(first: u32) {
     unsafe { libc::close_range(first, u32::MAX, 0) };
 }
 
-/// A front that was killed reads no more.
+/// Makes writes to a front that was killed fail instead of killing the keeper.
 fn ignore_sigpipe() {
     // SAFETY: no handler is installed.
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
 }
 
-/// Lets SIGCHLD interrupt waits with the mask that is returned, and nothing else.
+/// Makes SIGCHLD, and no other signal, interrupt waits with the returned mask.
 fn wake_by_sigchld() -> libc::sigset_t {
     extern "C" fn wake(_: libc::c_int) {}
     // SAFETY: all-zero is a valid empty set: it holds integers only.
@@ -176,7 +177,7 @@ fn wake_by_sigchld() -> libc::sigset_t {
     let none = blocked;
     // SAFETY: `blocked` is a valid set.
     unsafe { libc::sigaddset(&raw mut blocked, libc::SIGCHLD) };
-    // SAFETY: a valid set, and nobody wants the old one.
+    // SAFETY: a valid set, and no old set is requested.
     unsafe { libc::sigprocmask(libc::SIG_SETMASK, &raw const blocked, ptr::null_mut()) };
     let wake: extern "C" fn(libc::c_int) = wake;
     // SAFETY: the handler does nothing.
@@ -184,8 +185,8 @@ fn wake_by_sigchld() -> libc::sigset_t {
     none
 }
 
-/// Waits for the end of the process whose pidfd is the standard input; false when something
-/// else came first.
+/// Waits for the end of the process whose pidfd is the standard input; false if a signal came
+/// first.
 fn has_ended(mask: &libc::sigset_t) -> bool {
     let mut entry = libc::pollfd {
         fd: libc::STDIN_FILENO,
@@ -196,7 +197,7 @@ fn has_ended(mask: &libc::sigset_t) -> bool {
     unsafe { libc::ppoll(&raw mut entry, 1, ptr::null(), mask) > 0 }
 }
 
-/// Without the handlers that the first process has for its end.
+/// Exits without the exit handlers of the first process.
 fn exit(code: u8) -> ! {
     // SAFETY: no preconditions.
     unsafe { libc::_exit(code.into()) }

@@ -1,4 +1,4 @@
-//! What one end checks by itself before it looks for the other.
+//! Conditions that one end checks by itself before it searches for the other.
 
 use crate::chan::Chan;
 use crate::epoll;
@@ -7,8 +7,8 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use saiga_channel::sys::{self, Fd};
 use saiga_status::Reason;
 
-/// Whether the process may use the call in which bound sockets wait: a filter that came over exec
-/// may have allowed the application's own calls only. Asked once.
+/// Whether the process may use the call in which bound sockets wait: a seccomp filter inherited
+/// over exec may allow only the application's own calls. Asked until it succeeds once.
 pub(super) fn may_wait() -> bool {
     static ASKED: AtomicBool = AtomicBool::new(false);
     if ASKED.load(Ordering::Relaxed) {
@@ -24,15 +24,15 @@ pub(super) fn may_wait() -> bool {
 }
 
 /// Whether the program seems to wait for the connection where no hook sees it: then a ring could
-/// not wake it. A socket that blocks is waited for by receiving and sending, unless receives with
-/// MSG_DONTWAIT are all that is seen.
+/// not wake it. A blocking socket waits in receives and sends, unless all receives seen have
+/// MSG_DONTWAIT.
 pub(super) fn waits_unseen(fd: Fd, socket: &Socket) -> bool {
     socket.nonblock.waits_elsewhere(fd) && !epoll::is_waited_for(socket)
 }
 
-/// A receive on a channel finds nothing. True when the program has never been seen to wait and is
-/// about to, where no hook sees it: the rings have ended then, and what has come in the meantime is
-/// there to be received.
+/// Handles a receive on a channel that finds nothing. True if the program was never seen to wait
+/// and is about to wait where no hook sees it: the rings have ended then, and bytes that have come
+/// since can be received.
 pub(crate) fn leave_for_unseen_wait(fd: Fd, socket: &Socket, flags: i32) -> bool {
     socket.nonblock.note_nothing(flags);
     if !socket.nonblock.has_never_waited() {
@@ -54,7 +54,7 @@ pub(super) fn is_tcp(fd: Fd) -> bool {
     known && protocol == libc::IPPROTO_TCP
 }
 
-/// Whether SO_RCVLOWAT is above one; a connection has it from its listener, too.
+/// Whether SO_RCVLOWAT is above one; a connection also inherits it from its listener.
 pub(crate) fn waits_for_more_than_a_byte(fd: Fd) -> bool {
     let mut bytes = 0i32;
     let known = sys::getsockopt(fd, libc::SOL_SOCKET, libc::SO_RCVLOWAT, &mut bytes).is_ok();

@@ -1,29 +1,29 @@
-//! The arrays that a poll or a select works on: on the stack when small, else mapped and kept from call to
-//! call.
+//! The scratch arrays of a poll or select: on the stack when small, else in mapped memory that is
+//! kept from call to call.
 
 #![expect(unsafe_code, reason = "mapped arrays")]
 
-use super::claims::Claim;
+use super::wait_slots::Claim;
 use crate::pool::{Pool, Record};
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use libc::pollfd;
 use saiga_channel::sys::{self, Errno, Sys};
 
-/// Descriptors that a call can have without a mapping.
+/// Descriptors that a call can have without mapped memory.
 pub(super) const SMALL: usize = 64;
 /// Threads that can be in large polls at once.
-const DESKS: usize = 65_536;
+const RECORDS: usize = 65_536;
 
-static POOL: Pool<Mapped, DESKS> = Pool::new();
+static POOL: Pool<Mapped, RECORDS> = Pool::new();
 
 /// An entry without a descriptor, which poll(2) skips.
-const NOBODY: pollfd = pollfd {
+const NO_FD: pollfd = pollfd {
     fd: -1,
     events: 0,
     revents: 0,
 };
 
-/// Memory for the arrays of one large poll.
+/// Mapped memory for the arrays of one large poll.
 #[derive(Debug)]
 pub(crate) struct Mapped {
     at: AtomicPtr<u8>,
@@ -38,7 +38,7 @@ impl Record for Mapped {
 }
 
 impl Mapped {
-    /// The memory, made larger if need be; mapped memory is a whole number of pages.
+    /// The memory, enlarged if necessary; mapped memory is a whole number of pages.
     fn of(&self, bytes: usize) -> Sys<*mut u8> {
         let (at, has) = (&self.at, self.bytes.load(Ordering::Relaxed));
         let now = at.load(Ordering::Relaxed);
@@ -56,12 +56,12 @@ impl Mapped {
     }
 }
 
-/// Lends one record for each of `len` descriptors.
+/// Calls `fill` with an array of `len` records.
 ///
 /// # Errors
 /// ENOMEM for many descriptors; else what `fill` returns.
 pub fn with_records<T>(len: usize, fill: impl FnOnce(&mut [pollfd]) -> Sys<T>) -> Sys<T> {
-    let mut few = [NOBODY; SMALL];
+    let mut few = [NO_FD; SMALL];
     if let Some(list) = few.get_mut(..len) {
         return fill(list);
     }
@@ -74,56 +74,56 @@ pub fn with_records<T>(len: usize, fill: impl FnOnce(&mut [pollfd]) -> Sys<T>) -
     result
 }
 
-/// The arrays of one call; given back when dropped.
-pub(super) struct Desk {
+/// The arrays of one call; mapped memory is returned to the pool when dropped.
+pub(super) struct Scratch {
     small: ([pollfd; SMALL + 1], [Claim; SMALL]),
     large: Option<(&'static Mapped, *mut u8)>,
     len: usize,
 }
 
-impl Desk {
+impl Scratch {
     /// Arrays for `len` descriptors.
     ///
     /// # Errors
     /// ENOMEM for many descriptors.
-    pub(super) fn new(len: usize) -> Sys<Desk> {
-        let mut desk = Desk {
-            small: ([NOBODY; SMALL + 1], [Claim::NONE; SMALL]),
+    pub(super) fn new(len: usize) -> Sys<Scratch> {
+        let mut scratch = Scratch {
+            small: ([NO_FD; SMALL + 1], [Claim::NONE; SMALL]),
             large: None,
             len,
         };
         if len > SMALL {
             let record = POOL.take().ok_or(Errno(libc::ENOMEM))?;
             match record.of(Self::claims_at(len) + len * size_of::<Claim>()) {
-                Ok(at) => desk.large = Some((record, at)),
+                Ok(at) => scratch.large = Some((record, at)),
                 Err(e) => {
                     POOL.put(record);
                     return Err(e);
                 }
             }
-            desk.clear_claims();
+            scratch.clear_claims();
         }
-        Ok(desk)
+        Ok(scratch)
     }
 
-    /// What is mapped holds what another call left there.
+    /// Clears the claims: mapped memory still has those of another call.
     fn clear_claims(&self) {
         let Some((_, at)) = self.large else { return };
         for i in 0..self.len {
-            let place = Self::claims_at(self.len) + i * size_of::<Claim>();
+            let offset = Self::claims_at(self.len) + i * size_of::<Claim>();
             // SAFETY: within the mapping, see `new`.
-            let claim = unsafe { at.add(place) }.cast::<Claim>();
+            let claim = unsafe { at.add(offset) }.cast::<Claim>();
             // SAFETY: as above, and aligned.
             unsafe { claim.write(Claim::NONE) };
         }
     }
 
-    /// Where the claims begin in mapped memory for `len` descriptors.
+    /// Offset of the claims in mapped memory for `len` descriptors.
     const fn claims_at(len: usize) -> usize {
         ((len + 1) * size_of::<pollfd>()).next_multiple_of(align_of::<Claim>())
     }
 
-    /// What the kernel is asked, one entry more than there are descriptors; and what is claimed.
+    /// The array for the kernel, one entry longer than the descriptors, and the claims.
     pub(super) fn arrays(&mut self) -> (&mut [pollfd], &mut [Claim]) {
         let Some((_, at)) = self.large else {
             let (asked, claims) = &mut self.small;
@@ -139,26 +139,26 @@ impl Desk {
     }
 }
 
-impl Desk {
-    /// Memory that is borrowed for the arrays, if they are not on the stack.
+impl Scratch {
+    /// The mapped memory of the arrays, if they are not on the stack.
     pub(super) fn memory(&self) -> Option<&'static Mapped> {
         self.large.map(|(memory, _)| memory)
     }
 }
 
-impl Desk {
-    /// Returns without the memory, which does not belong to the caller any more.
+impl Scratch {
+    /// Forgets mapped memory that was released as abandoned.
     pub(super) fn disown(&mut self) {
         self.large = None;
     }
 }
 
-/// Gives back memory that an abandoned frame had borrowed.
+/// Returns memory that an abandoned frame had borrowed.
 pub(crate) fn put_back(memory: &'static Mapped) {
     POOL.put(memory);
 }
 
-impl Drop for Desk {
+impl Drop for Scratch {
     fn drop(&mut self) {
         if let Some((record, _)) = self.large.take() {
             POOL.put(record);

@@ -1,30 +1,31 @@
-//! When this process last told a peer something by TCP: bytes, a new connection, or an end.
+//! The time at which this process last used TCP towards a peer: bytes, a new connection, or FIN.
 //!
-//! A peer that looks at its channels first would take what came by a ring later for the earlier
-//! message. So the time stands beside the news of channels, and a set of the peer's that has not
-//! asked the kernel since does so before it reports a channel. Connections that will never have a
-//! channel do not count: their use of TCP must not cost the others' peers a system call each time.
+//! A peer that polls its channels first would report bytes that came later by a ring before an
+//! earlier message on TCP. So the time is published beside the channels' notifications, and an
+//! epoll set of the peer that has not polled the kernel since then does so before it reports a
+//! channel. Connections that stay on TCP for good do not count: otherwise each use of them would
+//! cost the peers of other connections a system call.
 
 use crate::sock::{Socket, phase};
 use crate::{clock, rt};
 use core::sync::atomic::{AtomicU64, Ordering};
 
-/// The kernel has done what was announced after so long, as a rule.
+/// The kernel has usually performed an announced operation after this time.
 const SOON_US: u64 = 100;
 
 static LAST: AtomicU64 = AtomicU64::new(0);
 
-/// The time, in ticks; 0: never.
+/// The time in ticks; 0: never.
 pub(crate) fn last() -> u64 {
     LAST.load(Ordering::Relaxed)
 }
 
-/// Notes that this process has just used a socket's TCP.
+/// Records that this process has just used a socket's TCP.
 pub(crate) fn note(socket: &Socket) {
     note_at(socket, 0);
 }
 
-/// Notes that it is about to.
+/// Records that this process is about to use a socket's TCP.
 pub(crate) fn note_soon(socket: &Socket) {
     note_at(socket, clock::us(SOON_US));
 }
@@ -35,8 +36,8 @@ fn note_at(socket: &Socket, ahead: u64) {
     }
 }
 
-/// Counts what a call on a plain socket has moved, if anything; `total` is the socket's count of
-/// that direction. Gives back `n`, the call's result.
+/// Counts the bytes moved by a call on a plain socket. `total` is the socket's counter for that
+/// direction. Returns `n`, the call's result.
 pub(crate) fn counted(socket: &Socket, n: isize, total: &AtomicU64) -> isize {
     let Ok(bytes @ 1..) = u64::try_from(n) else {
         return n;

@@ -1,26 +1,26 @@
-//! What a wake-up costs on this machine, learned from the bells that end our sleeps.
+//! The cost of a wake-up on this machine, learned from the bells that end our sleeps.
 //!
-//! Whoever rings notes the time and its CPU beside the bell; the woken side looks at
-//! its own clock. Both are hints from a process that may lie: a sample is only ever
-//! used to spin less than the settings allow.
+//! A thread that rings a bell notes the time and its CPU beside the bell; the woken thread compares
+//! them with its own clock. Both values are hints from a process that may lie: a sample can only
+//! make a spin shorter than the settings allow.
 
-use crate::{clock, company, family, rt, thread};
+use crate::{clock, contention, fork_group, rt, thread};
 use core::sync::atomic::{AtomicU64, Ordering};
-use saiga_channel::place::Place;
+use saiga_channel::wait_slot::WaitSlot;
 
-/// A sample above this is not about waking: the CPU was busy with somebody else.
+/// A longer sample does not measure a wake-up: the CPU was busy with another thread.
 const ABSURD_US: u64 = 1000;
 
-/// Ticks between a ring on one CPU and the woken thread running on another: about the lower
-/// quartile, which leaves out the waits for a busy CPU. 0: not known.
+/// Ticks from a ring on one CPU to the woken thread running on another: about the lower quartile,
+/// which leaves out the waits for a busy CPU. 0: not known.
 static COST: AtomicU64 = AtomicU64::new(0);
 
-/// Ends an announced sleep on `place`.
-pub(crate) fn end_sleep(place: &Place) {
-    Waking::now().end_sleep(place);
+/// Ends an announced sleep on `wait_slot`.
+pub(crate) fn end_sleep(wait_slot: &WaitSlot) {
+    Waking::now().end_sleep(wait_slot);
 }
 
-/// The moment in which a thread has woken.
+/// The moment at which a thread has woken.
 #[derive(Debug)]
 pub(crate) struct Waking {
     here: u32,
@@ -30,19 +30,19 @@ pub(crate) struct Waking {
 impl Waking {
     pub(crate) fn now() -> Waking {
         let (here, now) = (thread::cpu(), clock::ticks());
-        family::take_turn(here, now);
-        company::turn_begins(now);
+        fork_group::note_turn(here, now);
+        contention::note_turn_begin(now);
         Waking { here, now }
     }
 
-    /// Ends an announced sleep on `place` and learns from the ring that ended it.
-    pub(crate) fn end_sleep(&self, place: &Place) {
-        if let Some((at, cpu)) = place.rung()
+    /// Ends an announced sleep on `wait_slot` and learns from the ring that ended it.
+    pub(crate) fn end_sleep(&self, wait_slot: &WaitSlot) {
+        if let Some((at, cpu)) = wait_slot.rung()
             && cpu != self.here
         {
             learn(self.now.wrapping_sub(at));
         }
-        place.wake();
+        wait_slot.wake();
     }
 }
 
@@ -56,8 +56,8 @@ fn learn(sample: u64) {
     rt::header().wake_cost_ns.store(ns, Ordering::Relaxed);
 }
 
-/// Follows the lower quartile of the samples: a quick step down weighs as much as three
-/// slow steps up.
+/// Follows the lower quartile of the samples: one quick step down weighs as much as three slow
+/// steps up.
 fn follow(cost: u64, sample: u64) -> u64 {
     match cost {
         0 => sample,
@@ -75,7 +75,7 @@ pub(crate) fn cost() -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// What is followed after many samples, of which `low` in ten are 10,000 and the rest 90,000.
+    /// The estimate after many samples, of which `low` in ten are 10,000 and the rest 90,000.
     fn after_many(low: u64) -> u64 {
         (0..10_000).fold(0, |cost, i| {
             let sample = if i * 7 % 10 < low { 10_000 } else { 90_000 };
@@ -87,6 +87,6 @@ mod tests {
     fn the_lower_quartile_is_followed() {
         assert_eq!((after_many(10), after_many(0)), (10_000, 90_000));
         assert!(after_many(6) < 35_000, "waits for a busy CPU are left out");
-        assert!(after_many(1) > 55_000, "a lucky few do not count");
+        assert!(after_many(1) > 55_000, "rare short samples do not count");
     }
 }

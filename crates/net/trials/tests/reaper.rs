@@ -1,21 +1,22 @@
-//! Whatever way a test process ends, what it started ends with it.
+//! Every process that a test process started ends with it, in whatever way the test process ends.
 
 use std::{fs, os::unix::fs::PermissionsExt as _, process::Command, thread, time::Duration};
 
 use saiga_trials::{
     bounded::{self, Ending},
-    leash, library,
+    library,
     peer::Peer,
+    reaper,
     sys::{self, Signal},
 };
 
-/// What has not ended by then does not.
+/// A process that has not ended after this time counts as surviving.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// `kind` is started by a harness that is killed; `least` processes belong to it.
+/// Checks that servers started by a harness end when it is killed; at least `least` processes.
 fn ends_with_its_harness(kind: &str, least: usize) {
     for signal in [Signal::Kill, Signal::Terminate] {
-        // A process that is killed leaves its files; servers of other users must get at theirs.
+        // A killed process leaves its files; servers of other users must be able to read theirs.
         let folder = tempfile::tempdir().expect("a temporary directory");
         let open = fs::Permissions::from_mode(0o755);
         fs::set_permissions(folder.path(), open).expect("our own folder");
@@ -36,7 +37,7 @@ fn ends_with_its_harness(kind: &str, least: usize) {
         }
         harness.signal(signal);
         for pid in &pids {
-            let ended = sys::await_end(*pid, LIMIT).expect("it can be watched");
+            let ended = sys::await_end(*pid, LIMIT).expect("a process to watch");
             assert!(ended, "{kind}: {pid} of {said} outlives {signal:?}");
         }
     }
@@ -61,7 +62,7 @@ fn mariadb_ends_with_its_harness() {
     ends_with_its_harness("mariadb", 1);
 }
 
-/// The postmaster, its helpers, and the process of one connection.
+/// The postmaster, its helper processes, and the backend of one connection.
 #[test]
 fn postgres_and_its_children_end_with_their_harness() {
     ends_with_its_harness("postgres", 6);
@@ -72,15 +73,15 @@ fn postgres_that_pg_ctl_started_ends_with_its_harness() {
     ends_with_its_harness("postgres-restarted", 6);
 }
 
-/// The master and three workers, which gave up its rights.
+/// The master and three workers, which dropped root's rights.
 #[test]
 fn nginx_and_its_workers_end_with_their_harness() {
     ends_with_its_harness("nginx", 4);
 }
 
-/// The kernel's signal follows the end of a thread, not of a process.
+/// The kernel sends the signal at the end of a thread, not of a process.
 #[test]
-fn a_child_outlives_the_thread_that_ordered_it() {
+fn a_child_outlives_the_thread_that_requested_it() {
     let start = || Peer::spawn(Command::new("cat"));
     let mut cat = thread::spawn(start).join().expect("cat is started");
     cat.tell("here");
@@ -96,7 +97,7 @@ fn shell(script: &str) -> Command {
 }
 
 #[test]
-fn a_keeper_lets_output_and_exit_code_through() {
+fn a_keeper_passes_on_output_and_exit_code() {
     let outcome = bounded::run_daemon(shell("echo out; echo err >&2; exit 3"));
     assert_eq!(outcome.ending, Ending::Exited(3));
     assert_eq!((&*outcome.stdout, &*outcome.stderr), ("out\n", "err\n"));
@@ -105,10 +106,10 @@ fn a_keeper_lets_output_and_exit_code_through() {
 }
 
 #[test]
-fn a_program_that_is_missing_is_missed_with_a_keeper_too() {
+fn a_missing_program_is_reported_also_with_a_keeper() {
     let mut command = Command::new("/no/such/program");
-    leash::keep(&mut command);
-    let error = command.spawn().expect_err("it does not exist");
+    reaper::keep(&mut command);
+    let error = command.spawn().expect_err("the program does not exist");
     assert_eq!(error.kind(), std::io::ErrorKind::NotFound);
 }
 
@@ -118,16 +119,16 @@ fn a_keeper_reaps_a_daemon_and_ends_with_it() {
     let daemon: u32 = outcome.stdout.trim().parse().expect("a pid");
     let keeper = parent_of(daemon);
     assert_ne!(keeper, std::process::id());
-    sys::signal(daemon, Signal::Kill).expect("it runs");
-    assert!(sys::await_end(keeper, LIMIT).expect("it can be watched"));
+    sys::signal(daemon, Signal::Kill).expect("a running daemon");
+    assert!(sys::await_end(keeper, LIMIT).expect("a process to watch"));
     assert!(!fs::exists(format!("/proc/{daemon}")).expect("/proc is mounted"));
 }
 
 fn parent_of(pid: u32) -> u32 {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).expect("it lives");
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).expect("a running process");
     let fields = stat.rsplit(')').next().unwrap_or_default();
     let parent = fields.split_whitespace().nth(1);
     parent
         .and_then(|text| text.parse().ok())
-        .expect("it has a parent")
+        .expect("the parent's PID")
 }
