@@ -1,6 +1,6 @@
-//! The samplers of this process: one beside a run, one between runs for whoever shows it.
+//! The samplers of this process: one during a run, one between runs for the dashboard.
 //!
-//! Never two at once, so that looking at the host costs the same however many look.
+//! Only one runs at a time, so that the cost of sampling does not depend on the number of users.
 
 mod beside;
 mod recording;
@@ -13,7 +13,7 @@ use saiga_sampler::{Config, Sampler, Sink, Snapshot};
 pub(crate) use beside::{BesideRuns, device};
 pub(crate) use recording::{Recording, Seen};
 
-/// What watches the host at this moment.
+/// The current sampler of the host.
 #[derive(Debug, Default)]
 pub(crate) struct Host {
     watching: Mutex<Watching>,
@@ -23,12 +23,12 @@ pub(crate) struct Host {
 enum Watching {
     #[default]
     Nothing,
-    /// For the panel alone: no groups, no file.
+    /// For the panel only: without process groups, without a file.
     Between(Sampler),
     Run(Sampler),
-    /// The load does, which is another process.
+    /// The load samples the host in its own process.
     Elsewhere,
-    /// Nobody can: the reason was said where a run wanted it.
+    /// Sampling failed; the reason was reported at the run that needed it.
     Impossible,
 }
 
@@ -37,7 +37,7 @@ impl Host {
         self.watching.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The newest row that has rates; between runs it begins to look by itself.
+    /// The newest row that has rates. Starts a sampler between runs.
     pub(crate) fn latest(&self) -> Option<Arc<Snapshot>> {
         let mut watching = self.watching();
         if matches!(*watching, Watching::Nothing) {
@@ -52,7 +52,7 @@ impl Host {
         }
     }
 
-    /// The newest row of the run that is watched here, if one is.
+    /// The newest row of the run that is sampled here, if any.
     pub(crate) fn of_run(&self) -> Option<Arc<Snapshot>> {
         match &*self.watching() {
             Watching::Run(sampler) => Some(sampler.latest()).filter(|snapshot| snapshot.row > 0),
@@ -63,12 +63,12 @@ impl Host {
         }
     }
 
-    /// The load looks itself, until [`look_again`](Self::look_again).
+    /// Stops sampling here until [`look_again`](Self::look_again), because the load samples the host.
     pub(crate) fn stand_back(&self) {
         *self.watching() = Watching::Elsewhere;
     }
 
-    /// It has ended.
+    /// Allows sampling here again.
     pub(crate) fn look_again(&self) {
         let mut watching = self.watching();
         if matches!(*watching, Watching::Elsewhere) {
@@ -76,7 +76,7 @@ impl Host {
         }
     }
 
-    /// From now on the run is in the phase `name`.
+    /// Marks the following rows with the phase `name`.
     pub(crate) fn mark(&self, name: &str) {
         if let Watching::Run(sampler) = &*self.watching() {
             sampler.mark(name);

@@ -137,7 +137,7 @@ fn a_misspelt_variable_is_a_warning() {
     assert_eq!(out.code, Some(0));
     assert!(
         out.stderr
-            .contains("warning: $SAIGA_RINGS is not a variable of Saiga"),
+            .contains("warning: $SAIGA_RINGS is not a variable that Saiga reads"),
         "{out:?}"
     );
 }

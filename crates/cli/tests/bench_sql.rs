@@ -189,9 +189,7 @@ fn more_connections_than_files_are_refused_at_once() {
     let more = ["--arm", "kernel", "-c", "4000000000"];
     let said = test.refused(&mut bench(&test, "postgres", &more));
     assert!(
-        said.starts_with(
-            "saiga: -c 4000000000 needs 4000000050 open files; this process may have "
-        ),
+        said.starts_with("saiga: -c 4000000000 needs 4000000050 open files, but the limit is "),
         "{said}"
     );
 }

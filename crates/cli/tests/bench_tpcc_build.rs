@@ -53,7 +53,7 @@ fn the_whole_job_needs_no_server_and_its_parts_say_what_they_find() {
         "{said:?}"
     );
     assert!(said.stdout.contains("as loaded; 22 checks"), "{said:?}");
-    assert!(said.stdout.ends_with("everything holds\n"), "{said:?}");
+    assert!(said.stdout.ends_with("all rules hold\n"), "{said:?}");
     for step in [
         "tableCreates",
         "indexCreates",
@@ -77,7 +77,7 @@ fn finds_what_is_wrong(test: &Marked, file: &Path, props_file: &str) {
     run(file, "update bmsql_warehouse set w_ytd = w_ytd + 0.01");
     let said = test.said(&mut tpcc(test, "check", props_file, &[]));
     assert_eq!(said.code, Some(1), "{said:?}");
-    assert!(said.stdout.contains(": 2 rules are broken\n"), "{said:?}");
+    assert!(said.stdout.contains(": 2 rules are violated\n"), "{said:?}");
     let finding = "  3.3.2.1  W_YTD = sum(D_YTD)\n      w_id 1, w_ytd ";
     assert!(said.stdout.contains(finding), "{said:?}");
     let said = test.said(&mut tpcc(test, "check", props_file, &["--json"]));
@@ -111,7 +111,7 @@ fn is_not_built_over(test: &Marked, file: &Path, props_file: &str) {
     assert_eq!(
         said,
         format!(
-            "{name}1 warehouse is loaded, warehouses= asks for 2; correct it, or destroy and build \
+            "{name}1 warehouse is loaded, but warehouses= is 2; correct the props file, or destroy and build \
              again"
         )
     );
@@ -125,7 +125,7 @@ fn is_dropped_when_told_so(test: &Marked, file: &Path, props_file: &str) {
     let what = "the 10 tables of TPC-C with 1 warehouse";
     assert_eq!(
         said,
-        format!("saiga: {name}this drops {what}; say so with --yes")
+        format!("saiga: {name}this would drop {what}; confirm with --yes")
     );
     let said = test.said(&mut tpcc(test, "destroy", props_file, &["--yes"]));
     let how = "by sql.sqlite/tableDrops.sql (built in)";
@@ -136,7 +136,7 @@ fn is_dropped_when_told_so(test: &Marked, file: &Path, props_file: &str) {
     let said = test.said(&mut tpcc(test, "destroy", props_file, &["--yes"]));
     assert_eq!(
         (said.code, said.stdout),
-        (Some(0), format!("{name}there are no tables\n"))
+        (Some(0), format!("{name}no tables exist\n"))
     );
     let said = refused(test, &mut tpcc(test, "check", props_file, &[]));
     assert_eq!(
@@ -203,7 +203,7 @@ fn a_load_that_is_stopped_says_how_to_go_on() {
         "{said}"
     );
     let said = test.said(&mut tpcc(&test, "destroy", &props_file, &["--yes"]));
-    let wanted = "dropped the 10 tables of TPC-C, a load of 500 warehouses that is not complete";
+    let wanted = "dropped the 10 tables of TPC-C, an incomplete load of 500 warehouses";
     assert!(said.stdout.contains(wanted), "{said:?}");
     test.assert_nothing_left();
 }
@@ -274,7 +274,10 @@ fn a_part_of_the_files_is_not_written_without_a_seed() {
         said.starts_with("saiga: sqlite file tpcc.db: warehouses 2 to 2 of 2 are a part"),
         "{said}"
     );
-    assert!(said.ends_with("give all of them the same --seed"), "{said}");
+    assert!(
+        said.ends_with("give the same --seed for all parts"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -310,11 +313,11 @@ fn all_problems_of_a_props_file_are_told_at_once() {
     for (arguments, wanted) in [
         (
             &["--sql", "/no/folder"][..],
-            "--sql /no/folder: it has neither sql.sqlite nor sql.common",
+            "--sql /no/folder: the directory has neither sql.sqlite nor sql.common",
         ),
         (
             &["--only", "load"],
-            "there is no such file; `saiga bench tpcc build` makes it",
+            "the file does not exist; create it with `saiga bench tpcc build`",
         ),
     ] {
         let said = refused(&test, &mut tpcc(&test, "build", &one, arguments));
@@ -322,7 +325,7 @@ fn all_problems_of_a_props_file_are_told_at_once() {
     }
     let said = refused(&test, &mut tpcc(&test, "destroy", &one, &["--yes"]));
     assert!(
-        said.ends_with("there is no such file; `saiga bench tpcc build` makes it"),
+        said.ends_with("the file does not exist; create it with `saiga bench tpcc build`"),
         "{said}"
     );
     let part = format!(

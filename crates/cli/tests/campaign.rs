@@ -78,7 +78,7 @@ fn a_campaign_that_was_killed_goes_on_where_it_was() {
     let said = test.said(&mut test.saiga(&thirty(&out, &["--resume"])));
     assert_eq!(said.code, Some(0), "{said:?}");
     assert!(
-        said.stderr.contains(" runs are already there"),
+        said.stderr.contains(" runs are already recorded"),
         "{}",
         said.stderr
     );
@@ -101,7 +101,7 @@ fn a_campaign_that_was_killed_goes_on_where_it_was() {
     let said = test.said(&mut test.saiga(&thirty(&out, &["--resume"])));
     assert_eq!(said.code, Some(0), "{said:?}");
     assert!(
-        said.stderr.contains("all 60 runs are already there"),
+        said.stderr.contains("all 60 runs are already recorded"),
         "{}",
         said.stderr
     );
@@ -140,7 +140,7 @@ fn pairs_go_on_until_the_interval_is_narrow() {
         said.stdout
     );
     assert!(said.stderr.contains("at most 30 pairs"), "{}", said.stderr);
-    let estimate = "to come within 100 % takes ";
+    let estimate = "a precision of 100 % needs ";
     assert!(said.stderr.contains(estimate), "{}", said.stderr);
 }
 
@@ -173,16 +173,15 @@ fn a_dry_run_says_what_the_pairs_will_resolve() {
     };
     assert!(!dry(&[]).contains("resolve"), "nothing is known yet");
     let said = dry(&["--assume-sd", "1.4%"]);
-    let line =
-        "\n# 6 pairs resolve about 1.5 % (judging by an assumed spread of 1.4 % between pairs)\n";
+    let line = "\n# 6 pairs can show a difference of about 1.5 % (from an assumed spread of 1.4 % between pairs)\n";
     assert!(said.contains(line), "{said}");
     let said = dry(&["--until", "2%", "--assume-sd", "2%"]);
     assert!(
-        said.contains("\n# 100 pairs at most; fewer when every interval is within 2 %\n"),
+        said.contains("\n# at most 100 pairs, fewer if every interval is within 2 %\n"),
         "{said}"
     );
     assert!(
-        said.contains("\n# to come within 2 % takes about "),
+        said.contains("\n# a precision of 2 % needs about "),
         "{said}"
     );
 
@@ -190,10 +189,7 @@ fn a_dry_run_says_what_the_pairs_will_resolve() {
     let run = [&SMALL[..], &["--pairs", "3", "--out", &out]].concat();
     assert_eq!(test.said(&mut test.saiga(&run)).code, Some(0));
     let said = dry(&["--out", &out]);
-    assert!(
-        said.contains("(judging by 3 pairs with a spread of "),
-        "{said}"
-    );
+    assert!(said.contains("(from 3 pairs with a spread of "), "{said}");
 }
 
 #[test]
@@ -203,14 +199,14 @@ fn options_that_do_not_go_together_are_refused() {
         (&["--until", "2%", "--pairs", "6"][..], "--until"),
         (
             &["--until", "0.02"],
-            "give per cent between 0.01% and 100%, such as 2%",
+            "give a percentage from 0.01% to 100%, such as 2%",
         ),
         (&["--max-pairs", "9"], "--until"),
         (&["--until-cell", "set"], "--until"),
         (&["--resume"], "--out"),
         (
             &["--until", "2%", "--until-cell", "get-c9"],
-            "--until-cell get-c9: no cell has such a name; --dry-run lists them",
+            "--until-cell get-c9: no cell has such a name; --dry-run lists the cells",
         ),
     ] {
         let said = test.refused(test.saiga(&SMALL).args(more));

@@ -176,7 +176,7 @@ fn what_takes_a_connection_back_is_counted_and_named() {
         let shown = Shown::of(&saiga, &pair.client);
         assert_eq!(shown, Shown::taken_back("downgraded", reason), "{cause}");
         let text = said(&mut saiga.saiga(&["status", &pair.client.peer.pid().to_string()]));
-        assert!(text.stdout.contains("taken back 1 times: "), "{text:?}");
+        assert!(text.stdout.contains("downgraded 1 times: "), "{text:?}");
         if !["MSG_OOB", "dprintf"].contains(&cause) {
             pair.round(STEP); // No byte of the application's is lost.
             let shown = Shown::of(&saiga, &pair.client);

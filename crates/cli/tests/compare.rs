@@ -142,7 +142,7 @@ fn runs_that_are_not_accelerated_do_not_count() {
     assert_eq!(said.code, Some(2), "{said:?}");
     assert!(
         said.stderr
-            .contains("no pair of runs counts (not accelerated: "),
+            .contains("no pair of runs is valid (not accelerated: "),
         "{}",
         said.stderr
     );
@@ -171,8 +171,7 @@ fn another_build_of_the_library_is_an_arm_of_its_files_name() {
     let server = format!("# arm before\nenv LD_PRELOAD={before} redis-server --port");
     assert!(said.stdout.contains(&server), "{}", said.stdout);
 
-    let twice =
-        format!("--library {before}: there is an arm before already; name the file otherwise");
+    let twice = format!("--library {before}: an arm named before exists already; rename the file");
     test.assert_refused(&[&words[..], &["--library", before]].concat(), &twice);
 }
 
@@ -184,7 +183,7 @@ fn what_cannot_be_preloaded_is_refused_before_anything_starts() {
         ["absent.so", "lib/saiga", "notes.so", "my build.so"].map(|name| test.text(name));
     std::fs::write(&notes, "no library").unwrap();
     std::fs::copy(test.path("lib/saiga/libsaiga.so"), &spaced).unwrap();
-    let strange = "not a shared library that can be read; give the libsaiga.so of a build";
+    let strange = "not a readable shared library; give the libsaiga.so of a build";
     for (library, message) in [
         (absent.as_str(), "No such file or directory"),
         (&folder, strange),
@@ -252,7 +251,7 @@ fn an_interrupt_stops_everything_and_keeps_what_was_measured() {
         assert_eq!(child.wait().unwrap().code(), Some(2));
         let last = stderr.lines().last().unwrap().unwrap();
         assert!(
-            last.contains("interrupted; what was measured until then is in"),
+            last.contains("interrupted; the finished runs are in"),
             "{last}"
         );
         let result = test.result();
@@ -314,7 +313,7 @@ fn what_cannot_be_done_is_one_line_and_exit_2() {
     for (words, message) in [
         (
             &["compare", "tpcc"][..],
-            "what is compared? --engine mariadb or postgres for a private server; --props FILE with \
+            "give --engine mariadb or --engine postgres for a private server, or --props FILE with \
              --server 'COMMAND LINE' for your own",
         ),
         (
@@ -338,7 +337,7 @@ fn what_cannot_be_done_is_one_line_and_exit_2() {
         test.assert_refused(words, message);
     }
     for (more, message) in [
-        (&[][..], "--out DIR is missing"),
+        (&[][..], "give --out DIR"),
         (&["--out", &under_a_file], "cannot write into"),
         (
             &["--out", &out, "--port", &port],
@@ -382,7 +381,7 @@ fn a_folder_for_temporary_files_that_is_not_there_is_named_once() {
     let mut saiga = test.saiga(&["bench", "redis", "--arm", "kernel"]);
     let said = test.refused(saiga.env("TMPDIR", test.path("nowhere")));
     assert!(
-        said.starts_with("saiga: cannot use the folder for temporary files: No such file"),
+        said.starts_with("saiga: cannot create a temporary directory: No such file"),
         "{said}"
     );
     assert!(

@@ -343,7 +343,7 @@ fn an_expectation_that_is_not_met_is_exit_1() {
     let test = Marked::new();
     let said = run(&test, &format!("{PLAIN}[[expect]]\nratio_above = 1.05\n"));
     assert_eq!(said.code, Some(1), "{said:?}");
-    let told = "saiga: not as expected: rate_per_s in command: too few pairs for an interval";
+    let told = "saiga: expectation not met: rate_per_s in command: too few pairs for an interval";
     assert!(said.stderr.contains(told), "{}", said.stderr);
 
     // The headline's metric, and not the first.
@@ -353,7 +353,7 @@ fn an_expectation_that_is_not_met_is_exit_1() {
     let expect = "[[expect]]\nratio_above = 1.05\n";
     let said = run(&test, &format!("{PLAIN}{throughput}{expect}"));
     assert_eq!(said.code, Some(1), "{said:?}");
-    let told = "saiga: not as expected: throughput_ops_s in command: too few pairs";
+    let told = "saiga: expectation not met: throughput_ops_s in command: too few pairs";
     assert!(said.stderr.contains(told), "{}", said.stderr);
 }
 

@@ -124,7 +124,7 @@ fn runs_that_are_not_accelerated_do_not_count() {
     assert_eq!(said.code, Some(2), "{said:?}");
     assert!(
         said.stderr
-            .contains("no pair of runs counts (not accelerated: "),
+            .contains("no pair of runs is valid (not accelerated: "),
         "{}",
         said.stderr
     );
@@ -173,7 +173,7 @@ fn what_cannot_be_done_is_said_and_exit_2() {
     let out = test.text("out");
     let lost = format!("port {port} on 127.0.0.1 is taken");
     for (more, message) in [
-        (&[][..], "--engine is missing: mariadb, postgres, or both"),
+        (&[][..], "give --engine mariadb, --engine postgres, or"),
         (
             &["--engine", "oracle"],
             "invalid value 'oracle' for '--engine",
@@ -201,7 +201,7 @@ fn what_cannot_be_done_is_said_and_exit_2() {
         (&["--engine", "mariadb"], "libsaiga.so is neither at"),
         (
             &["--engine", "postgres", "--arms", "kernel,unix"],
-            "--out DIR is missing",
+            "give --out DIR",
         ),
         // Either arm needs the port: a run that came before it would be kept, and told.
         (

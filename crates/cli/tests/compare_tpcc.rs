@@ -413,11 +413,14 @@ fn what_is_missing_or_does_not_go_together_is_told() {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         test.assert_refused(&words, told);
     };
-    refused(&[], "what is compared? --engine mariadb or postgres");
-    refused(&["--engine", "mariadb,postgres"], "what is compared?");
+    refused(&[], "give --engine mariadb or --engine postgres");
+    refused(
+        &["--engine", "mariadb,postgres"],
+        "give --engine mariadb or --engine postgres",
+    );
     refused(&["--server", "mysqld"], "--server needs --props FILE");
     for arms in ["kernel,unix", "kernel"] {
-        let told = "--arms: TPC-C on a private server compares two or more of kernel and saiga";
+        let told = "--arms: give at least two of kernel and saiga";
         refused(&["--engine", "mariadb", "--arms", arms], told);
     }
     refused(
@@ -437,7 +440,7 @@ fn what_is_missing_or_does_not_go_together_is_told() {
     let own = ["--props", &file];
     refused(
         &own,
-        &format!("--server is missing: the command line that starts the server of {file}"),
+        &format!("give --server with the command line that starts the server of {file}"),
     );
     refused(
         &[&own[..], &["--engine", "mariadb"]].concat(),
@@ -446,12 +449,12 @@ fn what_is_missing_or_does_not_go_together_is_told() {
     let pipe = [&own[..], &["--server", "a | b"]].concat();
     refused(&pipe, "--server a | b: '|' means something to a shell");
     let two = [&own[..], &["--server", "a", "--server", "b"]].concat();
-    refused(&two, "--server is there 2 times, and --props has 1 files");
+    refused(&two, "--server is given 2 times, but --props has 1 files");
     let nothing = test.text("none");
     let snapshot = [&own[..], &["--server", "a", "--snapshot", &nothing]].concat();
     refused(
         &snapshot,
-        &format!("--snapshot {nothing}: there is no snapshot, and no props file says data="),
+        &format!("--snapshot {nothing}: no snapshot exists, and no props file has data="),
     );
 
     props(&test, "3306", "");
@@ -551,7 +554,7 @@ fn hints_of_the_props_file_become_server_and_restore() {
         has_line(&said, &line);
         has_line(&said, &format!("saiga run --require -- {line}"));
     }
-    let told = "is not a snapshot, and nothing is restored";
+    let told = "is not a snapshot, so nothing is restored";
     assert!(said.stderr.contains(told), "{}", said.stderr);
 
     let (data, backup) = (test.text("data"), test.text("backup"));
@@ -585,7 +588,7 @@ fn a_private_server_is_described_and_not_made() {
     let test = Marked::with_library();
     let said = test.said(&mut test.saiga(&["compare", "tpcc", "--engine", "mariadb", "--dry-run"]));
     assert_eq!(said.code, Some(0), "{said:?}");
-    let told = "# once: make the private server";
+    let told = "# once: create the private server";
     assert!(said.stdout.starts_with(told), "{}", said.stdout);
     let against_itself = ["compare", "tpcc", "--engine", "mariadb", "--dry-run"];
     let against_itself = [&against_itself[..], &["--arms", "kernel,kernel"]].concat();

@@ -41,8 +41,7 @@ fn a_folder_without_results_and_a_damaged_one_are_named() {
     let folder = dir.path().to_str().unwrap();
     let out = said(&mut saiga.saiga(&["history", folder]));
     assert_eq!(out.code, Some(2));
-    let wanted =
-        format!("saiga: {folder} has no result.json, nor has a folder in it; name folders");
+    let wanted = format!("saiga: {folder} has no result.json, nor do its subdirectories; give");
     assert!(out.stderr.starts_with(&wanted), "{}", out.stderr);
     fs::write(dir.path().join("result.json"), "{}").unwrap();
     let out = said(&mut saiga.saiga(&["history", folder]));

@@ -46,7 +46,8 @@ fn devices_and_summary_are_told(test: &Marked, run: &Run, stdout: &str) {
         assert!(run.metrics[name] > 0.0, "{name} in {:?}", run.metrics);
     }
     assert!(
-        stdout.contains("\nCPU seconds meanwhile: client ") && stdout.contains(", server "),
+        stdout.contains("\nCPU seconds during the measurement: client ")
+            && stdout.contains(", server "),
         "{}",
         stdout
     );

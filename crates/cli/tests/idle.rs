@@ -83,7 +83,7 @@ fn what_cannot_be_held_is_refused_by_name() {
     for (words, wanted) in [
         (
             &["compare", "redis", "--idle", "1000000", "--out", "x"][..],
-            "descriptors, and the hard limit is ",
+            "descriptors, but the hard limit is ",
         ),
         (
             &["bench", "redis", "--idle", "1000000"],
@@ -91,7 +91,7 @@ fn what_cannot_be_held_is_refused_by_name() {
         ),
         (
             &["bench", "redis", "--idle", "9", "--arm", "unix"],
-            "--idle has no unix arm",
+            "the unix arm cannot be used with --idle",
         ),
         (
             &["bench", "redis", "--idle", "9", "--cluster"],

@@ -104,7 +104,7 @@ fn enable_writes_one_file_and_disable_removes_it() {
         machine
             .run("enable", "db.service")
             .stdout
-            .contains("is enabled already")
+            .contains("is already enabled")
     );
 
     let shown = machine.saiga(&["status"]);

@@ -145,13 +145,13 @@ fn every_verb_says_what_it_did_in_words_and_in_json() {
     fs::write(saiga.path("data/table"), "cows").unwrap();
     let restored = must(&saiga, &["restore", &place]);
     let expected = format!(
-        "restored {data}: 4 B written, 0 B shared with the snapshot, 0 B as they were, 0 names removed; \
+        "restored {data}: 4 B written, 0 B shared with the snapshot, 0 B unchanged, 0 names removed; \
          fingerprint {fingerprint}\n"
     );
     assert_eq!(restored.stdout, expected);
     assert_eq!(
         must(&saiga, &["verify", &place]).stdout,
-        format!("{place} is whole\n")
+        format!("{place} is undamaged\n")
     );
     fs::write(saiga.path("bak/files/0000000"), "bows").unwrap();
     let damaged = snapshot(&saiga, &["verify", &place]);

@@ -48,7 +48,7 @@ fn a_process_is_shown_as_its_page_and_the_kernel_see_it() {
         "1 of 3 connections upgraded",
         "peer is not a Saiga process",
         "not upgraded 2 times: peer is remote",
-        "taken back 1 times: stdio on the socket",
+        "downgraded 1 times: stdio on the socket",
         "reset 1 times: peer's process ended",
         "1.00 MiB",
         "not opened through the library",
@@ -60,7 +60,8 @@ fn a_process_is_shown_as_its_page_and_the_kernel_see_it() {
     page.header()
         .disable(Reason::BadSettings, "/etc/saiga/saiga.toml line 1");
     let out = said(&mut saiga.saiga(&["status", &pid]));
-    let expected = "accelerates nothing: settings could not be read: /etc/saiga/saiga.toml line 1";
+    let expected =
+        "no connection is accelerated: settings could not be read: /etc/saiga/saiga.toml line 1";
     assert!(out.stdout.contains(expected), "{}", out.stdout);
 }
 
@@ -165,7 +166,7 @@ fn top_leaves_the_terminal_as_it_was() {
             .unwrap();
         let mut seen = Vec::new();
         let mut buffer = [0; 4096];
-        while !String::from_utf8_lossy(&seen).contains("q quits") {
+        while !String::from_utf8_lossy(&seen).contains("press q to quit") {
             let read = master.read(&mut buffer).unwrap();
             seen.extend_from_slice(&buffer[..read]);
         }

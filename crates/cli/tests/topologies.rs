@@ -224,7 +224,7 @@ fn what_cannot_be_done_is_said_once_and_is_exit_2() {
         ),
         (
             vec!["--topology", "sentinel", "--arm", "unix"],
-            "the unix arm has no sentinel topology".to_owned(),
+            "the unix arm cannot be used with topology sentinel".to_owned(),
         ),
         (
             vec!["--topology", "replica", "--port", &before],

@@ -158,7 +158,7 @@ impl Bench {
         let name = self.system.name();
         let (start, end) = (
             format!("{name}: 1 warehouse, after a run; "),
-            ": everything holds\n",
+            ": all rules hold\n",
         );
         let holds = said.stdout.starts_with(&start) && said.stdout.ends_with(end);
         assert!(holds, "{said:?}");

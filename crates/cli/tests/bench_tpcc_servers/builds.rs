@@ -60,12 +60,12 @@ fn is_recognised(bench: &Bench) {
         (
             "run",
             &[],
-            "`saiga bench tpcc build --resume` goes on with it",
+            "continue it with `saiga bench tpcc build --resume`",
         ),
         (
             "run",
             &["--no-check"],
-            "`saiga bench tpcc build --resume` goes on with it",
+            "continue it with `saiga bench tpcc build --resume`",
         ),
         (
             "build",
@@ -118,7 +118,7 @@ pub(crate) fn tables_are_dropped(bench: &Bench) {
     assert_eq!((said.code, said.stdout), (Some(0), wanted));
     assert_eq!(bench.number(TABLES), 0);
     let said = bench.refused(&mut bench.command("run", &[]));
-    assert!(said.contains("it has no tables of TPC-C"), "{said}");
+    assert!(said.contains("the database has no TPC-C tables"), "{said}");
 }
 
 /// The props file and the statements of the example as they are committed, for another server and

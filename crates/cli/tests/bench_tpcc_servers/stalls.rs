@@ -61,7 +61,7 @@ pub(crate) fn a_server_that_stands_still_for_good_is_given_up(bench: &Bench) {
     let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
     for told in [
         "Term-00, Measured tpmC (NewOrders) = ",
-        "answered nobody for too long (--give-up)",
+        "answered no request for too long (--give-up)",
     ] {
         assert!(said.contains(told), "{said}");
     }

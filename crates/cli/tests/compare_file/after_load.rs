@@ -28,7 +28,7 @@ fn a_failed_hook_behind_the_load_keeps_the_run_and_ends_the_experiment() {
             test.text("log"),
             hook.trim_start_matches("after_")
         );
-        let told = format!("saiga: {why}; what was measured until then is in ");
+        let told = format!("saiga: {why}; the finished runs are in ");
         assert!(said.stderr.contains(&told), "{}", said.stderr);
         let failed = (Some(12.5), Some(why));
         assert_eq!(runs(&test), std::slice::from_ref(&failed));

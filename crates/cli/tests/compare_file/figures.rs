@@ -114,7 +114,7 @@ fn a_figure_that_is_0_in_some_runs_shows_no_difference() {
     let text = losing("4", "n > 2 ? 8 : 0") + "[[expect]]\nratio_above = 1.5\n";
     let said = run(&test, &text);
     assert_eq!(said.code, Some(1), "{said:?}");
-    let unmet = "not as expected: lost_orders in command: no interval, as it is 0 in some runs";
+    let unmet = "expectation not met: lost_orders in command: no interval, as it is 0 in some runs";
     assert!(said.stderr.contains(unmet), "{}", said.stderr);
     let result = test.result();
     let wanted = "No difference shown: the median lost orders (orders) is 4 in the a arm and 8 in the \
@@ -134,7 +134,8 @@ fn a_figure_that_is_always_0_is_the_reason_why_nothing_is_compared() {
     let test = Marked::new();
     let said = run(&test, &losing("4", "0"));
     assert_eq!(said.code, Some(2), "{said:?}");
-    let told = "saiga: nothing can be compared: 8 of 8 pairs have no ratio: lost_orders is 0 in b.";
+    let told =
+        "saiga: no comparison is possible: 8 of 8 pairs have no ratio: lost_orders is 0 in b.";
     assert!(said.stderr.contains(told), "{}", said.stderr);
     assert_eq!(test.result().runs.len(), 16);
 }

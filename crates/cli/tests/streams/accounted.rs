@@ -375,7 +375,7 @@ fn bytes_without_the_hint_of_their_file_are_named() {
     let out = std::io::read_to_string(check.child.stdout.take().unwrap()).unwrap();
     assert_eq!(check.child.wait().unwrap().code(), Some(1));
     let line = format!(
-        "{}: 3.00 MiB came with no hint and not long",
+        "{}: 3.00 MiB written with no hint, not long",
         data.join("ibdata1").display()
     );
     assert!(out.contains(&line), "{out}");

@@ -223,7 +223,7 @@ fn bad_input_ends_with_255_and_starts_nothing() {
     for (words, expected) in [
         (
             &["-i", "/no/such", "-r", text(&bad)][..],
-            "there is no directory /no/such",
+            "/no/such is not a directory",
         ),
         (
             &["-i", &folder, "-r", "/no/such"],
@@ -235,7 +235,7 @@ fn bad_input_ends_with_255_and_starts_nothing() {
         ),
         (
             &["-i", &folder, "-r", text(&bad), "-l", "9"],
-            "the log level is 1, 2, 3 or 4",
+            "the log level must be 1, 2, 3 or 4",
         ),
         (&["-i", &folder], "no rule file"),
         (&["stop"], "no daemon is running"),

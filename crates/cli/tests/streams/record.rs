@@ -342,7 +342,7 @@ fn signals_end_the_recording_and_the_program_with_its_children() {
             "{:?}",
             recording.said
         );
-        recording.wait_for("ending the program and the recording");
+        recording.wait_for("stopping the program and the recording");
         let state = fs::read_to_string(format!("/proc/{child}/stat")).unwrap_or_default();
         let is_dead = state.is_empty() || state.contains(") Z ") || state.contains(") X ");
         assert!(is_dead, "{state}");
@@ -441,19 +441,19 @@ fn what_cannot_be_recorded_is_refused_and_nothing_is_left() {
             &["--out", out, &disk, &inner, "--", "true"],
             "/inner is within ",
         ),
-        (&["--out", out, &disk], "how long? Give a program"),
-        (&["--out", out, "--", "true"], "which directory? Give DIR"),
+        (&["--out", out, &disk], "give a program to record (-- CMD)"),
+        (&["--out", out, "--", "true"], "give a data directory (DIR)"),
         (
             &["--out", out, &disk, "--pid", "4194304"],
-            "there is no process 4194304",
+            "no process has PID 4194304",
         ),
         (
             &["--out", out, &disk, "--for", "0s"],
-            "--for must be longer than nothing",
+            "--for must be greater than zero",
         ),
         (
             &["--out", out, &disk, "--buffer", "5KiB", "--", "true"],
-            "--buffer: use a power of two",
+            "--buffer: give a power of two",
         ),
         (
             &["--out", out, &disk, "--", "/no/such/program"],

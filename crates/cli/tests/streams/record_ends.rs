@@ -65,7 +65,7 @@ fn who_does_not_end_is_killed_by_a_second_signal() {
     let line = recording.wait_for("waiting for ");
     assert!(line.contains(&format!("sleep ({child})")), "{line}");
     recording.signal("INT");
-    recording.wait_for("killing what has not ended");
+    recording.wait_for("killing the remaining processes");
     assert_eq!(recording.child.wait().unwrap().code(), Some(0));
     assert!(!lives(&child));
     assert!(out.exists());
@@ -81,7 +81,7 @@ fn a_recording_that_fails_asks_its_program_to_end_and_waits_for_it() {
     let command = ["--", "sh", "-c", &script, text(&dir), text(&pipe)];
     let words = [&["--out", text(&out), text(&dir)], &command[..]].concat();
     let mut recording = recording(&site, &words);
-    recording.wait_for("the recording failed; ending the program");
+    recording.wait_for("the recording failed; stopping the program");
     recording.wait_for("asked");
     fs::write(&pipe, "now\n").unwrap();
     assert_eq!(recording.child.wait().unwrap().code(), Some(2));

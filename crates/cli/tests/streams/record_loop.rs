@@ -185,7 +185,7 @@ fn signals_take_everything_away_but_the_trace() {
         recording.wait_for("started");
         recording.signal(signal);
         if is_recording {
-            recording.wait_for("interrupted, so --after is not run");
+            recording.wait_for("interrupted; --after is not run");
         }
         let code = if is_recording { 0 } else { 2 };
         let ended = recording.child.wait().unwrap().code();
@@ -247,7 +247,7 @@ fn where_no_volume_can_be_nothing_is_made() {
         (&[out, "--loop", "320MiB", "/no/such"], "make it first"),
         (
             &[inside, "--loop", "320MiB", dir],
-            "would go with the file system at",
+            "would be deleted with the file system at",
         ),
         // Too small for XFS.
         (&[out, "--loop", "8MiB", dir], "mkfs.xfs"),
@@ -365,7 +365,7 @@ fn where_the_trace_goes_is_seen_behind_links() {
     let rest = ["--loop", "320MiB", "--image-dir", images, dir, "--", "true"];
     for out in [text(&inside), &format!("{dir}/../data/trace.csv")] {
         let words = [&["--out", out], &rest[..]].concat();
-        assert_refused(&site, &words, "would go with the file system at");
+        assert_refused(&site, &words, "would be deleted with the file system at");
     }
     // From inside, what is above is outside.
     let words = [&["record", "--out", "../trace.csv"], &rest[..]].concat();

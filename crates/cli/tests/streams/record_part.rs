@@ -48,9 +48,9 @@ fn a_sample_has_its_share_of_each_file_and_stands_for_all() {
     record(&site, &whole, &[text(&disk)], &script);
     fs::remove_file(&new).unwrap();
     let out = record(&site, &sample, &["--sample", "1/4", text(&disk)], &script);
-    let line = "the rows are a sample, 1/4 of the pages in granules of 16.0 KiB; what is said here is of all";
+    let line = "the rows are a sample: 1/4 of the pages, in granules of 16.0 KiB; the figures below are for all pages";
     assert!(out.stdout.contains(line), "{out:?}");
-    assert!(out.stdout.contains("32.0 MiB were there before"), "{out:?}");
+    assert!(out.stdout.contains("32.0 MiB existed before"), "{out:?}");
     let [whole, part] = [read(&whole), read(&sample)];
     assert_eq!((whole.sampled, part.sampled), (None, Sampling::new(4)));
     for (op, path, mib) in [(Op::Present, &old, 32), (Op::Write, &new, 64)] {

@@ -173,7 +173,9 @@ fn what_others_have_mounted_is_left_alone() {
     let shown = said(&mut site.streams(&words));
     assert_eq!(shown.code, Some(2), "{shown:?}");
     assert!(
-        shown.stderr.contains("would go with the file system at"),
+        shown
+            .stderr
+            .contains("would be deleted with the file system at"),
         "{shown:?}"
     );
     assert!(!is_mounted(&data) && !is_mounted(&alias.join("data")));
@@ -187,7 +189,7 @@ fn what_can_be_known_is_told_before_the_data_are_loaded() {
     let prepare = format!("touch {}", text(&loaded));
     let nowhere = site.path("no/trace.csv");
     for (out, program, expected) in [
-        (&nowhere, "true", "there is no directory"),
+        (&nowhere, "true", "is not a directory"),
         (
             &places.out,
             "no-such-program",

@@ -33,7 +33,7 @@ fn the_labeller_of_a_directory_is_ended_and_no_other() {
     let out = stop(&site, &[text(&link)]);
     assert_eq!(out.code, Some(0), "{out:?}");
     let pid = first.child.id();
-    let expected = format!("ended the labeller of {} (pid {pid})\n", one.display());
+    let expected = format!("stopped the labeller of {} (pid {pid})\n", one.display());
     assert_eq!(out.stdout, expected);
     // It was gone before `stop` said so.
     assert_eq!(first.child.try_wait().unwrap().unwrap().code(), Some(0));
@@ -42,7 +42,7 @@ fn the_labeller_of_a_directory_is_ended_and_no_other() {
 
     let again = stop(&site, &[text(&one), text(&two)]);
     assert_eq!(again.code, Some(1), "{again:?}");
-    let missing = format!("no labeller is at work on {}:", one.display());
+    let missing = format!("no labeller is running for {}:", one.display());
     assert!(again.stderr.contains(&missing), "{again:?}");
     // The one that was there is ended all the same.
     assert_eq!(second.child.wait().unwrap().code(), Some(0));
@@ -65,7 +65,7 @@ fn all_are_ended_also_one_of_several_directories_and_one_whose_directory_is_gone
     );
     let out = stop(&site, &["--all"]);
     assert_eq!(out.code, Some(0), "{out:?}");
-    assert_eq!(out.stdout.matches("ended the labeller of").count(), 1);
+    assert_eq!(out.stdout.matches("stopped the labeller of").count(), 1);
     for dir in [&one, &two] {
         assert!(out.stdout.contains(text(dir)), "{out:?}");
     }
@@ -74,7 +74,7 @@ fn all_are_ended_also_one_of_several_directories_and_one_whose_directory_is_gone
     assert_eq!(none.code, Some(1));
     assert!(
         none.stderr
-            .contains("no labeller is at work: nobody holds a lock in "),
+            .contains("no labeller is running: no process holds a lock in "),
         "{none:?}"
     );
 }

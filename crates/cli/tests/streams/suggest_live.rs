@@ -102,7 +102,7 @@ fn rules_come_from_what_is_written_meanwhile_and_the_trace_goes() {
     recording.signal("INT");
     let code = recording.child.wait().unwrap().code();
     assert_eq!(code, Some(0), "{:?}", recording.rest());
-    recording.wait_for("ending the recording");
+    recording.wait_for("stopping the recording");
     recording.wait_for("recorded ");
     assert_eq!(ground.temporary_files(), Vec::<PathBuf>::new());
     let found: Value = serde_json::from_str(&ground.printed()).unwrap();
@@ -144,7 +144,7 @@ fn a_trace_that_is_kept_gives_the_same_rules_again() {
     let code = recording.child.wait().unwrap().code();
     assert_eq!(code, Some(0), "{:?}", recording.rest());
     recording.wait_for(&format!("process {pid} has ended"));
-    recording.wait_for(&format!("written: {}", text(&kept)));
+    recording.wait_for(&format!("wrote {}", text(&kept)));
     assert_eq!(mode(&kept), 0o600);
     assert_eq!(read(&kept).directories, [text(&ground.disk)]);
     let again = said(&mut ground.suggest(&["--trace", text(&kept)]));
@@ -177,14 +177,14 @@ fn what_cannot_be_recorded_or_suggested_is_refused_at_once_and_nothing_is_left()
     let [disk, memory, there, new] = [&ground.disk, &memory, &there, &new].map(|path| text(path));
     for (words, expected) in [
         (&[disk][..], "--for <TIME>"),
-        (&["--for", "1h"], "which directory? Give DIR"),
-        (&[disk, "--for", "0s"], "--for must be longer than nothing"),
+        (&["--for", "1h"], "give a data directory (DIR)"),
+        (&[disk, "--for", "0s"], "--for must be greater than zero"),
         (&["--trace", there, "--for", "1h"], "cannot be used with"),
         (&["--trace", there, disk], "cannot be used with"),
         (&["--trace", there, "--keep", new], "cannot be used with"),
         (&[memory, "--for", "1h"], "streams record --loop"),
         (&["/no/such", "--for", "1h"], "cannot open /no/such"),
-        (&["--pid", "4194304"], "there is no process 4194304"),
+        (&["--pid", "4194304"], "no process has PID 4194304"),
         (
             &[disk, "--for", "1h", "--keep", there],
             "/there exists already",
@@ -195,7 +195,7 @@ fn what_cannot_be_recorded_or_suggested_is_refused_at_once_and_nothing_is_left()
         ),
         (
             &[disk, "--for", "1h", "--out", "/no/rules.toml"],
-            "there is no directory /no",
+            "/no is not a directory",
         ),
         (
             &[disk, "--for", "1h", "--handles", "0"],

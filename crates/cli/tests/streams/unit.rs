@@ -278,7 +278,7 @@ fn options_that_cannot_become_a_unit_are_named() {
         ),
         (
             &["/data", "--rules", "mysql", "--name", "a:b"],
-            "cannot also be the name of a folder for locks",
+            "cannot also be the name of a directory for locks",
         ),
         (
             &["/data", "--rules", "mysql", "--metrics", "/tmp/m.prom"],

@@ -72,7 +72,7 @@ fn what_was_lost_is_said_wherever_the_trace_is_used() {
     assert_eq!(out.code, Some(1), "{out:?}");
     assert!(
         out.stderr
-            .contains("warning: 7 EVENTS WERE LOST when it was recorded"),
+            .contains("warning: 7 EVENTS WERE LOST during the recording"),
         "{out:?}"
     );
     assert!(
@@ -91,7 +91,7 @@ fn what_was_lost_is_said_wherever_the_trace_is_used() {
     let out = must(&saiga, &words);
     assert!(
         out.stderr
-            .contains("warning: 7 EVENTS WERE LOST when it was recorded"),
+            .contains("warning: 7 EVENTS WERE LOST during the recording"),
         "{out:?}"
     );
     assert!(out.stdout.contains("\nnote: 7 EVENTS WERE LOST"), "{out:?}");

@@ -28,7 +28,7 @@ fn what_is_left_out_is_compared_with_the_whole_trace() {
     let report = ["--report", text(&page)];
     let words = [&start[..], &["mysql", "--without", "redo"], &report].concat();
     let out = must(&saiga, &words);
-    let said = "without redo (1 file), 78.1 MiB (50.0 %) less is written; changes are to all of the trace in one stream";
+    let said = "without redo (1 file), 78.1 MiB (50.0 %) less is written; changes are relative to the whole trace in one stream";
     assert!(out.stdout.contains(said), "{out:?}");
     let found = json(&saiga, &words);
     assert_eq!(found["trace"]["without"]["written_bytes"], 20_000 * 4096);
@@ -148,11 +148,11 @@ fn a_sample_stands_for_the_whole() {
     fs::write(&file, trace().replace(HEAD, &format!("{HEAD}{remark}"))).unwrap();
     let words = ["--trace", text(&file), "--rules", "mysql"];
     let out = must(&saiga, &[&words[..], &["--report", text(&page)]].concat());
-    let line = "a sample: 1/10 of the pages, in granules of 16.0 KiB; bytes are those of all, estimated from it";
+    let line = "a sample: 1/10 of the pages, in granules of 16.0 KiB; byte counts are estimates for all pages";
     for expected in [
         line,
         "40000 writes of 1.52 GiB",
-        "mysql: its rules match 1.52 GiB of 1.52 GiB written",
+        "mysql: rules match 1.52 GiB of the 1.52 GiB written",
     ] {
         assert!(out.stdout.contains(expected), "{expected}: {out:?}");
     }
@@ -257,6 +257,6 @@ fn what_is_suggested_is_compared_on_every_device() {
     let found: Value = serde_json::from_str(&out.stdout).unwrap();
     // Eight devices, by streams and by hints, in two placements.
     assert_eq!(found["whole_trace"]["compared"], 32);
-    let line = "comparing them with the known sets: simulation 1 of ";
+    let line = "comparing with the built-in sets: simulation 1 of ";
     assert!(out.stderr.contains(line), "{out:?}");
 }

@@ -50,7 +50,7 @@ fn the_labeller_s_unit_does_its_work_without_root() {
     assert_ne!(property("MainPID"), pid);
     let ended = machine.run("saiga streams stop /srv/db/mysql");
     assert!(
-        ended.contains("ended the labeller of /srv/db/mysql"),
+        ended.contains("stopped the labeller of /srv/db/mysql"),
         "{ended}"
     );
     machine.wait_until("test $(systemctl is-active saiga-streams) = inactive");

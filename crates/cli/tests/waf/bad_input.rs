@@ -39,7 +39,10 @@ fn drives_that_are_none() {
         (&[folder, text(&link)], "are one drive: name it once"),
         (&["--source", "guess", folder], "no source is called"),
         (&["--source", "ocp", folder], "log page C0h is not OCP's"),
-        (&["--every", "1ms", folder], "the shortest interval is 1s"),
+        (
+            &["--every", "1ms", folder],
+            "the interval must be at least 1s",
+        ),
     ] {
         all_refused(&saiga, &[(&[&once[..], words].concat(), expected)]);
     }
@@ -72,7 +75,7 @@ fn files_and_times_that_are_none() {
                 "there is no /nowhere/waf.db",
             ),
             (&["report", "--json", "--csv"], "cannot be used with"),
-            (&["report", "--since", "yesterday"], "neither a time like"),
+            (&["report", "--since", "yesterday"], "give a time such as"),
             (&["timer", "relative/drive"], "is not an absolute path"),
             (
                 &["timer", "--file", "waf.db", "nvme0"],

@@ -156,7 +156,7 @@ fn counters_that_say_too_little_make_no_factor() {
     let saiga = Installation::bare();
     let idle = drive(&saiga, 0);
     let (code, stderr, result) = compared(&saiga, &idle);
-    let told = "nothing can be compared: 6 of 6 pairs have no ratio: waf is missing in plain and \
+    let told = "no comparison is possible: 6 of 6 pairs have no ratio: waf is missing in plain and \
                 streams.";
     assert!(code == Some(2) && stderr.contains(told), "{stderr}");
     let mut runs = result.runs.iter();

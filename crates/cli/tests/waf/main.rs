@@ -112,7 +112,7 @@ fn a_watcher_that_is_killed_loses_nothing_and_another_goes_on() {
         "{second}"
     );
     let second = refused(&saiga, &[&["watch"][..], &words].concat());
-    assert!(second.contains("name another --file"), "{second}");
+    assert!(second.contains("give another --file"), "{second}");
     // Another drive into the same file is nobody's business.
     let other = Drive::new(&saiga, "other", "SN2");
     other.counts(5, 5);
@@ -154,7 +154,7 @@ fn a_drive_that_is_unplugged_and_comes_back_is_said_to() {
     watch.says("first sample");
     fs::rename(&folder, &away).unwrap();
     let gone = watch.complains("there is no");
-    assert!(gone.contains("tried again at each interval"), "{gone}");
+    assert!(gone.contains("trying again at each interval"), "{gone}");
     fs::rename(&away, &folder).unwrap();
     watch.complains("again");
     // Another drive in its slot is another series.
@@ -238,7 +238,7 @@ fn a_watcher_outlives_a_full_disk() {
         "$SAIGA" waf watch --every 1s --file "$DISK/waf.db" "$DRIVE" >"$SAID" 2>"$SAID.err" &
         watch=$!
         trap 'kill $watch' EXIT
-        until grep -q "its disk is full; tried again at each interval" "$SAID.err"; do :; done
+        until grep -q "its disk is full; trying again at each interval" "$SAID.err"; do :; done
         rm "$DISK/ballast"
         until grep -q "first sample" "$SAID"; do :; done
         until grep -q "again$" "$SAID.err"; do :; done
@@ -269,7 +269,7 @@ fn a_drive_that_says_how_worn_it_is_is_heard() {
     let (folder, file) = (text(&drive.folder), saiga.path("waf.db"));
     let file = text(&file);
     let probed = must(&saiga, &["probe", folder]);
-    assert!(probed.contains("life: not known: "), "{probed}");
+    assert!(probed.contains("life: unknown: "), "{probed}");
     drive.health(7, 1_000_000);
     let probed = must(&saiga, &["probe", folder]);
     assert!(

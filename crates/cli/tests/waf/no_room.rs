@@ -18,7 +18,7 @@ const WAITS_FOR_ROOM: &str = r#"
     "$SAIGA" waf watch --every 1s --file "$DISK/waf.db" "$DRIVE" >"$SAID" 2>"$SAID.err" &
     watch=$!
     trap 'kill $watch' EXIT
-    until grep -q "its disk is full; tried again at each interval" "$SAID.err"; do kill -0 $watch; done
+    until grep -q "its disk is full; trying again at each interval" "$SAID.err"; do kill -0 $watch; done
     rm -f ballast*
     until grep -q "first sample" "$SAID"; do kill -0 $watch; done
     until grep -q "again$" "$SAID.err"; do kill -0 $watch; done
@@ -104,7 +104,7 @@ fn a_watcher_outlives_the_disk_of_its_output() {
         .map(Result::unwrap)
         .collect();
     assert_eq!(watch.wait().unwrap().code(), Some(0), "{complaints:?}");
-    let expected = "cannot print samples: No space left on device (os error 28); they are kept";
+    let expected = "cannot print samples: No space left on device (os error 28); they are still written to the file";
     assert_eq!(complaints.len(), 1, "{complaints:?}");
     assert!(complaints[0].contains(expected), "{complaints:?}");
 }

@@ -1,4 +1,4 @@
-//! The reclaim unit handles through which the parts of a server are written, asked of the drives.
+//! Which reclaim unit handle each part of a server is written through. The drives are queried.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -9,17 +9,17 @@ use serde_json::{Value, json};
 
 use crate::table::Table;
 
-/// A server with parts on several disks.
+/// A server whose parts are on several disks.
 #[derive(Debug)]
 pub(super) struct Spread {
     pub(super) layout: Layout,
-    /// How each namespace places data, by the kernel's name of its disk.
+    /// The placement of each namespace, by the kernel's name of its disk.
     pub(super) known: BTreeMap<String, Placement>,
 }
 
 /// Completes reports with the handles of namespaces.
 ///
-/// Drives are asked only where no route for hints is certain and a server has parts on several disks.
+/// Drives are queried only if no route of hints is certain and a server has parts on several disks.
 pub(super) fn complete(
     system: &System,
     reports: Vec<Report>,
@@ -35,7 +35,7 @@ pub(super) fn complete(
         all.push(match layout {
             None => (report, None),
             Some(layout) => {
-                let (answers, known) = ask(system, &layout);
+                let (answers, known) = query(system, &layout);
                 let report = report.with_verdict(layout.verdict(&answers));
                 (report, Some(Spread { layout, known }))
             }
@@ -62,7 +62,7 @@ fn adopt(all: &mut [(Report, Option<Spread>)]) {
     }
 }
 
-fn ask(system: &System, layout: &Layout) -> (Answers, BTreeMap<String, Placement>) {
+fn query(system: &System, layout: &Layout) -> (Answers, BTreeMap<String, Placement>) {
     let (mut answers, mut known) = (Answers::new(), BTreeMap::new());
     for namespace in &layout.namespaces {
         let disk = namespace.disk.clone();
@@ -139,7 +139,6 @@ impl Spread {
         json!(parts.collect::<Vec<_>>())
     }
 
-    /// The namespace of a disk.
     pub(super) fn namespace(&self, disk: &str) -> Option<&Namespace> {
         let mut namespaces = self.layout.namespaces.iter();
         namespaces.find(|namespace| namespace.disk == disk)

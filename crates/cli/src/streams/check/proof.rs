@@ -15,11 +15,11 @@ use super::placement::Spread;
 use crate::exit;
 use crate::table::Table;
 
-/// Between two looks at the handles. Counts are right if less than a reclaim unit is written to a
-/// handle in this time.
+/// Time between two reads of the handles. Counts are right if less than one reclaim unit is written
+/// to a handle in this time.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// A part that is followed.
+/// A part whose writes are being measured.
 struct Followed {
     part: &'static str,
     disk: String,
@@ -32,30 +32,29 @@ struct Followed {
     meter: Meter,
 }
 
-/// The writes to a part.
+/// The measured writes to a part.
 #[derive(Debug)]
 struct Row {
     part: &'static str,
     disk: String,
     handle: u16,
-    /// By the kernel, in bytes.
+    /// Bytes that the kernel wrote.
     written: u64,
     /// Whether requests were in flight at the end.
     is_busy: bool,
-    /// Through the handle, in bytes.
+    /// Bytes that the drive counted at the handle.
     counted: u64,
     /// Bytes left in the handle's reclaim unit before and after.
     left: [u64; 2],
 }
 
-/// The writes to all parts.
 #[derive(Debug)]
 pub(super) struct Proof {
     time: Duration,
     rows: Vec<Row>,
 }
 
-/// Follows writes for some time, or until Ctrl-C.
+/// Measures writes for `time`, or until Ctrl-C.
 pub(super) fn follow<'a>(
     system: &System,
     servers: impl Iterator<Item = &'a Spread>,
@@ -76,7 +75,7 @@ pub(super) fn follow<'a>(
         all.len(),
         number::time(time)
     ));
-    // None is a time that no clock reaches.
+    // `None` if the end is beyond the range of the clock.
     let end = start.checked_add(time);
     loop {
         let is_over = interrupt.wait(PAUSE)? || end.is_some_and(|end| Instant::now() >= end);
@@ -96,8 +95,9 @@ pub(super) fn follow<'a>(
     })
 }
 
-/// Reads the kernel's count before that of the handle, and [`Followed::end`] reads it after that. So a
-/// write between the two is missing at the handle, and never at the kernel.
+/// Starts a measurement. The kernel's count is read before that of the handle, and
+/// [`Followed::end`] reads it after that of the handle: a write between the two reads may be missing
+/// at the handle, but never at the kernel.
 fn begin(
     system: &System,
     spread: &Spread,
@@ -148,13 +148,13 @@ impl Row {
         let (part, disk, handle) = (self.part, &self.disk, self.handle);
         match (self.written, self.counted) {
             (0, counted) if counted > 0 && !self.is_busy => Some(format!(
-                "{part}: {} were written through handle {handle}, and nothing to {disk}: another \
-                 namespace uses the handle, too",
+                "{part}: {} were written through handle {handle}, but nothing to {disk}: another \
+                 namespace also uses this handle",
                 number::bytes(counted)
             )),
             (written, 0) if written > 0 => Some(format!(
-                "{part}: {} were written to {disk}, and nothing through its handle {handle}; the \
-                 drive may count in large steps: follow the server for longer, under load",
+                "{part}: {} were written to {disk}, but nothing through its handle {handle}; the \
+                 drive may count in large steps: measure for longer, under load",
                 number::bytes(written)
             )),
             _ => None,
@@ -174,8 +174,8 @@ impl Proof {
             "disk",
             "written",
             "handle",
-            "through it",
-            "left in its unit before",
+            "through handle",
+            "left in unit before",
             "after",
         ]);
         for row in &self.rows {

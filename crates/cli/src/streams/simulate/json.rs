@@ -1,4 +1,4 @@
-//! What traces came to, for programs.
+//! The results of a trace simulation as JSON.
 
 use saiga_whatif::compare::{ceiling, placement_name, ratio, spared};
 use saiga_whatif::document::policy_name;
@@ -6,11 +6,11 @@ use saiga_whatif::{By, Joined, Run};
 use serde_json::{Value, json};
 
 use super::super::suggested;
+use super::format;
 use super::outcome;
 use super::trace::{Found, devices};
-use super::words;
 
-/// All of it; `device` is that of the first condition.
+/// The whole result; `device` is that of the first condition.
 pub(super) fn json(found: &Found<'_>, by: &[By]) -> anyhow::Result<Value> {
     let devices = devices(found)?;
     let runs = found.runs.iter().map(|run| case(run, found));
@@ -22,7 +22,7 @@ pub(super) fn json(found: &Found<'_>, by: &[By]) -> anyhow::Result<Value> {
         "sets": found.sets.iter().map(set).collect::<Vec<_>>(),
         "suggestion": found.suggestion.map(suggested::as_json),
         "cases": runs.collect::<Vec<_>>(),
-        "notes": words::notes(found)?,
+        "notes": format::notes(found)?,
     }))
 }
 

@@ -1,13 +1,12 @@
-//! The words of astream's command line.
+//! Parses the command line of astream.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
-/// The longest path, in bytes.
+/// Maximum length of a path in bytes.
 const PATH_LIMIT: usize = 1023;
 
-/// What the words ask for.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Order {
     Help,
@@ -15,7 +14,7 @@ pub(super) enum Order {
     Start(Start),
 }
 
-/// A daemon to be started.
+/// Options of the daemon.
 #[derive(Debug, PartialEq, Eq, Default)]
 pub(super) struct Start {
     pub(super) dirs: Vec<PathBuf>,
@@ -23,7 +22,7 @@ pub(super) struct Start {
     pub(super) level: u8,
 }
 
-/// Reads the words after the name.
+/// Parses the arguments after the program name.
 pub(super) fn read(words: &[OsString]) -> Result<Order, String> {
     match words {
         [] => return Ok(Order::Help),
@@ -48,29 +47,29 @@ pub(super) fn read(words: &[OsString]) -> Result<Order, String> {
                     [digit @ b'1'..=b'4'] => digit - b'0',
                     _ => {
                         let value = value.display();
-                        return Err(format!("the log level is 1, 2, 3 or 4, not `{value}`"));
+                        return Err(format!("the log level must be 1, 2, 3 or 4, not `{value}`"));
                     }
                 };
             }
             _ => {
                 return Err(format!(
-                    "`{}` is nothing it knows; see astream -h",
+                    "unknown option `{}`; see astream -h",
                     word.display()
                 ));
             }
         }
     }
     match (start.dirs.len(), start.rules.len()) {
-        (0, _) => Err("no directory to watch; name one with -i".to_owned()),
-        (_, 0) => Err("no rule file; name one with -r".to_owned()),
+        (0, _) => Err("no directory to label; give one with -i".to_owned()),
+        (_, 0) => Err("no rule file; give one with -r".to_owned()),
         (dirs, rules) if dirs != rules => Err(format!(
-            "{dirs} directories and {rules} rule files; every directory takes one"
+            "{dirs} directories and {rules} rule files; give one rule file for each directory"
         )),
         _ => Ok(Order::Start(start)),
     }
 }
 
-/// An option and the value that is written together with it: `--name=value`, `-nvalue`.
+/// Splits an option from a value in the same argument: `--name=value`, `-nvalue`.
 fn split(word: &OsStr) -> (OsString, Option<OsString>) {
     let bytes = word.as_bytes();
     let cut = if bytes.starts_with(b"--") {
@@ -96,7 +95,7 @@ fn take(rest: &mut &[OsString]) -> Option<OsString> {
     Some(word.clone())
 }
 
-/// All words up to the next option.
+/// Takes all arguments up to the next option.
 fn paths(
     name: &OsStr,
     own: Option<OsString>,
@@ -111,12 +110,14 @@ fn paths(
         found.extend(take(rest));
     }
     if found.is_empty() {
-        return Err(format!("`{}` needs a path behind it", name.display()));
+        return Err(format!("option `{}` needs a path", name.display()));
     }
     for path in found {
         if path.len() > PATH_LIMIT {
             let len = path.len();
-            return Err(format!("a path has {len} bytes; {PATH_LIMIT} is the limit"));
+            return Err(format!(
+                "a path is {len} bytes long; the limit is {PATH_LIMIT}"
+            ));
         }
         into.push(path.into());
     }
@@ -142,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn every_way_to_write_it() {
+    fn all_forms_of_options_are_parsed() {
         for text in [
             "-i /a /b -r x y",
             "-r x y -i /a /b",
@@ -162,20 +163,20 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn errors_name_the_argument() {
         let long = format!("-i /{} -r x", "a".repeat(1023));
         for (text, expected) in [
             ("-i /a", "no rule file"),
-            ("-r x", "no directory to watch"),
+            ("-r x", "no directory to label"),
             ("-i /a /b -r x", "2 directories and 1 rule files"),
-            ("-i -r x", "`-i` needs a path"),
+            ("-i -r x", "option `-i` needs a path"),
             ("-i /a -r x -l 5", "not `5`"),
             ("-i /a -r x -l", "not ``"),
             ("-i /a -r x -l two", "not `two`"),
-            ("-x", "`-x` is nothing it knows"),
-            ("stop now", "`stop` is nothing it knows"),
-            ("/a", "`/a` is nothing it knows"),
-            (&long, "a path has 1024 bytes"),
+            ("-x", "unknown option `-x`"),
+            ("stop now", "unknown option `stop`"),
+            ("/a", "unknown option `/a`"),
+            (&long, "a path is 1024 bytes long"),
         ] {
             let error = words(text).unwrap_err();
             assert!(error.contains(expected), "{text}: {error}");
