@@ -62,8 +62,8 @@ struct Take {
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Writes the files that differ and removes those that are not in the snapshot, only in \
-its directories. An interrupted restore marks the directories: a server or another verb must not \
-use them until the same restore has completed.\nExit status: 2 when they were not restored."
+its directories. An interrupted restore marks its directories, and saiga refuses to use them until \
+the same restore has completed.\nExit status: 2 when the directories were not restored."
 )]
 struct Restore {
     /// The directory of the snapshot

@@ -41,7 +41,7 @@ pub(crate) struct Args {
     /// the main comparison
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, conflicts_with = "full", value_parser = clap::value_parser!(u32).range(..=1_000_000))]
     pub(crate) idle: u32,
-    /// Keep the server's core (0), the client's (1), both or neither busy with a process of Saiga's
+    /// Keep the server's core (0), the client's (1), both or neither busy with a process that Saiga starts
     #[arg(
         long,
         value_enum,

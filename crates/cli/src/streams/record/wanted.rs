@@ -30,7 +30,8 @@ pub(in crate::streams) struct Wanted {
     /// Buffer in the kernel for events that were not read yet: a power of two
     #[arg(long, value_name = "SIZE", default_value = "16MiB", value_parser = volume::size)]
     buffer: u64,
-    /// For long recordings: record only this share of the pages, such as 1/10, in granules of 16 KiB
+    /// For long recordings: record only this share of the pages, such as 1/10, selected in
+    /// granules of 16 KiB
     #[arg(long, value_name = "SHARE", value_parser = share)]
     sample: Option<Sampling>,
 }

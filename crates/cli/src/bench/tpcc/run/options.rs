@@ -60,7 +60,7 @@ pub(in crate::bench::tpcc) struct Options {
     /// [default: 10]
     #[arg(long, value_name = "N")]
     pub(super) max_retries: Option<u16>,
-    /// At the end, wait this long for unfinished and queued transactions [default: 30s]
+    /// At the end, wait at most this long for unfinished and queued transactions [default: 30s]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(super) drain: Option<Duration>,
     /// Stop if the server is gone or answers no request for this time [default: 60s]
