@@ -1,10 +1,11 @@
 //! `astream`: called by that name, this binary has the command line of openEuler's tool.
 //!
-//! `astream -i DIR.. -r RULES.. [-l N]` starts a daemon (the Nth rule file is for the Nth directory)
-//! and `astream stop` ends the daemon. As in openEuler's astream, the exit status is 255 for every
-//! error, for help and for an empty command line, the log goes to syslog, and a lock on the pid file
-//! allows one daemon per host. Differences: `astream` returns once all files are labelled, `stop`
-//! returns once the daemon has ended, and a pid without the lock is never signalled.
+//! `astream -i DIR.. -r RULES.. [-l N]` starts a daemon (the Nth rule file is for the Nth
+//! directory) and `astream stop` ends the daemon. As in openEuler's astream, the exit status is 255
+//! for every error, for help and for an empty command line, the log goes to syslog, and a lock on
+//! the pid file allows one daemon per host. Differences: `astream` returns once all files are
+//! labelled, `stop` returns once the daemon has ended, and a pid without the lock is never
+//! signalled.
 
 mod daemon;
 mod options;

@@ -1,7 +1,7 @@
 //! `saiga compare`: kernel TCP, AF_UNIX and Saiga on this machine, in pairs.
 //!
-//! Prints the result to stdout, and writes `result.json` and `report.html` to `--out`. Exit status 1
-//! if `--expect faster` is not met. A first Ctrl-C keeps the finished runs.
+//! Prints the result to stdout, and writes `result.json` and `report.html` to `--out`. Exit status
+//! 1 if `--expect faster` is not met. A first Ctrl-C keeps the finished runs.
 
 mod file;
 mod finish;

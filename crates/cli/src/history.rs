@@ -32,7 +32,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let results = results_below(folder)?;
         if results.is_empty() {
             bail!(
-                "{} has no result.json, nor do its subdirectories; give directories that `saiga compare --out` wrote",
+                "{} has no result.json, nor do its subdirectories; give directories that `saiga \
+                 compare --out` wrote",
                 folder.display()
             );
         }

@@ -63,7 +63,8 @@ impl Host {
         }
     }
 
-    /// Stops sampling here until [`look_again`](Self::look_again), because the load samples the host.
+    /// Stops sampling here until [`look_again`](Self::look_again), because the load samples the
+    /// host.
     pub(crate) fn stand_back(&self) {
         *self.watching() = Watching::Elsewhere;
     }

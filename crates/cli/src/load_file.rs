@@ -106,7 +106,6 @@ pub(crate) struct Reader {
 /// Result of a read.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum ReadResult {
-    /// New figures.
     New(Box<Second>),
     /// The same figures as at the last read.
     Same,

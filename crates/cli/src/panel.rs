@@ -1,9 +1,9 @@
 //! A dashboard at the bottom of the terminal, redrawn by a thread of its own.
 //!
-//! Callers update it with [`Panel::update`]. The figures of the host come from [`Host`], or from the
-//! file of a load that samples the host itself. [`Panel::say`] prints a line above the panel. There
-//! is no panel if stderr is not a terminal; callers then print lines. The content of the panel is in
-//! `saiga_sampler::dashboard`.
+//! Callers update it with [`Panel::update`]. The figures of the host come from [`Host`], or from
+//! the file of a load that samples the host itself. [`Panel::say`] prints a line above the panel.
+//! There is no panel if stderr is not a terminal; callers then print lines. The content of the
+//! panel is in `saiga_sampler::dashboard`.
 
 mod painter;
 

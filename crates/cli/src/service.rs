@@ -27,8 +27,8 @@ passes no other variables to the server.\nExit status: 1 when the service cannot
 pub(crate) struct Enable {
     #[command(flatten)]
     target: Target,
-    /// Relax those sandbox options of the service that prevent acceleration; without this option they
-    /// are only listed
+    /// Relax those sandbox options of the service that prevent acceleration; without this option
+    /// they are only listed
     #[arg(long)]
     relax: bool,
 }
@@ -98,8 +98,8 @@ fn refuse(name: &UnitName, obstacles: &[Obstacle]) -> ExitCode {
     }
     if obstacles.iter().all(|it| it.relaxation().is_some()) {
         exit::say(&format!(
-            "`saiga enable --relax {name}` adds these lines to Saiga's drop-in, and `saiga disable` \
-             removes them; the other sandbox options stay"
+            "`saiga enable --relax {name}` adds these lines to Saiga's drop-in, and `saiga \
+             disable` removes them; the other sandbox options stay"
         ));
     }
     ExitCode::from(exit::NO)

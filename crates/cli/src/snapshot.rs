@@ -42,7 +42,8 @@ enum Verb {
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "The server must be stopped. Links to directories and files outside are an error \
-that names them. An interrupted take leaves no snapshot.\nExit status: 2 when no snapshot was taken."
+that names them. An interrupted take leaves no snapshot.\nExit status: 2 when no snapshot was \
+taken."
 )]
 struct Take {
     /// The data directory, and every other directory that belongs to it (tablespaces, logs)
@@ -60,11 +61,10 @@ struct Take {
 }
 
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "Writes the files that differ and removes those that are not in the snapshot, only in \
+#[command(after_help = "\
+Writes the files that differ and removes those that are not in the snapshot, only in \
 its directories. An interrupted restore marks its directories, and saiga refuses to use them until \
-the same restore has completed.\nExit status: 2 when the directories were not restored."
-)]
+the same restore has completed.\nExit status: 2 when the directories were not restored.")]
 struct Restore {
     /// The directory of the snapshot
     #[arg(value_name = "SNAPSHOT")]
@@ -72,7 +72,8 @@ struct Restore {
     /// How file contents are checked, before and after
     #[arg(long, value_enum, default_value = "auto")]
     check: CheckName,
-    /// Drop the page cache of this machine afterwards, so that the server reads from the disk (root)
+    /// Drop the page cache of this machine afterwards, so that the server reads from the disk
+    /// (root)
     #[arg(long)]
     drop_caches: bool,
     #[command(flatten)]
@@ -217,7 +218,8 @@ fn restore(args: &Restore) -> anyhow::Result<ExitCode> {
         }));
     }
     print_text(&format!(
-        "restored {}: {} written, {} shared with the snapshot, {} unchanged, {} names removed; fingerprint {}\n",
+        "restored {}: {} written, {} shared with the snapshot, {} unchanged, {} names removed; \
+         fingerprint {}\n",
         parts(&snapshot).join(" "),
         number::bytes(restored.written_bytes),
         number::bytes(restored.shared_bytes),

@@ -17,11 +17,10 @@ use saiga_document::number;
 
 /// Options of `saiga status`.
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "Without PID, lists the accelerated processes of this user (for root, of all users), \
+#[command(after_help = "\
+Without PID, lists the accelerated processes of this user (for root, of all users), \
 and the services that `saiga enable` has set up.\n\
-Exit status: 1 when PID is not accelerated."
-)]
+Exit status: 1 when PID is not accelerated.")]
 pub(crate) struct Args {
     /// Show the sockets of this process
     #[arg(value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
@@ -140,7 +139,8 @@ fn why_not_accelerated(pid: u32) -> &'static str {
     if maps.lines().any(is_loaded) {
         "the library is loaded, but has not made its status page yet, or could not make it"
     } else {
-        "the library is not loaded; start the program with `saiga run`, which prints the reason if that fails"
+        "the library is not loaded; start the program with `saiga run`, which prints the reason \
+         if that fails"
     }
 }
 

@@ -70,7 +70,8 @@ fn sample_file(named: Option<&PathBuf>) -> anyhow::Result<PathBuf> {
 
 const FILE_OF_ROOT: &str = "/var/lib/saiga/waf.db";
 
-/// Resolves a drive name: `nvme0` is /dev/nvme0, as for calculate_wa.sh; `nvme-copy` is a directory.
+/// Resolves a drive name: `nvme0` is /dev/nvme0, as for calculate_wa.sh; `nvme-copy` is a
+/// directory.
 fn drive_path(word: &str) -> Result<PathBuf, std::convert::Infallible> {
     Ok(if is_device_name(word) {
         PathBuf::from("/dev").join(word)

@@ -1,4 +1,4 @@
-//! `saiga bench tpcc build`, `check` and `destroy`: the whole job, and what is said of bad input.
+//! `saiga bench tpcc build`, `check` and `destroy`: all steps, and errors for bad input.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;
@@ -17,7 +17,7 @@ use saiga_trials::{mariadb, postgres};
 mod marked;
 use marked::{Marked, send, taken_port};
 
-/// Writes a props file and comes back with its path.
+/// Writes a props file and returns its path.
 fn props(test: &Marked, name: &str, text: &str) -> String {
     fs::write(test.path(name), text).unwrap();
     test.text(name)
@@ -28,7 +28,7 @@ fn tpcc(test: &Marked, step: &str, props: &str, more: &[&str]) -> Command {
     test.saiga(&[&["bench", "tpcc", step, "--props", props], more].concat())
 }
 
-/// What a command that must be refused says, without `saiga: ` and the progress before it.
+/// The message of a command that must fail, without `saiga: ` and the progress before it.
 fn refused(test: &Marked, command: &mut Command) -> String {
     let said = test.refused(command);
     said.lines().last().unwrap().to_owned()
@@ -43,7 +43,7 @@ fn run(path: &Path, sql: &str) {
 }
 
 #[test]
-fn the_whole_job_needs_no_server_and_its_parts_say_what_they_find() {
+fn all_steps_run_without_a_server() {
     let test = Marked::new();
     let out = test.text("out");
     let said = test.said(&mut test.saiga(&["bench", "tpcc", "--out", &out]));
@@ -67,13 +67,13 @@ fn the_whole_job_needs_no_server_and_its_parts_say_what_they_find() {
     let file = test.path("out/tpcc.db");
     let text = format!("conn=jdbc:sqlite:{}\nwarehouses=1\n", file.display());
     let props_file = props(&test, "one.conf", &text);
-    finds_what_is_wrong(&test, &file, &props_file);
-    is_not_built_over(&test, &file, &props_file);
-    is_dropped_when_told_so(&test, &file, &props_file);
+    finds_violations(&test, &file, &props_file);
+    does_not_overwrite_tables(&test, &file, &props_file);
+    is_dropped_after_confirmation(&test, &file, &props_file);
     test.assert_nothing_left();
 }
 
-fn finds_what_is_wrong(test: &Marked, file: &Path, props_file: &str) {
+fn finds_violations(test: &Marked, file: &Path, props_file: &str) {
     run(file, "update bmsql_warehouse set w_ytd = w_ytd + 0.01");
     let said = test.said(&mut tpcc(test, "check", props_file, &[]));
     assert_eq!(said.code, Some(1), "{said:?}");
@@ -83,7 +83,7 @@ fn finds_what_is_wrong(test: &Marked, file: &Path, props_file: &str) {
     let said = test.said(&mut tpcc(test, "check", props_file, &["--json"]));
     assert_eq!(said.code, Some(1), "{said:?}");
     let report: serde_json::Value = serde_json::from_str(&said.stdout).unwrap();
-    // The job has run transactions: what they change is not compared with a load any more.
+    // After a run, the rules for freshly loaded tables are not checked.
     assert_eq!(report["after_load"], false);
     assert_eq!(report["checked"].as_array().unwrap().len(), 18);
     let found: Vec<&str> = report["findings"]
@@ -96,13 +96,14 @@ fn finds_what_is_wrong(test: &Marked, file: &Path, props_file: &str) {
     run(file, "update bmsql_warehouse set w_ytd = w_ytd - 0.01");
 }
 
-fn is_not_built_over(test: &Marked, file: &Path, props_file: &str) {
+fn does_not_overwrite_tables(test: &Marked, file: &Path, props_file: &str) {
     let said = refused(test, &mut tpcc(test, "build", props_file, &[]));
     let name = format!("saiga: sqlite file {}: ", file.display());
     assert_eq!(
         said,
         format!(
-            "{name}the database is already built (warehouses: 1); destroy it first to build it again"
+            "{name}the database is already built (warehouses: 1); destroy it first to build it \
+             again"
         )
     );
     let text = format!("conn=jdbc:sqlite:{}\nwarehouses=2\n", file.display());
@@ -111,15 +112,15 @@ fn is_not_built_over(test: &Marked, file: &Path, props_file: &str) {
     assert_eq!(
         said,
         format!(
-            "{name}1 warehouse is loaded, but warehouses= is 2; correct the props file, or destroy and build \
-             again"
+            "{name}1 warehouse is loaded, but warehouses= is 2; correct the props file, or \
+             destroy and build again"
         )
     );
     let said = refused(test, &mut tpcc(test, "build", &more, &["--resume"]));
     assert!(said.contains("the database is already built"), "{said}");
 }
 
-fn is_dropped_when_told_so(test: &Marked, file: &Path, props_file: &str) {
+fn is_dropped_after_confirmation(test: &Marked, file: &Path, props_file: &str) {
     let said = refused(test, &mut tpcc(test, "destroy", props_file, &[]));
     let name = format!("sqlite file {}: ", file.display());
     let what = "the 10 tables of TPC-C with 1 warehouse";
@@ -145,7 +146,7 @@ fn is_dropped_when_told_so(test: &Marked, file: &Path, props_file: &str) {
             "saiga: {name}there are no tables; `saiga bench tpcc build` creates and loads them"
         )
     );
-    // Tables of another tool are beside ours, not in our way; one of our names is.
+    // Tables of another tool do not matter, unless one has the name of a TPC-C table.
     run(file, "create table warehouse (w_id integer)");
     let said = refused(test, &mut tpcc(test, "check", props_file, &[]));
     assert!(
@@ -162,7 +163,7 @@ fn is_dropped_when_told_so(test: &Marked, file: &Path, props_file: &str) {
 
 /// Ctrl-C while rows are loaded.
 #[test]
-fn a_load_that_is_stopped_says_how_to_go_on() {
+fn a_stopped_load_prints_how_to_continue() {
     let test = Marked::new();
     let file = test.path("tpcc.db");
     let text = format!("conn=jdbc:sqlite:{}\nwarehouses=500\n", file.display());
@@ -208,7 +209,7 @@ fn a_load_that_is_stopped_says_how_to_go_on() {
     test.assert_nothing_left();
 }
 
-/// Runs `saiga` in a folder `small` that has room for so many MiB, on a file system of its own.
+/// Runs `saiga` in a directory `small` on a file system of its own with this many MiB.
 fn in_small_folder(test: &Marked, mib: u32, saiga: &Command) -> Command {
     let folder = test.path("small");
     fs::create_dir_all(&folder).unwrap();
@@ -249,7 +250,7 @@ fn a_full_disk_is_named_with_the_table() {
     );
     let files = "conn=jdbc:sqlite:tpcc.db\nwarehouses=1\nfileLocation=./\n";
     let files = props(&test, "files.conf", files);
-    // The folder is listed when saiga has ended: a file that is not whole has gone.
+    // Listed after saiga has ended: incomplete files must be removed.
     let mut saiga = in_small_folder(&test, 6, &tpcc(&test, "build", &files, &[]));
     let said = refused(&test, &mut saiga);
     assert!(
@@ -262,9 +263,9 @@ fn a_full_disk_is_named_with_the_table() {
     );
 }
 
-/// Each host would draw a seed of its own.
+/// Without --seed, each host would use another random seed.
 #[test]
-fn a_part_of_the_files_is_not_written_without_a_seed() {
+fn a_part_of_the_files_needs_a_seed() {
     let test = Marked::new();
     let text =
         "conn=jdbc:sqlite:tpcc.db\nwarehouses=2\nfileLocation=./\nloadidbegin=2\nloadidend=2\n";
@@ -281,7 +282,7 @@ fn a_part_of_the_files_is_not_written_without_a_seed() {
 }
 
 #[test]
-fn all_problems_of_a_props_file_are_told_at_once() {
+fn all_problems_of_a_props_file_are_reported_together() {
     let test = Marked::new();
     let bad = props(
         &test,
@@ -292,8 +293,8 @@ fn all_problems_of_a_props_file_are_told_at_once() {
     assert_eq!(
         said,
         format!(
-            "saiga: {bad}: conn is missing; line 1: warehouses is \"x\", not a whole number from 1; \
-             line 2: unknown key terminal (did you mean terminals?); line 3: loadWorkers is \
+            "saiga: {bad}: conn is missing; line 1: warehouses is \"x\", not a whole number from \
+             1; line 2: unknown key terminal (did you mean terminals?); line 3: loadWorkers is \
              \"0\", not a whole number from 1 to 10000"
         )
     );
@@ -341,24 +342,24 @@ fn all_problems_of_a_props_file_are_told_at_once() {
     assert!(!test.path("none.db").exists());
 }
 
-/// A server that is down, a user or a database that is not there.
+/// A server that is down, and a user or database that does not exist.
 #[test]
-fn what_keeps_us_out_of_postgres_is_named() {
+fn login_failures_of_postgres_are_named() {
     let test = Marked::new();
     is_down(&test, "postgresql");
     let server = postgres::Server::start(Arm::Kernel, &[]);
     let system = format!("postgresql://127.0.0.1:{}", server.port);
-    is_let_in_by(&test, &system, "postgres", "postgres");
+    accepts_login(&test, &system, "postgres", "postgres");
     test.assert_nothing_left();
 }
 
 #[test]
-fn what_keeps_us_out_of_mariadb_is_named() {
+fn login_failures_of_mariadb_are_named() {
     let test = Marked::new();
     is_down(&test, "mysql");
     let server = mariadb::Server::start(mariadb::Kind::MariaDb, Arm::Kernel, &[]);
     let system = format!("mysql://127.0.0.1:{}", server.port);
-    is_let_in_by(&test, &system, "root", "trial");
+    accepts_login(&test, &system, "root", "trial");
     test.assert_nothing_left();
 }
 
@@ -378,7 +379,7 @@ fn is_down(test: &Marked, system: &str) {
     }
 }
 
-fn is_let_in_by(test: &Marked, system: &str, user: &str, database: &str) {
+fn accepts_login(test: &Marked, system: &str, user: &str, database: &str) {
     let said = |user: &str, database: &str| {
         let text =
             format!("conn=jdbc:{system}/{database}\nuser={user}\npassword=wrong\nwarehouses=1\n");

@@ -27,7 +27,7 @@ const PROGRAMS: [&str; 5] = [
     "usr/sbin/nginx",
     "usr/sbin/sshd",
 ];
-/// The file that pg_createcluster writes, with a line of the user's.
+/// The file that pg_createcluster writes, with an additional line of the user.
 const ENVIRONMENT: &str = "# environment variables for postgres processes\nLC_MESSAGES = 'C'\n";
 const LINE: &str = "LD_PRELOAD = '/usr/local/lib/saiga/libsaiga.so' # written by `saiga enable`; `saiga disable` removes it\n";
 
@@ -215,9 +215,9 @@ fn a_sandbox_is_relaxed_on_request_and_only_as_necessary() {
             .map(|(why, line)| format!("saiga:   {why}; --relax adds {line}\n"))
             .collect();
         let expected = format!(
-            "saiga: {unit} was not enabled:\n{named}saiga: `saiga enable --relax {unit}` adds these \
-             lines to Saiga's drop-in, and `saiga disable` removes them; the other sandbox options \
-             stay\n"
+            "saiga: {unit} was not enabled:\n{named}saiga: `saiga enable --relax {unit}` adds \
+             these lines to Saiga's drop-in, and `saiga disable` removes them; the other sandbox \
+             options stay\n"
         );
         assert_eq!(out.stderr, expected);
         assert_eq!(machine.everything(), before, "nothing is written");

@@ -14,7 +14,7 @@ use saiga_status::{Flags, Reason, State, StatusPage};
 mod support;
 use support::{Installation, said};
 
-/// One test, because there is one process to look at.
+/// One test, because it starts one process.
 #[test]
 fn a_process_is_shown_as_its_page_and_the_kernel_see_it() {
     let saiga = Installation::bare();
@@ -79,7 +79,7 @@ fn show(page: StatusPage, upgraded: &TcpStream, remote: &TcpStream) {
     page.entry(remote.as_raw_fd())
         .unwrap()
         .begin(State::Never, Reason::PeerNotSaiga);
-    // Shown for a number that is not a socket: nobody's connection.
+    // Shown for a number that is not a socket of the process.
     page.entry(0).unwrap().begin(State::Upgraded, Reason::None);
 }
 
@@ -149,7 +149,7 @@ fn top_leaves_the_terminal_as_it_was() {
     let by_key = |master: &mut File, _pid: i32| master.write_all(b"xq").unwrap();
     let by_interrupt_key = |master: &mut File, _pid: i32| master.write_all(&[3]).unwrap();
     let by_signal = |_master: &mut File, pid: i32| {
-        // SAFETY: a signal to our own child, which has not been waited for.
+        // SAFETY: a signal to a child that has not been waited for.
         assert_eq!(unsafe { libc::kill(pid, libc::SIGTERM) }, 0);
     };
     let ways: [fn(&mut File, i32); 3] = [by_key, by_interrupt_key, by_signal];
@@ -195,9 +195,9 @@ fn terminal() -> (File, OwnedFd) {
         )
     };
     assert_eq!(opened, 0);
-    // SAFETY: new and ours.
+    // SAFETY: new and owned by nothing else.
     let master = unsafe { OwnedFd::from_raw_fd(master) };
-    // SAFETY: new and ours.
+    // SAFETY: new and owned by nothing else.
     (File::from(master), unsafe { OwnedFd::from_raw_fd(slave) })
 }
 

@@ -125,7 +125,6 @@ pub(super) fn stop() -> Result<(), String> {
     Ok(())
 }
 
-/// Runs the daemon.
 pub(super) fn serve(start: &Start) -> Result<(), String> {
     let mut file = open_pid_file()?;
     // An ending daemon removes the name of the file that was just opened.

@@ -11,13 +11,12 @@ use super::stopping::Stopping;
 
 /// Options of `saiga compare`.
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "Saiga starts servers and clients on private ports and in private directories, and \
+#[command(after_help = "\
+Saiga starts servers and clients on private ports and in private directories, and \
 stops them again; it does not touch other servers of this host.\n\
 Each finished run is kept in DIR/campaign.jsonl; after a reboot, the same command with --resume \
 continues.\n\
-A first Ctrl-C stops everything and keeps the finished runs, a second one exits immediately."
-)]
+A first Ctrl-C stops everything and keeps the finished runs, a second one exits immediately.")]
 pub(crate) struct Args {
     /// The workload: redis, sql, tpcc, or an experiment file, FILE.toml
     #[arg(value_name = "WORKLOAD")]
@@ -41,7 +40,8 @@ pub(crate) struct Args {
     /// the main comparison
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, conflicts_with = "full", value_parser = clap::value_parser!(u32).range(..=1_000_000))]
     pub(crate) idle: u32,
-    /// Keep the server's core (0), the client's (1), both or neither busy with a process that Saiga starts
+    /// Keep the server's core (0), the client's (1), both or neither busy with a process that Saiga
+    /// starts
     #[arg(
         long,
         value_enum,

@@ -150,12 +150,13 @@ mod tests {
     fn a_fixed_number_of_pairs_gives_a_difference() {
         assert_eq!(
             sentence(6, None, &spreads(0.014, 0.014)),
-            "6 pairs can show a difference of about 1.5 % (from 3 pairs with a spread of 1.4 % between pairs)"
+            "6 pairs can show a difference of about 1.5 % (from 3 pairs with a spread of 1.4 % \
+             between pairs)"
         );
         assert_eq!(
             sentence(6, None, &spreads(0.01, 0.1)),
-            "6 pairs can show a difference of about 1.1 to 11 % (from 3 pairs with a spread of 1 to 10 % \
-             between pairs, the largest in set-c1)"
+            "6 pairs can show a difference of about 1.1 to 11 % (from 3 pairs with a spread of 1 \
+             to 10 % between pairs, the largest in set-c1)"
         );
         assert!(sentence(5, None, &spreads(0.01, 0.01)).starts_with("5 pairs are too few"));
     }

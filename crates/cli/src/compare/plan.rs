@@ -224,7 +224,8 @@ pub(crate) fn tests(names: &[TestName], topology: Topology) -> anyhow::Result<Ve
 pub(crate) fn check_arms(arms: &[ArmName], topology: Topology) -> anyhow::Result<()> {
     if arms.contains(&ArmName::Unix) && topology != Topology::Standalone {
         bail!(
-            "the unix arm cannot be used with topology {topology}: its servers connect to each other by TCP"
+            "the unix arm cannot be used with topology {topology}: its servers connect to each \
+             other by TCP"
         );
     }
     Ok(())
@@ -385,7 +386,8 @@ pub(super) fn print_steps<W: Workload>(
         RunSize::Operations(_) | RunSize::Timed(_) => {}
         RunSize::Lasting(length) => writeln!(
             out,
-            "# -n is a first estimate; calibration makes runs last about {} s, longer with many clients",
+            "# -n is a first estimate; calibration makes runs last about {} s, longer with many \
+             clients",
             length.as_secs_f64()
         )?,
     }

@@ -10,8 +10,9 @@ use saiga_experiment::plan::Cell;
 /// Options for the number of pairs, and `--resume`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Stopping {
-    /// Add pairs until the confidence interval of each cell is within this of its ratio, such as 2%.
-    /// The interval is valid although it is computed after each round, and needs at least eight pairs
+    /// Add pairs until the confidence interval of each cell is within this of its ratio, such as
+    /// 2%. The interval is valid although it is computed after each round, and needs at least eight
+    /// pairs
     #[arg(long, value_name = "PERCENT", value_parser = percent, conflicts_with = "pairs")]
     pub(crate) until: Option<f64>,
     /// Let only cells whose name contains TEXT decide; can be repeated

@@ -102,8 +102,8 @@ fn check_goes_on(claim: &Claim, dir: &Path, files: &[(&str, &str)]) -> anyhow::R
         if before != *text {
             let (there, here) = lines.find(|(a, b)| a != b).unwrap_or(("", ""));
             bail!(
-                "{} belongs to another plan ({}: `{there}` there, `{here}` now); resume it with the \
-                 command that started it, or give another --out",
+                "{} belongs to another plan ({}: `{there}` there, `{here}` now); resume it with \
+                 the command that started it, or give another --out",
                 campaign.display(),
                 path.display()
             );
@@ -155,8 +155,8 @@ fn restored(args: &Args, props: &[Props]) -> anyhow::Result<Option<RestorePoint>
     let held = Snapshot::open(&dir);
     if given.is_none() && held.is_err() {
         exit::say(&format!(
-            "backup={} is not a snapshot, so nothing is restored between runs; with --snapshot DIR, \
-             a snapshot of data= is taken",
+            "backup={} is not a snapshot, so nothing is restored between runs; with --snapshot \
+             DIR, a snapshot of data= is taken",
             dir.display()
         ));
         return Ok(None);
@@ -193,20 +193,22 @@ fn take_if_missing(restore: &RestorePoint) -> anyhow::Result<()> {
         false => ControlFlow::Continue(()),
     };
     exit::say(&format!("taking the snapshot {}", dir.display()));
-    saiga_snapshot::take(parts, dir, &Options::default(), &report).map_err(|error| {
-        let is_linked = matches!(error, TakeError::LinkedFiles(_));
-        let error = anyhow::Error::new(error);
-        error.context(format!(
+    saiga_snapshot::take(parts, dir, &Options::default(), &report)
+        .map_err(|error| {
+            let is_linked = matches!(error, TakeError::LinkedFiles(_));
+            let error = anyhow::Error::new(error);
+            error.context(format!(
             "cannot take the snapshot {}{}",
             dir.display(),
             if is_linked {
-                " (take it beforehand with `saiga snapshot take --leave-linked-files`; then it is used)"
+                " (take it beforehand with `saiga snapshot take --leave-linked-files`; then it is \
+                 used)"
             } else {
                 ""
             }
         ))
-    })
-    .map(drop)
+        })
+        .map(drop)
 }
 
 /// Refuses options that do not apply to TPC-C.

@@ -65,7 +65,8 @@ impl<'a> BesideRuns<'a> {
             name: name.to_owned(),
             pids,
         };
-        // All our processes descend from this one; those other than servers and hogs are the client.
+        // All our processes descend from this one; those other than servers and hogs are the
+        // client.
         let mut groups = vec![
             group("server", begun.servers.clone()),
             group("client", vec![std::process::id()]),

@@ -37,7 +37,8 @@ kernel and file system.\n\
 Exit status: 1 when a file lacks the hint that its rule gives; with --for, also when some of its \
 bytes were written without that hint; and when hints do not reach the drive (except with \
 --any-route).\n\
-On FDP namespaces (see --plan) no hints are needed. Exit status there: 1 when two parts of a server \
+On FDP namespaces (see --plan) no hints are needed. Exit status there: 1 when two parts of a \
+server \
 share a reclaim unit handle, when the drive cannot be queried (needs root), or with --for when \
 bytes of a part were not counted at its handle."
 )]
@@ -85,7 +86,8 @@ impl Checked {
     /// Whether the data of different lifetimes are kept apart.
     fn is_well(&self, any_route: bool) -> bool {
         let Report { route, reach, .. } = self.report;
-        // A drive may follow hints without a counter that proves it, but every drive reports its handles.
+        // A drive may follow hints without a counter that proves it, but every drive reports its
+        // handles.
         let reaches =
             reach == Reach::Yes || (reach == Reach::Unproven && route != Route::Namespaces);
         let rows = || self.rows.iter().all(|row| row.standing.is_well());

@@ -48,7 +48,6 @@ impl Log {
         })
     }
 
-    /// Logs one line.
     pub(super) fn say(&self, level: Level, text: &str) {
         let text = printable(text);
         let text = match level {

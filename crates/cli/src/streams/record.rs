@@ -1,4 +1,5 @@
-//! `saiga streams record`: traces block writes while a program runs, a process lives, or for a time.
+//! `saiga streams record`: traces block writes while a program runs, a process lives, or for a
+//! time.
 
 mod ending;
 mod progress;
@@ -24,7 +25,8 @@ pub(super) use wanted::Wanted;
 #[derive(Debug, clap::Args)]
 #[command(
     override_usage = "saiga streams record --out FILE [OPTIONS] DIR... -- CMD [ARGS]...\n       \
-                      saiga streams record --out FILE [OPTIONS] [DIR]... --pid PID [--for TIME]\n       \
+                      saiga streams record --out FILE [OPTIONS] [DIR]... --pid PID [--for TIME]\n \
+                            \
                       saiga streams record --out FILE [OPTIONS] DIR... --for TIME",
     after_help = "Needs root. Records every write and discard that reaches the block layer on the \
 file systems of the directories, with the file that each belongs to, in the format of docs/ftl.md. \
@@ -75,7 +77,8 @@ pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
             let recorded = volume
                 .prepare(args.prepare.as_deref(), &interrupt)
                 .and_then(|()| record(&options, &target, &interrupt));
-            // Runs also after an error: ends processes that use the volume, and names those that remain.
+            // Runs also after an error: ends processes that use the volume, and names those that
+            // remain.
             let left = volume.leave(args.after.as_deref(), &interrupt);
             both(recorded, left).map(|(recorded, left)| recorded && left)?
         }

@@ -24,15 +24,15 @@ const SHORTEST: Duration = Duration::from_millis(1);
 
 /// Options of `saiga streams run`.
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "Runs in the foreground, as root or with CAP_SYS_ADMIN and CAP_DAC_READ_SEARCH. The \
+#[command(after_help = "\
+Runs in the foreground, as root or with CAP_SYS_ADMIN and CAP_DAC_READ_SEARCH. The \
 log goes to stderr; its first line says whether hints reach the drive with this kernel and file \
 system. SIGHUP or a changed rule file reloads the rules; SIGTERM, SIGINT and `saiga streams stop` \
 end the labeller.\nExit status: with --once, 1 when a hint could not be set or hints do not reach \
-the drive (except with --any-route)."
-)]
+the drive (except with --any-route).")]
 pub(super) struct Args {
-    /// Data directories; everything below them, and the targets of symbolic links in them, is labelled
+    /// Data directories; everything below them, and the targets of symbolic links in them, is
+    /// labelled
     #[arg(value_name = "DIR", required = true)]
     dirs: Vec<PathBuf>,
     /// Built-in sets or files of rules (see `saiga streams rules`); the first matching rule decides

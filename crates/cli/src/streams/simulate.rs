@@ -92,7 +92,8 @@ pub(crate) struct Args {
     /// With --trace: size of a page in bytes
     #[arg(long, value_name = "BYTES", default_value_t = 4096, conflicts_with_all = SYNTHETIC)]
     page_bytes: u64,
-    /// With --trace: number of streams that the device keeps apart; all further ones share the first
+    /// With --trace: number of streams that the device keeps apart; all further ones share the
+    /// first
     #[arg(long, value_name = "N", default_value_t = 8, conflicts_with_all = SYNTHETIC)]
     handles: usize,
     /// With --trace: ignore discards; otherwise both cases are simulated if the trace has discards
@@ -126,7 +127,8 @@ struct DeviceArgs {
     /// units; with --trace several values
     #[arg(long, value_name = "POLICY", default_value = "greedy", value_parser = policy, value_delimiter = ',')]
     policy: Vec<Policy>,
-    /// How the spare space is shared by streams; the stream that exceeds its share most is collected
+    /// How the spare space is shared by streams; the stream that exceeds its share most is
+    /// collected
     #[arg(long, value_enum, default_value = "none")]
     quota: QuotaName,
     /// Whether moved pages get open units of their own or share those of host writes

@@ -31,8 +31,10 @@ const TRIED_PAGES: u64 = 65_536;
     override_usage = "saiga streams suggest [OPTIONS] --trace FILE\n       \
                       saiga streams suggest [OPTIONS] DIR... --for TIME\n       \
                       saiga streams suggest [OPTIONS] [DIR]... --pid PID [--for TIME]",
-    after_help = "Prints rules for the labeller and `simulate`, each with the figures behind it; labels \
-nothing. Streams are found by simulation on the first device that the options describe. The built-in \
+    after_help = "\
+Prints rules for the labeller and `simulate`, each with the figures behind it; labels \
+nothing. Streams are found by simulation on the first device that the options describe. The \
+built-in \
 set of the database, or astream's, is used instead if it is better on any of the devices. The same \
 trace and options give the same rules.\n\
 Without --trace, records first, as `saiga streams record` does; that needs root. Ctrl-C ends the \
@@ -70,8 +72,8 @@ pub(super) struct Args {
         value_delimiter = ','
     )]
     utilisation: Vec<f64>,
-    /// Which unit is collected: greedy, fifo, cost-benefit, or choice:D for the best of D random units;
-    /// several values
+    /// Which unit is collected: greedy, fifo, cost-benefit, or choice:D for the best of D random
+    /// units; several values
     #[arg(long, value_name = "POLICY", default_value = "greedy", value_parser = policy, value_delimiter = ',')]
     policy: Vec<Policy>,
     /// Size of a page in bytes
@@ -227,8 +229,8 @@ fn seen(suggestion: &Suggestion) -> String {
     if let Some(searched) = &suggestion.searched {
         let _ = writeln!(
             text,
-            "\n{} simulations on a sample of {} pages: write amplification {:.3} with one stream, {:.3} \
-             at the start, {:.3} for the result",
+            "\n{} simulations on a sample of {} pages: write amplification {:.3} with one stream, \
+             {:.3} at the start, {:.3} for the result",
             searched.simulations, searched.pages, searched.none, searched.start, searched.found
         );
         if let Some(whole) = &suggestion.whole {
@@ -236,8 +238,8 @@ fn seen(suggestion: &Suggestion) -> String {
         }
     } else {
         text.push_str(
-            "\nnote: nothing was simulated, because the trace has too few pages or --simulations is \
-             below 3; streams follow from lifetimes only\n",
+            "\nnote: nothing was simulated, because the trace has too few pages or --simulations \
+             is below 3; streams follow from lifetimes only\n",
         );
     }
     text

@@ -23,8 +23,8 @@ pub(super) fn holes(trace: &Trace) -> Option<String> {
     let lost = trace.lost();
     (lost > 0).then(|| {
         format!(
-            "{lost} EVENTS WERE LOST during the recording: the trace has gaps, and results from it are \
-             wrong; record again with a larger --buffer"
+            "{lost} EVENTS WERE LOST during the recording: the trace has gaps, and results from \
+             it are wrong; record again with a larger --buffer"
         )
     })
 }

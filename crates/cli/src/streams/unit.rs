@@ -19,11 +19,10 @@ use crate::exit;
 
 /// Options of `saiga streams unit`.
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "Without --install, prints the unit and installs nothing. The service is ready once \
+#[command(after_help = "\
+Without --install, prints the unit and installs nothing. The service is ready once \
 all files are labelled, and the services in --before start after that.\n\
-Exit status: 1 when there is nothing to --remove."
-)]
+Exit status: 1 when there is nothing to --remove.")]
 pub(super) struct Args {
     /// Data directories
     #[arg(value_name = "DIR", required_unless_present = "remove")]
@@ -262,8 +261,8 @@ fn writable(metrics: Option<&Path>) -> anyhow::Result<String> {
         );
     }
     let folder = metrics.parent().context("--metrics names no file")?;
-    // With the hyphen the service starts also without the directory: files are labelled, and the log
-    // says why metrics are not written.
+    // With the hyphen the service starts also without the directory: files are labelled, and the
+    // log says why metrics are not written.
     let mut optional = OsString::from("-");
     optional.push(folder);
     Ok(format!("ReadWritePaths={}\n", word(optional.as_ref())?))

@@ -18,7 +18,8 @@ use crate::exit;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Exit status: 1 when no source of counters is usable.")]
 pub(super) struct Args {
-    /// A drive: /dev/nvme0, a namespace (/dev/nvme0n1), or a directory written by `saiga waf record`
+    /// A drive: /dev/nvme0, a namespace (/dev/nvme0n1), or a directory written by `saiga waf
+    /// record`
     #[arg(value_name = "DEVICE", value_parser = super::drive_path)]
     drive: PathBuf,
     /// Print JSON
@@ -70,7 +71,8 @@ fn as_text(identity: &Identity, sources: &[(Source, Result<Counters, Unusable>)]
     };
     let yes = |is_so| if is_so { "yes" } else { "no" };
     let mut text = format!(
-        "{} {}, firmware {}, vendor {:04x}h\nendurance group: {}; data placement (FDP): {}; streams: {}\n",
+        "{} {}, firmware {}, vendor {:04x}h\nendurance group: {}; data placement (FDP): {}; \
+         streams: {}\n",
         identity.model,
         identity.serial,
         identity.firmware,

@@ -20,7 +20,8 @@ use crate::outfile;
 7days.\nExit status: 2 when there is no sample to report."
 )]
 pub(super) struct Args {
-    /// Read samples from this file [default: /var/lib/saiga/waf.db for root, else ~/.local/state/saiga/waf.db]
+    /// Read samples from this file [default: /var/lib/saiga/waf.db for root, else
+    /// ~/.local/state/saiga/waf.db]
     #[arg(long, value_name = "PATH")]
     file: Option<PathBuf>,
     /// Only drives with this path, serial number or model
@@ -40,7 +41,8 @@ pub(super) struct Args {
     /// Write a page with a plot to this file
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// Write lines like those in calculate_wa.sh's result_WA.txt to this file: flash MiB, host MiB, factor
+    /// Write lines like those in calculate_wa.sh's result_WA.txt to this file: flash MiB, host MiB,
+    /// factor
     #[arg(long, value_name = "FILE")]
     compat: Option<PathBuf>,
 }
@@ -55,7 +57,8 @@ struct Format {
     /// Print the intervals as CSV
     #[arg(long)]
     csv: bool,
-    /// Print the newest state as Prometheus metrics, for the textfile collector of the node exporter
+    /// Print the newest state as Prometheus metrics, for the textfile collector of the node
+    /// exporter
     #[arg(long)]
     prometheus: bool,
 }

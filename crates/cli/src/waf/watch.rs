@@ -1,8 +1,8 @@
 //! `saiga waf watch`: a sample of each drive, then one after each interval until a signal.
 //!
 //! An error at the first sample ends the verb. A later one (an unplugged drive, a full disk) is
-//! reported once, as is its end. Output that cannot be printed does not stop the samples. Each sample
-//! is on the disk before it is printed, so that none is lost when the process is killed.
+//! reported once, as is its end. Output that cannot be printed does not stop the samples. Each
+//! sample is on the disk before it is printed, so that none is lost when the process is killed.
 
 use std::collections::BTreeMap;
 use std::fs::DirBuilder;
@@ -21,10 +21,9 @@ use crate::exit;
 
 /// Options of `saiga waf watch`.
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "Ends on SIGTERM or Ctrl-C with status 0. Reading a drive needs root. With --once, \
-the exit status is 2 when no sample could be taken of a drive."
-)]
+#[command(after_help = "\
+Ends on SIGTERM or Ctrl-C with status 0. Reading a drive needs root. With --once, \
+the exit status is 2 when no sample could be taken of a drive.")]
 pub(super) struct Args {
     /// Drives: /dev/nvme0, a namespace (/dev/nvme0n1), or a directory written by `saiga waf record`
     #[arg(value_name = "DEVICE", required = true, value_parser = super::drive_path)]
@@ -32,7 +31,8 @@ pub(super) struct Args {
     /// Interval between samples: 30s, 10min, 1h
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = interval)]
     every: Duration,
-    /// Keep samples in this file [default: /var/lib/saiga/waf.db for root, else ~/.local/state/saiga/waf.db]
+    /// Keep samples in this file [default: /var/lib/saiga/waf.db for root, else
+    /// ~/.local/state/saiga/waf.db]
     #[arg(long, value_name = "PATH")]
     file: Option<PathBuf>,
     /// Use only this source of counters: fdp, ocp, huawei, intel, endurance

@@ -49,7 +49,7 @@ fn systemd_accepts_the_unit() {
 #[test]
 fn the_unit_has_the_values_of_the_options() {
     let site = Site::new();
-    // A service has a /tmp of its own.
+    // A service has a private /tmp.
     let folder = tempfile::tempdir_in("/var").unwrap();
     let rules = folder.path().join("my rules.toml");
     let rule = "[[rule]]\npath = \"a\"\nhint = \"long\"\nwhy = \"w\"\n";
@@ -58,7 +58,8 @@ fn the_unit_has_the_values_of_the_options() {
     let words = ["--rules", "mysql", text(&rules), "--before", "mariadb"];
     let out = unit(&site, &[&dirs[..], &words].concat()).stdout;
     let command = format!(
-        "{} streams run \"/srv/my data\" \"/srv/50%%$$x\" --rules mysql \"{}\" --lock-dir /run/saiga/saiga-streams",
+        "{} streams run \"/srv/my data\" \"/srv/50%%$$x\" --rules mysql \"{}\" --lock-dir \
+         /run/saiga/saiga-streams",
         text(&site.saiga.path("bin/saiga")),
         text(&rules)
     );
@@ -110,7 +111,7 @@ fn as_the_unit(site: &Site, data: &Path, words: &[&str]) -> Labeller {
 }
 
 #[test]
-fn its_capabilities_suffice_without_root_and_on_read_only_mounts() {
+fn the_capabilities_suffice_without_root_on_read_only_mounts() {
     for (kind, mode) in [
         ("ext4", "notify"),
         ("xfs", "notify"),

@@ -1,12 +1,12 @@
-//! What cannot be simulated, and what nothing can be suggested from: the message says what is wrong.
+//! Traces and options that cannot be simulated or lead to no rules: the message names the error.
 
 use std::fs;
 
 use crate::support::{Installation, said, text};
 use crate::trace;
 
-/// Arguments and what the message must contain; `T` is a good trace, `BAD` one with a wrong line,
-/// `EMPTY` one without writes, `R` good rules, `ODD` bad ones.
+/// Arguments and the expected message. `T` is a valid trace, `BAD` one with a wrong line, `EMPTY`
+/// one without writes, `R` are valid rules, `ODD` invalid ones.
 const BAD: &[(&[&str], &str)] = &[
     (
         &[],
@@ -121,11 +121,13 @@ const BAD: &[(&[&str], &str)] = &[
     ),
     (
         &["--trace", "T", "--without", "redo"],
-        "--without redo: no file of the trace matches this, and no rule has such a stream; give a set with --rules",
+        "--without redo: no file of the trace matches this, and no rule has such a stream; give a \
+         set with --rules",
     ),
     (
         &["--trace", "T", "--rules", "mysql", "--without", "rodo"],
-        "--without rodo: no file of the trace matches this, and no rule has such a stream; streams are doublewrite, redo,",
+        "--without rodo: no file of the trace matches this, and no rule has such a stream; \
+         streams are doublewrite, redo,",
     ),
     (
         &["--trace", "T", "--rules", "mysql", "--without", "undo"],
@@ -152,7 +154,7 @@ const BAD: &[(&[&str], &str)] = &[
     ),
     (
         &["--uniform", "--policy", "greedy,fifo"],
-        "several values of --policy are for --trace",
+        "--policy takes several values only with --trace",
     ),
     (
         &["--trace", "T", "--utilisation", "0.7,x"],

@@ -133,8 +133,9 @@ fn write_files(
     let (first, last) = props.load_range.unwrap_or((1, props.warehouses));
     if (first, last) != (1, props.warehouses) && args.seed.is_none() {
         bail!(
-            "warehouses {first} to {last} of {} are a part (loadidbegin, loadidend): each part would \
-             use another random seed, and the parts would not match; give the same --seed for all parts",
+            "warehouses {first} to {last} of {} are a part (loadidbegin, loadidend): each part \
+             would use another random seed, and the parts would not match; give the same --seed \
+             for all parts",
             props.warehouses
         );
     }

@@ -1,4 +1,5 @@
-//! `saiga bench tpcc check`: checks the tables against the TPC-C rules. Exit status 1 on a violation.
+//! `saiga bench tpcc check`: checks the tables against the TPC-C rules. Exit status 1 on a
+//! violation.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -22,14 +23,15 @@ const MAX_SESSIONS: u32 = 8;
 pub(super) struct Args {
     #[command(flatten)]
     targets: Targets,
-    /// Also check the rules for freshly loaded tables, whether or not a run seems to have changed them
+    /// Also check the rules for freshly loaded tables, whether or not a run seems to have changed
+    /// them
     #[arg(long)]
     after_load: bool,
     /// Check only the twelve conditions of 3.3.2, not the population of 4.3.3.1
     #[arg(long)]
     conditions: bool,
-    /// Check only conditions 1 to 7 and 12 of ten warehouses, by key; the time does not depend on the
-    /// number of warehouses
+    /// Check only conditions 1 to 7 and 12 of ten warehouses, by key; the time does not depend on
+    /// the number of warehouses
     #[arg(long, conflicts_with_all = ["conditions", "after_load"])]
     sample: bool,
     /// Print the checks and violations as JSON, one line for each database
@@ -104,7 +106,8 @@ pub(super) fn check_tables(
     let (there, asked) = (report.loaded.warehouses, target.props.warehouses);
     if there < asked {
         bail!(
-            "{} loaded, but warehouses= is {asked}; correct the props file, or destroy and build again",
+            "{} loaded, but warehouses= is {asked}; correct the props file, or destroy and build \
+             again",
             if there == 1 {
                 "1 warehouse is".to_owned()
             } else {

@@ -44,8 +44,8 @@ pub(super) struct Direct {
     #[arg(long, help_heading = HEADING, value_name = "PATH", requires = "engine")]
     #[arg(conflicts_with_all = ["host", "tls"])]
     socket: Option<String>,
-    /// Use of TLS: disable (plain text, the default), require (encryption), verify-ca (also checks the
-    /// CA), verify-full (also checks the name of the host)
+    /// Use of TLS: disable (plain text, the default), require (encryption), verify-ca (also checks
+    /// the CA), verify-full (also checks the name of the host)
     #[arg(long, help_heading = HEADING, value_name = "MODE", requires = "engine", value_enum)]
     #[arg(requires_ifs = [("verify-ca", "tls_ca"), ("verify-full", "tls_ca")])]
     tls: Option<TlsMode>,

@@ -134,8 +134,8 @@ fn reason(record: &Record) -> Option<String> {
         "done" => None,
         "interrupted" => Some("interrupted; the figures cover the time until then".to_owned()),
         "gave up" if record.lost_connections == 0 => Some(format!(
-            "stopped because the server answered no request for too long (--give-up), although no connection \
-             was lost: it may wait for a lock or for disk space; {first}"
+            "stopped because the server answered no request for too long (--give-up), although no \
+             connection was lost: it may wait for a lock or for disk space; {first}"
         )),
         "gave up" => Some(format!(
             "stopped because the server did not come back in time (--give-up); {first}"
@@ -180,7 +180,8 @@ fn await_start(start_at: Option<SystemTime>, interrupt: &Interrupt) -> anyhow::R
             ahead.as_secs_f64()
         ));
     }
-    // Result directories are claimed just before the start, so that an interrupted wait leaves none.
+    // Result directories are claimed just before the start, so that an interrupted wait leaves
+    // none.
     while start.saturating_duration_since(Instant::now()) > START_DELAY {
         if interrupt.raised() {
             bail!("interrupted before the start");

@@ -1,4 +1,5 @@
-//! `saiga compare tpcc --engine`: a private server, its tables built once and restored for each run.
+//! `saiga compare tpcc --engine`: a private server, its tables built once and restored for each
+//! run.
 //!
 //! All files are in one temporary directory whose name follows from `--out`, so that a resumed
 //! campaign finds the same paths. The data follow from a fixed seed. The directory is removed when

@@ -47,8 +47,8 @@ pub(super) fn arms(flags: &TpccFlags, props: &[Props]) -> anyhow::Result<Vec<Arm
     }
     let (Some(a), Some(b)) = (a, b) else {
         bail!(
-            "give --server with the command line that starts the server of {} in the foreground, or \
-             give --engine mariadb without --props for a private server",
+            "give --server with the command line that starts the server of {} in the foreground, \
+             or give --engine mariadb without --props for a private server",
             props[0].path.display()
         );
     };
@@ -118,8 +118,8 @@ pub(super) fn goal(arms: &[Arm]) -> String {
 fn lines(flag: &str, given: &[String], props: &[Props]) -> anyhow::Result<Vec<StartCommand>> {
     if given.len() != props.len() {
         bail!(
-            "{flag} is given {} times, but --props has {} files: give the command line of each server, \
-             in the same order",
+            "{flag} is given {} times, but --props has {} files: give the command line of each \
+             server, in the same order",
             given.len(),
             props.len()
         );

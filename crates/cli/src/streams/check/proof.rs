@@ -1,5 +1,5 @@
-//! `check --for` on FDP namespaces: the bytes that the kernel wrote to the namespace of each part, and
-//! the bytes that the drive counted at its reclaim unit handle.
+//! `check --for` on FDP namespaces: the bytes that the kernel wrote to the namespace of each part,
+//! and the bytes that the drive counted at its reclaim unit handle.
 
 use std::time::{Duration, Instant};
 
@@ -96,8 +96,8 @@ pub(super) fn follow<'a>(
 }
 
 /// Starts a measurement. The kernel's count is read before that of the handle, and
-/// [`Followed::end`] reads it after that of the handle: a write between the two reads may be missing
-/// at the handle, but never at the kernel.
+/// [`Followed::end`] reads it after that of the handle: a write between the two reads may be
+/// missing at the handle, but never at the kernel.
 fn begin(
     system: &System,
     spread: &Spread,

@@ -198,8 +198,8 @@ impl Traffic {
         }
         if self.padding > 0 {
             out.push_str(&format!(
-                "{} of those without a hint are padding: the kernel fills up blocks that a direct write \
-                 covers in part\n",
+                "{} of those without a hint are padding: the kernel fills up blocks that a direct \
+                 write covers in part\n",
                 number::bytes(self.padding)
             ));
         }

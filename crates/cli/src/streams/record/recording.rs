@@ -34,7 +34,8 @@ pub(in crate::streams) fn record(
     }
     if let Some(why) = recorder.why_not_bpf() {
         exit::say(&format!(
-            "warning: using tracefs, with microsecond timestamps, because BPF is not available: {why}"
+            "warning: using tracefs, with microsecond timestamps, because BPF is not available: \
+             {why}"
         ));
     }
     let mut running = target.start()?;

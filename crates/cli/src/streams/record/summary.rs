@@ -11,7 +11,6 @@ use saiga_document::number;
 /// Maximum number of file kinds in the table.
 const KINDS: usize = 10;
 
-/// The progress line.
 pub(in crate::streams) fn line(tally: &Tally) -> String {
     let lost = if tally.lost > 0 {
         format!(", {} EVENTS LOST", tally.lost)
@@ -33,7 +32,8 @@ pub(super) fn text(options: &Options, directories: &[String], tally: &Tally) -> 
     let mut text = format!("{out}: {} rows, {}\n", tally.rows, line(tally));
     if let Some(sampling) = options.sampling {
         text.push_str(&format!(
-            "the rows are a sample: 1/{} of the pages, in granules of {}; the figures below are for all pages\n",
+            "the rows are a sample: 1/{} of the pages, in granules of {}; the figures below are \
+             for all pages\n",
             sampling.one_in(),
             number::bytes(sampling.granule_bytes()),
         ));
@@ -85,8 +85,8 @@ pub(in crate::streams) fn warnings(tally: &Tally) -> Vec<String> {
     let mut warnings = Vec::new();
     if tally.lost > 0 {
         warnings.push(format!(
-            "{} EVENTS WERE LOST: the trace has gaps, and a simulation of it is wrong; record again \
-             with a larger --buffer",
+            "{} EVENTS WERE LOST: the trace has gaps, and a simulation of it is wrong; record \
+             again with a larger --buffer",
             tally.lost
         ));
     }

@@ -94,8 +94,8 @@ impl Target {
         // In another mount namespace, the same path may lead to another directory.
         anyhow::ensure!(
             same(&dir).is_some() && same(&dir) == same(&link),
-            "the working directory of {pid} is {} in its own mount namespace, which is another directory \
-             here; give the path of DIR as seen from here",
+            "the working directory of {pid} is {} in its own mount namespace, which is another \
+             directory here; give the path of DIR as seen from here",
             dir.display()
         );
         Ok(vec![dir])
@@ -129,8 +129,8 @@ pub(super) fn start(command: &CommandLine) -> anyhow::Result<Child> {
 }
 
 impl Running<'_> {
-    /// Waits for at most `pause`; returns the end if there is one. After SIGTERM, recording continues
-    /// until the program has ended.
+    /// Waits for at most `pause`; returns the end if there is one. After SIGTERM, recording
+    /// continues until the program has ended.
     pub(super) fn wait(
         &mut self,
         pause: Duration,

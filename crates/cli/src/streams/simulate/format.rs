@@ -125,7 +125,8 @@ pub(super) fn head(found: &Found<'_>) -> String {
         let share = out.written_bytes as f64 / totals.written_bytes.max(1) as f64;
         let _ = writeln!(
             text,
-            "without {} ({}), {} ({}) less is written; changes are relative to the whole trace in one stream",
+            "without {} ({}), {} ({}) less is written; changes are relative to the whole trace in \
+             one stream",
             out.name,
             number::counted(out.files as u64, "file"),
             number::bytes(out.written_bytes),
@@ -230,7 +231,8 @@ fn most(found: &Found<'_>, runs: &[&Run]) -> String {
     let ceiling = runs.first().and_then(|run| ceiling(found.runs, run));
     ceiling.map_or(String::new(), |ceiling| {
         format!(
-            "no placement saves more than {} of the flash writes; {ORACLE} knows when each page dies\n",
+            "no placement saves more than {} of the flash writes; {ORACLE} knows when each page \
+             dies\n",
             number::percent(ceiling)
         )
     })
@@ -320,8 +322,9 @@ pub(super) fn notes(found: &Found<'_>) -> anyhow::Result<Vec<String>> {
     let writes = found.footprint.writes_per_page();
     if writes < replay::FEW_WRITES_PER_PAGE {
         notes.push(format!(
-            "the trace writes each of its pages {writes:.1} times on average. Repeated, that resembles \
-             cyclic writes, and write amplification comes out too low; record at least {} times as long",
+            "the trace writes each of its pages {writes:.1} times on average. Repeated, that \
+             resembles cyclic writes, and write amplification comes out too low; record at least \
+             {} times as long",
             (replay::FEW_WRITES_PER_PAGE / writes).ceil()
         ));
     }
@@ -346,8 +349,8 @@ pub(super) fn notes(found: &Found<'_>) -> anyhow::Result<Vec<String>> {
     });
     if doubts > 0 {
         notes.push(format!(
-            "the trace is too short to tell the lifetime of {doubts} kinds of files; `saiga streams \
-             suggest --out FILE.toml` lists them"
+            "the trace is too short to tell the lifetime of {doubts} kinds of files; `saiga \
+             streams suggest --out FILE.toml` lists them"
         ));
     }
     Ok(notes)

@@ -50,9 +50,9 @@ pub(in crate::streams) fn few_units(device: &Device) -> Option<String> {
     let (units, pages) = (device.units(), device.config().unit_pages);
     (units < FEW_UNITS).then(|| {
         format!(
-            "the simulated device has {units} reclaim units of {pages} pages; real drives have more \
-             than {FEW_UNITS}. With fewer, the results depend on their number: use more data, or smaller \
-             --ru-pages"
+            "the simulated device has {units} reclaim units of {pages} pages; real drives have \
+             more than {FEW_UNITS}. With fewer, the results depend on their number: use more \
+             data, or smaller --ru-pages"
         )
     })
 }
@@ -73,7 +73,8 @@ pub(super) fn device_lines(config: &Config, device: &Device) -> String {
         Quota::Data => " of the handle with the most spare space relative to its data",
     };
     format!(
-        "device: {} logical pages, over-provisioning {}, {counting}\n{} reclaim units of {} pages, {} victims{quota}; {gc}\n",
+        "device: {} logical pages, over-provisioning {}, {counting}\n{} reclaim units of {} \
+         pages, {} victims{quota}; {gc}\n",
         config.logical_pages,
         round_percent(config.over_provisioning),
         device.units(),
@@ -133,7 +134,6 @@ pub(super) fn mean_valid(outcome: &Outcome, unit_pages: u32) -> Option<f64> {
     (victims > 0).then(|| outcome.measured.moved_pages() as f64 / pages)
 }
 
-/// The whole outcome.
 pub(super) fn as_json(outcome: &Outcome, classes: &[Class]) -> Value {
     let counters = &outcome.measured;
     let intervals = (0..).zip(&outcome.intervals);

@@ -21,7 +21,6 @@ struct Theory {
     waf: f64,
 }
 
-/// The synthetic workload.
 #[derive(Debug, Clone, Copy)]
 enum Kind {
     Uniform,

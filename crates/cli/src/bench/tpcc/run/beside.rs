@@ -214,7 +214,8 @@ pub(super) fn words(summary: &Summary) -> Option<String> {
         .map(|(whose, used_s)| format!("{whose} {used_s:.2}"))
         .collect();
     Some(format!(
-        "Host, {:.0} s of it measured, mean (95th percentile): {}\nCPU seconds during the measurement: {}",
+        "Host, {:.0} s of it measured, mean (95th percentile): {}\nCPU seconds during the \
+         measurement: {}",
         summary.seconds,
         metrics.join(", "),
         seconds.join(", ")

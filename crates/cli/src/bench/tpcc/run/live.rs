@@ -1,5 +1,5 @@
-//! The progress of a run on stderr: a dashboard or one changing line on a terminal, otherwise a line
-//! every ten seconds.
+//! The progress of a run on stderr: a dashboard or one changing line on a terminal, otherwise a
+//! line every ten seconds.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -158,7 +158,8 @@ fn line(all: &[&Progress]) -> String {
         .left
         .map_or_else(String::new, |left| format!(", {} left", clock(left)));
     let mut text = format!(
-        "{}{phase}{left}: {orders:.0} New-Orders/min, p50 {} p95 {} p99 {} ms, {} errors, {} retries",
+        "{}{phase}{left}: {orders:.0} New-Orders/min, p50 {} p95 {} p99 {} ms, {} errors, {} \
+         retries",
         clock(first.elapsed),
         ms(quantile(0)),
         ms(quantile(1)),
@@ -278,7 +279,8 @@ mod tests {
         };
         assert_eq!(
             line(&[&now]),
-            "1:05, 1:01:55 left: 1234 New-Orders/min, p50 1.5 p95 2.6 p99 31.0 ms, 3 errors, 4 retries"
+            "1:05, 1:01:55 left: 1234 New-Orders/min, p50 1.5 p95 2.6 p99 31.0 ms, 3 errors, 4 \
+             retries"
         );
         let worse = Progress {
             connections: (3, 10),

@@ -46,8 +46,8 @@ pub(in crate::bench::tpcc) struct Options {
     /// Distribution of the starts of an open loop
     #[arg(long, value_enum, requires = "rate")]
     pub(super) arrivals: Option<ArrivalsName>,
-    /// Execution of deliveries: by the terminal, as in BenchmarkSQL 5, or from a queue (TPC-C 2.7.2)
-    /// [default: inline]
+    /// Execution of deliveries: by the terminal, as in BenchmarkSQL 5, or from a queue (TPC-C
+    /// 2.7.2) [default: inline]
     #[arg(long, value_enum)]
     pub(super) delivery: Option<DeliveryName>,
     /// Number of connections for queued deliveries [default: 12, at most the number of terminals]
@@ -171,7 +171,8 @@ impl Options {
     }
 
     fn over(self, file: Self) -> Self {
-        // Think times and a rate exclude each other: one on the command line replaces the other in the file.
+        // Think times and a rate exclude each other: one on the command line replaces the other in
+        // the file.
         let has_pauses =
             self.think || self.keying_multiplier.is_some() || self.thinking_multiplier.is_some();
         let (has_rate, file_rate) = (self.rate.is_some(), file.rate.filter(|_| !has_pauses));
@@ -390,7 +391,8 @@ fn instant(text: &str) -> Result<SystemTime, String> {
 pub(super) fn check_loaded(asked: u32, loaded: u32) -> anyhow::Result<()> {
     if asked > loaded {
         bail!(
-            "warehouses={asked}, but {loaded} are loaded; correct the props file, or destroy and build again"
+            "warehouses={asked}, but {loaded} are loaded; correct the props file, or destroy and \
+             build again"
         );
     }
     Ok(())

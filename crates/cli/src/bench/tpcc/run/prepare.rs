@@ -298,9 +298,9 @@ fn room_for_statements(target: &Target, terminals: u32) -> anyhow::Result<Option
     let (room, wanted) = (rows.int(0, 0)?, i64::from(STATEMENTS * terminals));
     Ok((room < wanted).then(|| {
         format!(
-            "max_prepared_stmt_count is {room}, but {terminals} terminals need {wanted}: statements \
-             over the limit are sent as text, which costs the server more; \
-             raise the limit with `set global max_prepared_stmt_count = {wanted}`"
+            "max_prepared_stmt_count is {room}, but {terminals} terminals need {wanted}: \
+             statements over the limit are sent as text, which costs the server more; raise the \
+             limit with `set global max_prepared_stmt_count = {wanted}`"
         )
     }))
 }

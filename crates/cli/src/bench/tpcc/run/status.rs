@@ -1,7 +1,7 @@
 //! Reads a database's own counters during a run, over a separate connection.
 //!
-//! The sampler uses a thread of its own for this source, so that neither the terminals nor the host's
-//! rows wait for an answer. Only counters are read, outside of transactions.
+//! The sampler uses a thread of its own for this source, so that neither the terminals nor the
+//! host's rows wait for an answer. Only counters are read, outside of transactions.
 
 use saiga_sampler::status::{Kind, ReadError, StatusSource, Variable};
 use saiga_tpcc::db::Session;
