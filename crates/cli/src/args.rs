@@ -84,7 +84,7 @@ pub(crate) fn parse() -> Result<Verb, ExitCode> {
     if error.use_stderr() {
         let text = error.render().to_string();
         let text = text.strip_prefix("error: ").unwrap_or(&text);
-        return Err(exit::complain(text.trim_end()));
+        return Err(exit::fail(text.trim_end()));
     }
     // Help and version are results: a closed pipe is not an error.
     Err(exit::code(

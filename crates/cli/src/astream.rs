@@ -15,7 +15,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 
-use options::{Order, Start};
+use options::{Action, DaemonOptions};
 use saiga_streams::rules;
 
 use crate::printable::printable;
@@ -39,7 +39,7 @@ the first write.
 ";
 
 /// Whether this process was started under the name `astream`.
-pub(crate) fn is_asked() -> bool {
+pub(crate) fn is_called() -> bool {
     let name = std::env::args_os().next().unwrap_or_default();
     Path::new(&name)
         .file_name()
@@ -54,14 +54,14 @@ pub(crate) fn main() -> ExitCode {
     };
     let done = match options::read(words) {
         Err(text) => Err(text),
-        Ok(Order::Help) => {
+        Ok(Action::Help) => {
             // Exits with 255 also if the pipe is closed.
             let _ = std::io::stdout().write_all(HELP.as_bytes());
             return ExitCode::from(WRONG);
         }
-        Ok(Order::Stop) => daemon::stop(),
-        Ok(Order::Start(start)) if is_daemon => daemon::serve(&start),
-        Ok(Order::Start(start)) => check(&start).and_then(|()| daemon::start(words)),
+        Ok(Action::Stop) => daemon::stop(),
+        Ok(Action::Start(start)) if is_daemon => daemon::serve(&start),
+        Ok(Action::Start(start)) => check(&start).and_then(|()| daemon::start(words)),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -73,7 +73,7 @@ pub(crate) fn main() -> ExitCode {
 }
 
 /// Finds the errors that can be reported before the daemon starts.
-fn check(start: &Start) -> Result<(), String> {
+fn check(start: &DaemonOptions) -> Result<(), String> {
     if !rustix::process::geteuid().is_root() {
         return Err("only root can watch file systems; run astream as root".to_owned());
     }

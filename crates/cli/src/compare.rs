@@ -76,7 +76,7 @@ fn redis(args: &Args) -> anyhow::Result<ExitCode> {
     let arms = redis_arms(args)?;
     if args.dry_run {
         let workload = RedisWorkload::without_programs(arms, topology, args.port, this_tool()?);
-        return plan::print_steps(&workload, &plan, &known(&workload, &plan, args)?);
+        return plan::print_steps(&workload, &plan, &announcements(&workload, &plan, args)?);
     }
     let out = out(args)?;
     let probe = Some(probe::status_pages());
@@ -93,7 +93,7 @@ fn sql(args: &Args) -> anyhow::Result<ExitCode> {
     let kinds = arms(args)?;
     if args.dry_run {
         let workload = SqlWorkload::without_programs(&engines, &kinds, args.port, window);
-        return plan::print_steps(&workload, &plan, &known(&workload, &plan, args)?);
+        return plan::print_steps(&workload, &plan, &announcements(&workload, &plan, args)?);
     }
     let out = out(args)?;
     let probe = Some(probe::status_pages());
@@ -137,7 +137,7 @@ fn out(args: &Args) -> anyhow::Result<&Path> {
 }
 
 /// Sentences about the comparison before it runs.
-fn known<W: Workload>(
+fn announcements<W: Workload>(
     workload: &W,
     plan: &Plan<W::Load>,
     args: &Args,
@@ -240,7 +240,7 @@ fn run_rest<W: Workload>(
             return Look::GoOn;
         };
         let open = until.open(&own, &arms, &cells, outcome);
-        progress.borrow_mut().on_look(&open);
+        progress.borrow_mut().on_check(&open);
         if open.is_empty() {
             Look::Enough
         } else {

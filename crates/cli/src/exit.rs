@@ -15,12 +15,12 @@ pub(crate) fn code(result: anyhow::Result<ExitCode>) -> ExitCode {
     match result {
         Ok(code) => code,
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
-        Err(error) => complain(&format!("{error:#}")),
+        Err(error) => fail(&format!("{error:#}")),
     }
 }
 
 /// Prints `saiga: text` to stderr and returns the exit code [`COULD_NOT`].
-pub(crate) fn complain(text: &str) -> ExitCode {
+pub(crate) fn fail(text: &str) -> ExitCode {
     say(text);
     ExitCode::from(COULD_NOT)
 }

@@ -11,16 +11,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use saiga_sampler::{Config, Sampler, Sink, Snapshot};
 
 pub(crate) use beside::{BesideRuns, device};
-pub(crate) use recording::{Recording, Seen};
+pub(crate) use recording::{HostSamples, Recording};
 
 /// The current sampler of the host.
 #[derive(Debug, Default)]
 pub(crate) struct Host {
-    watching: Mutex<Watching>,
+    sampler: Mutex<SamplerState>,
 }
 
 #[derive(Debug, Default)]
-enum Watching {
+enum SamplerState {
     #[default]
     Nothing,
     /// For the panel only: without process groups, without a file.
@@ -33,53 +33,55 @@ enum Watching {
 }
 
 impl Host {
-    fn watching(&self) -> MutexGuard<'_, Watching> {
-        self.watching.lock().unwrap_or_else(PoisonError::into_inner)
+    fn sampler_state(&self) -> MutexGuard<'_, SamplerState> {
+        self.sampler.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The newest row that has rates. Starts a sampler between runs.
     pub(crate) fn latest(&self) -> Option<Arc<Snapshot>> {
-        let mut watching = self.watching();
-        if matches!(*watching, Watching::Nothing) {
+        let mut watching = self.sampler_state();
+        if matches!(*watching, SamplerState::Nothing) {
             let sampler = Sampler::start(Config::default(), &Sink::default());
-            *watching = sampler.map_or(Watching::Impossible, Watching::Between);
+            *watching = sampler.map_or(SamplerState::Impossible, SamplerState::Between);
         }
         match &*watching {
-            Watching::Between(sampler) | Watching::Run(sampler) => {
+            SamplerState::Between(sampler) | SamplerState::Run(sampler) => {
                 Some(sampler.latest()).filter(|snapshot| snapshot.row > 0)
             }
-            Watching::Nothing | Watching::Elsewhere | Watching::Impossible => None,
+            SamplerState::Nothing | SamplerState::Elsewhere | SamplerState::Impossible => None,
         }
     }
 
     /// The newest row of the run that is sampled here, if any.
     pub(crate) fn of_run(&self) -> Option<Arc<Snapshot>> {
-        match &*self.watching() {
-            Watching::Run(sampler) => Some(sampler.latest()).filter(|snapshot| snapshot.row > 0),
-            Watching::Nothing
-            | Watching::Between(_)
-            | Watching::Elsewhere
-            | Watching::Impossible => None,
+        match &*self.sampler_state() {
+            SamplerState::Run(sampler) => {
+                Some(sampler.latest()).filter(|snapshot| snapshot.row > 0)
+            }
+            SamplerState::Nothing
+            | SamplerState::Between(_)
+            | SamplerState::Elsewhere
+            | SamplerState::Impossible => None,
         }
     }
 
-    /// Stops sampling here until [`look_again`](Self::look_again), because the load samples the
+    /// Stops sampling here until [`resume`](Self::resume), because the load samples the
     /// host.
-    pub(crate) fn stand_back(&self) {
-        *self.watching() = Watching::Elsewhere;
+    pub(crate) fn pause(&self) {
+        *self.sampler_state() = SamplerState::Elsewhere;
     }
 
     /// Allows sampling here again.
-    pub(crate) fn look_again(&self) {
-        let mut watching = self.watching();
-        if matches!(*watching, Watching::Elsewhere) {
-            *watching = Watching::Nothing;
+    pub(crate) fn resume(&self) {
+        let mut watching = self.sampler_state();
+        if matches!(*watching, SamplerState::Elsewhere) {
+            *watching = SamplerState::Nothing;
         }
     }
 
     /// Marks the following rows with the phase `name`.
     pub(crate) fn mark(&self, name: &str) {
-        if let Watching::Run(sampler) = &*self.watching() {
+        if let SamplerState::Run(sampler) = &*self.sampler_state() {
             sampler.mark(name);
         }
     }

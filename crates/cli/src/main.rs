@@ -35,7 +35,7 @@ mod writer;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    if astream::is_asked() {
+    if astream::is_called() {
         return astream::main();
     }
     let verb = match args::parse() {

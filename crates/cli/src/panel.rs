@@ -110,7 +110,7 @@ impl Drop for Panel {
 }
 
 impl State {
-    fn look_at_load(&mut self) {
+    fn read_load(&mut self) {
         let Some(reader) = &mut self.load else { return };
         match reader.read(SystemTime::now()) {
             ReadResult::New(second) => {
@@ -144,7 +144,7 @@ impl Shared {
             if let Some(host) = host {
                 state.dashboard.on_snapshot(host);
             }
-            state.look_at_load();
+            state.read_load();
             let panel = state.dashboard.draw(size);
             drop(state);
             write(&self.painter().paint(&panel, size));

@@ -21,7 +21,7 @@ use saiga_streams::route::System;
 use saiga_streams::rules::RuleSet;
 use saiga_streams::setter::Fcntl;
 
-use super::options::Start;
+use super::options::DaemonOptions;
 use crate::printable::printable;
 
 /// The first argument of the process that becomes the daemon.
@@ -125,7 +125,7 @@ pub(super) fn stop() -> Result<(), String> {
     Ok(())
 }
 
-pub(super) fn serve(start: &Start) -> Result<(), String> {
+pub(super) fn serve(start: &DaemonOptions) -> Result<(), String> {
     let mut file = open_pid_file()?;
     // An ending daemon removes the name of the file that was just opened.
     while lock(&file)? && !is_named(&file) {

@@ -8,37 +8,37 @@ use std::path::PathBuf;
 const PATH_LIMIT: usize = 1023;
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Order {
+pub(super) enum Action {
     Help,
     Stop,
-    Start(Start),
+    Start(DaemonOptions),
 }
 
 /// Options of the daemon.
 #[derive(Debug, PartialEq, Eq, Default)]
-pub(super) struct Start {
+pub(super) struct DaemonOptions {
     pub(super) dirs: Vec<PathBuf>,
     pub(super) rules: Vec<PathBuf>,
     pub(super) level: u8,
 }
 
 /// Parses the arguments after the program name.
-pub(super) fn read(words: &[OsString]) -> Result<Order, String> {
+pub(super) fn read(words: &[OsString]) -> Result<Action, String> {
     match words {
-        [] => return Ok(Order::Help),
-        [stop] if stop == "stop" => return Ok(Order::Stop),
+        [] => return Ok(Action::Help),
+        [stop] if stop == "stop" => return Ok(Action::Stop),
         _ => {}
     }
-    let mut start = Start {
+    let mut start = DaemonOptions {
         level: 2,
-        ..Start::default()
+        ..DaemonOptions::default()
     };
     let mut rest = words;
     while let Some((word, after)) = rest.split_first() {
         rest = after;
         let (name, own) = split(word);
         match name.as_bytes() {
-            b"-h" | b"--help" => return Ok(Order::Help),
+            b"-h" | b"--help" => return Ok(Action::Help),
             b"-i" | b"--inotify_directory" => paths(&name, own, &mut rest, &mut start.dirs)?,
             b"-r" | b"--rule_file" => paths(&name, own, &mut rest, &mut start.rules)?,
             b"-l" | b"--log_level" => {
@@ -65,7 +65,7 @@ pub(super) fn read(words: &[OsString]) -> Result<Order, String> {
         (dirs, rules) if dirs != rules => Err(format!(
             "{dirs} directories and {rules} rule files; give one rule file for each directory"
         )),
-        _ => Ok(Order::Start(start)),
+        _ => Ok(Action::Start(start)),
     }
 }
 
@@ -128,14 +128,14 @@ fn paths(
 mod tests {
     use super::*;
 
-    fn words(text: &str) -> Result<Order, String> {
+    fn words(text: &str) -> Result<Action, String> {
         let words: Vec<OsString> = text.split_whitespace().map(OsString::from).collect();
         read(&words)
     }
 
-    fn start(dirs: &[&str], rules: &[&str], level: u8) -> Result<Order, String> {
+    fn start(dirs: &[&str], rules: &[&str], level: u8) -> Result<Action, String> {
         let paths = |names: &[&str]| names.iter().map(PathBuf::from).collect();
-        Ok(Order::Start(Start {
+        Ok(Action::Start(DaemonOptions {
             dirs: paths(dirs),
             rules: paths(rules),
             level,
@@ -156,9 +156,9 @@ mod tests {
             assert_eq!(words(text), start(&["/a", "/b"], &["x", "y"], 2), "{text}");
         }
         assert_eq!(words("-l 4 -i /a -r x"), start(&["/a"], &["x"], 4));
-        assert_eq!(words("stop"), Ok(Order::Stop));
+        assert_eq!(words("stop"), Ok(Action::Stop));
         for text in ["", "-h", "--help", "-i /a -h"] {
-            assert_eq!(words(text), Ok(Order::Help), "{text}");
+            assert_eq!(words(text), Ok(Action::Help), "{text}");
         }
     }
 

@@ -60,7 +60,7 @@ impl Spreads {
         })
     }
 
-    fn words(&self) -> String {
+    fn describe(&self) -> String {
         let range = range(&[self.low, self.high].map(percent));
         let widest = self.widest.as_ref();
         let widest = widest.map_or_else(String::new, |cell| format!(", the largest in {cell}"));
@@ -83,7 +83,7 @@ impl Outlook {
             Some(wanted) => self.needed(wanted, spreads),
             None => self.resolved(spreads),
         };
-        format!("{said} (from {})", spreads.words())
+        format!("{said} (from {})", spreads.describe())
     }
 
     fn resolved(&self, spreads: &Spreads) -> String {
@@ -192,7 +192,7 @@ mod tests {
         let e = std::f64::consts::E;
         let found = Spreads::of(&[width("a", &[1.0, e, e * e]), width("b", &[1.0; 4])]).unwrap();
         assert_eq!(
-            found.words(),
+            found.describe(),
             "3 pairs with a spread of 0 to 100 % between pairs, the largest in a"
         );
     }

@@ -29,7 +29,7 @@ pub(crate) struct Progress {
     /// Used in place of the bar.
     panel: Option<Panel>,
     terminal: bool,
-    now: Now,
+    now: PanelState,
     /// End of the first visit, which may also make data, and its number of runs.
     paced: Option<(Instant, usize)>,
     last_line: Instant,
@@ -44,7 +44,7 @@ pub(crate) struct Progress {
 
 /// Content of the panel: the current run and the previous runs of the cell.
 #[derive(Debug, Default)]
-struct Now {
+struct PanelState {
     cell: String,
     run: Vec<String>,
     /// The last run of each arm in this cell.
@@ -72,7 +72,7 @@ impl Progress {
             terminal: panel.is_some() || !bar.is_hidden(),
             bar,
             panel,
-            now: Now::default(),
+            now: PanelState::default(),
             paced: None,
             last_line: Instant::now(),
             planned_run,
@@ -144,7 +144,7 @@ impl Progress {
     }
 
     /// Shows the cells that are not precise enough after a round.
-    pub(crate) fn on_look(&mut self, open: &[Width]) {
+    pub(crate) fn on_check(&mut self, open: &[Width]) {
         let unknown = open.iter().any(|width| width.half_width.is_none());
         let widest = open.iter().filter_map(|width| width.half_width);
         let widest = widest.max_by(f64::total_cmp).filter(|_| !unknown);
@@ -227,7 +227,7 @@ impl Progress {
     }
 }
 
-impl Now {
+impl PanelState {
     fn begin(&mut self, cell: &str, arm: &str, pair: u32, calibrating: bool) {
         if self.cell != cell {
             cell.clone_into(&mut self.cell);
@@ -295,7 +295,7 @@ mod tests {
 
     #[test]
     fn the_last_run_of_each_arm_is_shown_until_the_next_cell() {
-        let mut now = Now::default();
+        let mut now = PanelState::default();
         now.begin("set-c1", "saiga", 2, true);
         assert_eq!(now.run, ["set-c1", "saiga", "pair 3", "calibrating"]);
         now.end(&run("set-c1", "saiga", 20_000.0));

@@ -23,12 +23,12 @@ pub(crate) struct BesideRuns<'a> {
     host: &'a Host,
     /// The result directory, if there is one.
     out: Option<PathBuf>,
-    now: Option<Watched<'a>>,
+    now: Option<SampledRun<'a>>,
     problem: Option<String>,
 }
 
 #[derive(Debug)]
-struct Watched<'a> {
+struct SampledRun<'a> {
     recording: Recording<'a>,
     /// Relative to the result directory.
     folder: Option<String>,
@@ -54,7 +54,7 @@ impl<'a> BesideRuns<'a> {
         ))
     }
 
-    fn watch(&self, begun: &Begun<'_>) -> anyhow::Result<Watched<'a>> {
+    fn watch(&self, begun: &Begun<'_>) -> anyhow::Result<SampledRun<'a>> {
         let folder = match &self.out {
             Some(out) => Some(new_folder(out, begun.arm)?),
             None => None,
@@ -80,7 +80,7 @@ impl<'a> BesideRuns<'a> {
             ..Config::default()
         };
         let began = Instant::now();
-        Ok(Watched {
+        Ok(SampledRun {
             recording: Recording::begin(self.host, config, path.as_deref(), None)?,
             folder,
             began,
@@ -104,12 +104,12 @@ impl Beside for BesideRuns<'_> {
     }
 
     fn stand_back(&mut self) {
-        self.host.stand_back();
+        self.host.pause();
     }
 
     fn end(&mut self) -> Option<Detail> {
-        self.host.look_again();
-        let Watched {
+        self.host.resume();
+        let SampledRun {
             recording,
             folder,
             began,
@@ -205,16 +205,19 @@ mod tests {
         assert!(host.latest().is_none(), "the first row has no rates");
         beside.stand_back();
         assert!(matches!(
-            *host.watching(),
-            super::super::Watching::Elsewhere
+            *host.sampler_state(),
+            super::super::SamplerState::Elsewhere
         ));
         assert!(host.latest().is_none());
         assert!(matches!(
-            *host.watching(),
-            super::super::Watching::Elsewhere
+            *host.sampler_state(),
+            super::super::SamplerState::Elsewhere
         ));
         assert_eq!(beside.end(), None);
-        assert!(matches!(*host.watching(), super::super::Watching::Nothing));
+        assert!(matches!(
+            *host.sampler_state(),
+            super::super::SamplerState::Nothing
+        ));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use saiga_sampler::series::Series;
 use saiga_sampler::summary::Summary;
 use saiga_sampler::{BenchmarkSqlSink, Config, Device, Sampler, Sink};
 
-use super::{Host, Watching, series};
+use super::{Host, SamplerState, series};
 
 const FILE: &str = "host.csv";
 /// Shorter runs have too few rows to draw.
@@ -27,7 +27,7 @@ pub(crate) struct Recording<'a> {
 }
 
 #[derive(Debug)]
-pub(crate) struct Seen {
+pub(crate) struct HostSamples {
     /// The time series for the result; empty for a short run.
     pub(crate) series: Vec<detail::Series>,
     /// Mean and quantiles of all metrics.
@@ -57,12 +57,12 @@ impl<'a> Recording<'a> {
             benchmarksql,
         };
         let devices = config.devices.clone();
-        let mut watching = host.watching();
+        let mut sampler = host.sampler_state();
         // Stops the previous sampler first.
-        *watching = Watching::Nothing;
+        *sampler = SamplerState::Nothing;
         let began = Instant::now();
-        *watching = Watching::Run(Sampler::start(config, &sink)?);
-        drop(watching);
+        *sampler = SamplerState::Run(Sampler::start(config, &sink)?);
+        drop(sampler);
         Ok(Self {
             host,
             file,
@@ -76,7 +76,7 @@ impl<'a> Recording<'a> {
     ///
     /// # Errors
     /// The file cannot be read.
-    pub(crate) fn end(self, zero: Instant) -> anyhow::Result<Seen> {
+    pub(crate) fn end(self, zero: Instant) -> anyhow::Result<HostSamples> {
         let Self {
             host,
             file,
@@ -84,8 +84,8 @@ impl<'a> Recording<'a> {
             began,
             private,
         } = self;
-        let watched = std::mem::take(&mut *host.watching());
-        let Watching::Run(sampler) = watched else {
+        let watched = std::mem::take(&mut *host.sampler_state());
+        let SamplerState::Run(sampler) = watched else {
             anyhow::bail!("another run is being sampled")
         };
         let summary = sampler.stop();
@@ -101,6 +101,6 @@ impl<'a> Recording<'a> {
             series::of(&Series::read_columns(&file, is_wanted)?, &devices, shift_s)
         };
         drop(private);
-        Ok(Seen { series, summary })
+        Ok(HostSamples { series, summary })
     }
 }

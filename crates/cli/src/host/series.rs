@@ -13,66 +13,66 @@ use saiga_sampler::series::{Bucket, Series};
 const POINTS: NonZeroUsize = NonZeroUsize::new(300).expect("300 is not zero");
 
 /// A time series, and the columns that are added up for it.
-struct Kept {
+struct KeptSeries {
     name: &'static str,
     is_part: fn(&str) -> bool,
 }
 
 /// In the order of the report.
-const KEPT: [Kept; 14] = [
-    Kept {
+const KEPT: [KeptSeries; 14] = [
+    KeptSeries {
         name: "cpu_user_percent",
         is_part: |name| matches!(name, "cpu_user_percent" | "cpu_nice_percent"),
     },
-    Kept {
+    KeptSeries {
         name: "cpu_system_percent",
         is_part: |name| name == "cpu_system_percent",
     },
-    Kept {
+    KeptSeries {
         name: "cpu_interrupts_percent",
         is_part: |name| matches!(name, "cpu_irq_percent" | "cpu_softirq_percent"),
     },
-    Kept {
+    KeptSeries {
         name: "cpu_iowait_percent",
         is_part: |name| name == "cpu_iowait_percent",
     },
-    Kept {
+    KeptSeries {
         name: "server_cpu_percent",
         is_part: |name| name == "server_cpu_percent",
     },
-    Kept {
+    KeptSeries {
         name: "client_cpu_percent",
         is_part: |name| name == "client_cpu_percent",
     },
-    Kept {
+    KeptSeries {
         name: "run_queue_tasks",
         is_part: |name| name == "run_queue_tasks",
     },
-    Kept {
+    KeptSeries {
         name: "disk_write_kb_s",
         is_part: |name| name.starts_with("disk_") && name.ends_with("_write_kb_s"),
     },
-    Kept {
+    KeptSeries {
         name: "disk_read_kb_s",
         is_part: |name| name.starts_with("disk_") && name.ends_with("_read_kb_s"),
     },
-    Kept {
+    KeptSeries {
         name: "net_out_kb_s",
         is_part: |name| name.starts_with("net_") && name.ends_with("_tx_kb_s"),
     },
-    Kept {
+    KeptSeries {
         name: "net_in_kb_s",
         is_part: |name| name.starts_with("net_") && name.ends_with("_rx_kb_s"),
     },
-    Kept {
+    KeptSeries {
         name: "steal_percent",
         is_part: |name| name == "steal_percent",
     },
-    Kept {
+    KeptSeries {
         name: "context_switches_s",
         is_part: |name| name == "context_switches_s",
     },
-    Kept {
+    KeptSeries {
         name: "server_rss_kb",
         is_part: |name| name == "server_rss_kb",
     },

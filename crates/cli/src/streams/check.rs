@@ -1,7 +1,7 @@
 //! `saiga streams check`: the present and the expected hint of each file, and the route of hints.
 
+mod handles;
 mod placement;
-mod proof;
 mod traffic;
 
 use std::collections::BTreeSet;
@@ -21,8 +21,8 @@ use saiga_streams::rules::{self, Rules};
 use saiga_streams::setter::Fcntl;
 use serde_json::{Value, json};
 
-use self::placement::Spread;
-use self::proof::Proof;
+use self::handles::HandleWrites;
+use self::placement::PartPlacement;
 use self::traffic::Traffic;
 use super::{elsewhere, print_json, print_text, report_json};
 use crate::exit;
@@ -78,7 +78,7 @@ const AS_ROOT: &str = "; run this as root (or with CAP_DAC_READ_SEARCH)";
 
 struct Checked {
     report: Report,
-    spread: Option<Spread>,
+    spread: Option<PartPlacement>,
     rows: Vec<Row>,
 }
 
@@ -153,7 +153,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 /// The writes during `--for`.
 enum Followed {
     Hints(Traffic),
-    Handles(Proof),
+    Handles(HandleWrites),
 }
 
 impl Followed {
@@ -161,21 +161,21 @@ impl Followed {
     fn as_json(&self) -> (&'static str, Value) {
         match self {
             Self::Hints(traffic) => ("traffic", traffic.as_json()),
-            Self::Handles(proof) => ("handles", proof.as_json()),
+            Self::Handles(handles) => ("handles", handles.as_json()),
         }
     }
 
     fn to_text(&self) -> String {
         match self {
             Self::Hints(traffic) => traffic.to_text(),
-            Self::Handles(proof) => proof.to_text(),
+            Self::Handles(handles) => handles.to_text(),
         }
     }
 
     fn is_well(&self) -> bool {
         match self {
             Self::Hints(traffic) => traffic.is_well(),
-            Self::Handles(proof) => proof.is_well(),
+            Self::Handles(handles) => handles.is_well(),
         }
     }
 }
@@ -184,13 +184,13 @@ impl Followed {
 fn follow(
     system: &System,
     args: &Args,
-    reports: &[(Report, Option<Spread>)],
+    reports: &[(Report, Option<PartPlacement>)],
     time: Duration,
     rules: &Rules,
 ) -> anyhow::Result<Followed> {
     if reports.iter().all(|(report, _)| report.needs_no_hints()) {
         let servers = reports.iter().filter_map(|(_, spread)| spread.as_ref());
-        Ok(Followed::Handles(proof::follow(system, servers, time)?))
+        Ok(Followed::Handles(handles::follow(system, servers, time)?))
     } else {
         Ok(Followed::Hints(traffic::follow(&args.dirs, time, rules)?))
     }
@@ -210,7 +210,7 @@ fn survey(args: &Args, system: &System) -> anyhow::Result<Vec<Report>> {
 
 fn check_files(
     report: Report,
-    spread: Option<Spread>,
+    spread: Option<PartPlacement>,
     rules: &Arc<Rules>,
     lock_dir: &Path,
 ) -> anyhow::Result<Checked> {
@@ -372,7 +372,7 @@ fn as_json(rules: &Rules, checked: &Checked) -> Value {
     });
     json!({
         "route": report_json(&checked.report),
-        "parts": checked.spread.as_ref().map(Spread::as_json),
+        "parts": checked.spread.as_ref().map(PartPlacement::as_json),
         "files": rows.collect::<Vec<_>>(),
     })
 }

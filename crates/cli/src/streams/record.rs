@@ -2,12 +2,12 @@
 //! time.
 
 mod ending;
+mod options;
 mod progress;
 pub(super) mod recording;
 pub(super) mod summary;
 mod target;
 mod volume;
-mod wanted;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -17,9 +17,9 @@ use saiga_experiment::interrupt::Interrupt;
 use saiga_record::Options;
 
 use crate::{exit, outfile};
+pub(super) use options::RecordOptions;
 use target::{End, Target};
 use volume::BackingVolume;
-pub(super) use wanted::Wanted;
 
 /// Options of `saiga streams record`.
 #[derive(Debug, clap::Args)]
@@ -39,7 +39,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "FILE", required = true)]
     out: PathBuf,
     #[command(flatten)]
-    wanted: Wanted,
+    wanted: RecordOptions,
     /// Record while this program runs
     #[arg(last = true, value_name = "CMD", conflicts_with_all = ["pid", "time"])]
     command: Vec<String>,
@@ -122,7 +122,7 @@ fn record(options: &Options, target: &Target, interrupt: &Interrupt) -> anyhow::
     }
     let is_complete = tally.lost == 0;
     let is_well = match recorded.end {
-        End::Wanted => is_complete,
+        End::Success => is_complete,
         End::Failed(how) => {
             exit::say(&format!("{how}; the trace is kept, but may be incomplete"));
             false

@@ -15,11 +15,11 @@ use saiga_ftl::{Device, Policy};
 use saiga_whatif::compare::Ranges;
 use saiga_whatif::{Condition, Replays, Suggestion, suggest};
 
-use super::record::Wanted;
+use super::record::RecordOptions;
 use super::simulate::{SIMULATIONS, outcome, policy};
 use super::{print_json, print_text, suggested, trace_file};
 use crate::{exit, memory, outfile};
-use live::Live;
+use live::LiveTrace;
 
 /// Pages of the device on which the options are tried: the maximum that a search simulates.
 const TRIED_PAGES: u64 = 65_536;
@@ -46,7 +46,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["dirs", "pid", "time", "via", "buffer", "sample", "keep"])]
     trace: Option<PathBuf>,
     #[command(flatten)]
-    wanted: Wanted,
+    wanted: RecordOptions,
     /// Keep the recorded trace in this file, which must not exist
     #[arg(long, value_name = "FILE")]
     keep: Option<PathBuf>,
@@ -147,7 +147,7 @@ fn from_recording(args: &Args) -> anyhow::Result<Suggestion> {
     }
     // Invalid options are reported before the recording.
     try_options(args)?;
-    let live = Live::record(&args.wanted, args.keep.as_deref())?;
+    let live = LiveTrace::record(&args.wanted, args.keep.as_deref())?;
     suggestion(&live.trace, args, &|| live.is_given_up()).context("the recording")
 }
 

@@ -62,8 +62,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         make_folder(&file)?;
     }
     let mut watcher = Watcher::new(&file, args.source);
-    let mut troubles = Troubles::default();
-    let mut lines = Lines { are_lost: false };
+    let mut errors = CurrentErrors::default();
+    let mut lines = Output { are_lost: false };
     let mut next = Instant::now();
     let mut is_first = true;
     loop {
@@ -73,7 +73,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         for (path, result) in args.drives.iter().zip(results) {
             match result {
                 Ok(kept) => {
-                    troubles.over(path);
+                    errors.over(path);
                     let since = kept
                         .before
                         .as_ref()
@@ -86,7 +86,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
                 }
                 Err(error) => {
                     failed = true;
-                    troubles.say(path, &error, args.once);
+                    errors.say(path, &error, args.once);
                 }
             }
         }
@@ -120,11 +120,11 @@ fn make_folder(file: &Path) -> anyhow::Result<()> {
 
 /// Output of the samples to stdout. A full disk there does not stop the samples.
 #[derive(Debug)]
-struct Lines {
+struct Output {
     are_lost: bool,
 }
 
-impl Lines {
+impl Output {
     /// Prints a line and returns whether that succeeded. A failure is reported once.
     ///
     /// # Errors
@@ -153,9 +153,9 @@ impl Lines {
 
 /// The current error of each drive, so that each error is reported once.
 #[derive(Debug, Default)]
-struct Troubles(BTreeMap<PathBuf, String>);
+struct CurrentErrors(BTreeMap<PathBuf, String>);
 
-impl Troubles {
+impl CurrentErrors {
     fn say(&mut self, path: &Path, error: &WatchError, is_last: bool) {
         let text = error.to_string();
         if self.0.get(path) == Some(&text) {

@@ -72,7 +72,7 @@ pub(super) fn check(target: &Target, args: &Args, interrupt: &Interrupt) -> anyh
         interrupt,
     )?;
     if args.json {
-        writeln!(std::io::stdout(), "{}", in_json(target, &report, took))?;
+        writeln!(std::io::stdout(), "{}", as_json(target, &report, took))?;
     } else {
         print(target, &report, took)?;
     }
@@ -156,7 +156,7 @@ fn print(target: &Target, report: &Report, took: Duration) -> std::io::Result<()
     Ok(())
 }
 
-fn in_json(target: &Target, report: &Report, took: Duration) -> serde_json::Value {
+fn as_json(target: &Target, report: &Report, took: Duration) -> serde_json::Value {
     let Report {
         loaded,
         after_load,

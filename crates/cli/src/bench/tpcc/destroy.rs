@@ -40,15 +40,15 @@ fn drop_tables(target: &Target, args: &Args) -> anyhow::Result<String> {
     let Some(plan) = destroy::plan(&mut *session, own_sql.as_deref(), db, &owner)? else {
         return Ok("no tables exist".to_owned());
     };
-    let what = in_words(&plan.state);
-    if !args.yes && !agreed(target, &what)? {
+    let what = describe(&plan.state);
+    if !args.yes && !is_confirmed(target, &what)? {
         return Ok(format!("not dropped: {what}"));
     }
     plan.drop_all(&mut *session)?;
     Ok(format!("dropped {what}, by {}", plan.source()))
 }
 
-fn in_words(state: &State) -> String {
+fn describe(state: &State) -> String {
     match state {
         State::Complete(loaded) => {
             format!(
@@ -72,7 +72,7 @@ fn in_words(state: &State) -> String {
 }
 
 /// Asks for confirmation on a terminal; fails elsewhere.
-fn agreed(target: &Target, what: &str) -> anyhow::Result<bool> {
+fn is_confirmed(target: &Target, what: &str) -> anyhow::Result<bool> {
     if !std::io::stdin().is_terminal() {
         bail!("this would drop {what}; confirm with --yes");
     }

@@ -26,7 +26,7 @@ use saiga_tpcc::results::files::SampleFiles;
 use super::target::{Target, Targets};
 use crate::compare::raise_descriptor_limit;
 use crate::exit;
-use crate::host::{Host, Seen};
+use crate::host::{Host, HostSamples};
 use beside::CounterSources;
 use finish::Finished;
 use live::ProgressDisplay;
@@ -68,7 +68,7 @@ pub(super) fn run_all(
 ) -> anyhow::Result<bool> {
     let mut own = Vec::new();
     for target in targets {
-        let options = options.over_those_of(&target.props)?;
+        let options = options.with_defaults_of(&target.props)?;
         options.check(targets.len())?;
         own.push(options);
     }
@@ -95,7 +95,7 @@ pub(super) fn run_all(
 fn conclude_all(
     finished: Vec<Finished<'_>>,
     own: &[Options],
-    mut seen: Option<Seen>,
+    mut seen: Option<HostSamples>,
     as_json: bool,
     interrupt: &Interrupt,
 ) -> anyhow::Result<bool> {
@@ -203,7 +203,7 @@ fn measure<'t, 'o>(
     options: &'o [Options],
     start: Start,
     interrupt: &Interrupt,
-) -> (Vec<Finished<'t>>, Option<Seen>) {
+) -> (Vec<Finished<'t>>, Option<HostSamples>) {
     let host = Arc::new(Host::default());
     let recording = watched.begin(&host, ready.first().and_then(prepare::Ready::folder));
     let names = ready.iter().map(prepare::Ready::name).collect();

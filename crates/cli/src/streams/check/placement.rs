@@ -11,7 +11,7 @@ use crate::table::Table;
 
 /// A server whose parts are on several disks.
 #[derive(Debug)]
-pub(super) struct Spread {
+pub(super) struct PartPlacement {
     pub(super) layout: Layout,
     /// The placement of each namespace, by the kernel's name of its disk.
     pub(super) known: BTreeMap<String, Placement>,
@@ -23,7 +23,7 @@ pub(super) struct Spread {
 pub(super) fn complete(
     system: &System,
     reports: Vec<Report>,
-) -> anyhow::Result<Vec<(Report, Option<Spread>)>> {
+) -> anyhow::Result<Vec<(Report, Option<PartPlacement>)>> {
     let dirs: Vec<PathBuf> = reports.iter().map(|report| report.dir.clone()).collect();
     let mut all = Vec::new();
     for report in reports {
@@ -37,7 +37,7 @@ pub(super) fn complete(
             Some(layout) => {
                 let (answers, known) = query(system, &layout);
                 let report = report.with_verdict(layout.verdict(&answers));
-                (report, Some(Spread { layout, known }))
+                (report, Some(PartPlacement { layout, known }))
             }
         });
     }
@@ -46,7 +46,7 @@ pub(super) fn complete(
 }
 
 /// Gives a directory that holds a part of another directory's server the verdict of that server.
-fn adopt(all: &mut [(Report, Option<Spread>)]) {
+fn adopt(all: &mut [(Report, Option<PartPlacement>)]) {
     let mut held: BTreeMap<PathBuf, (Reach, String)> = BTreeMap::new();
     for (report, spread) in &*all {
         let parts = spread.iter().flat_map(|spread| &spread.layout.parts);
@@ -97,7 +97,7 @@ fn read(system: &System, namespace: &Namespace) -> Result<Placement, Answer> {
     })
 }
 
-impl Spread {
+impl PartPlacement {
     pub(super) fn to_text(&self) -> String {
         let or_unknown = |number: Option<String>| number.unwrap_or_else(|| "?".to_owned());
         let mut table = Table::new(["part", "on", "disk", "namespace", "handle"]);

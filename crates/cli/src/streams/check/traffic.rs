@@ -151,14 +151,14 @@ impl Traffic {
                 self.wrong.push(wrong);
             }
         }
-        self.part_with_padding(parts, &well);
+        self.separate_padding(parts, &well);
         self.wrong.sort_by(|a, b| b.cmp(a));
         Ok(self)
     }
 
     /// Counts partial blocks without a hint as padding if enough bytes of the same file had the
     /// right hint.
-    fn part_with_padding(&mut self, parts: Vec<(&str, WrongHint)>, well: &HashMap<&str, u64>) {
+    fn separate_padding(&mut self, parts: Vec<(&str, WrongHint)>, well: &HashMap<&str, u64>) {
         for (file, wrong) in parts {
             let well = well.get(file).copied().unwrap_or_default();
             if wrong.bytes.saturating_mul(PADDED) <= well {
@@ -189,7 +189,7 @@ impl Traffic {
                 "{}: {} written with {}, not {}\n",
                 it.path.display(),
                 number::bytes(it.bytes),
-                in_words(it.found),
+                hint_text(it.found),
                 it.wanted
             ));
         }
@@ -216,7 +216,7 @@ impl Traffic {
         let mut table = Table::new(["written with", "bytes", "share", "of files", "of no file"]);
         for (hint, bytes) in &self.by_hint {
             table.row([
-                in_words(*hint).to_owned(),
+                hint_text(*hint).to_owned(),
                 number::bytes(bytes.sum()),
                 format!("{:.1} %", bytes.sum() as f64 / total as f64 * 100.0),
                 number::bytes(bytes.of_files),
@@ -259,7 +259,7 @@ impl Bytes {
     }
 }
 
-fn in_words(hint: Hint) -> &'static str {
+fn hint_text(hint: Hint) -> &'static str {
     match hint {
         Hint::NotSet => "no hint",
         Hint::None | Hint::Short | Hint::Medium | Hint::Long | Hint::Extreme => hint.name(),
@@ -276,7 +276,7 @@ mod tests {
     use saiga_streams::rules;
 
     #[test]
-    fn a_hint_is_astray_unless_it_is_the_files_or_the_databases_own() {
+    fn a_hint_is_wrong_unless_it_is_the_rules_or_the_databases_own() {
         let (mut rules, _) = rules::load("mysql").unwrap();
         let roots = [PathBuf::from("/no/such/db")];
         let wanted = |name: &str, found, rules: &Rules| {
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn the_most_bytes_astray_are_first_and_those_of_no_file_are_not() {
+    fn files_with_wrong_hints_are_sorted_by_bytes() {
         let traffic = summed(&[
             (Some("/no/such/db/ib_buffer_pool"), Hint::NotSet, false, 1),
             (

@@ -43,7 +43,7 @@ pub(super) struct Running<'a> {
 /// Why a recording ended.
 pub(in crate::streams) enum End {
     /// The target ended successfully, or the user ended the recording.
-    Wanted,
+    Success,
     /// The program failed; the text says how.
     Failed(String),
 }
@@ -139,7 +139,7 @@ impl Running<'_> {
     ) -> anyhow::Result<Option<End>> {
         if let Some(ending) = &mut self.ending {
             let is_over = ending.wait(pause, interrupt, say)?;
-            return Ok(is_over.then_some(End::Wanted));
+            return Ok(is_over.then_some(End::Success));
         }
         if let Some(child) = &mut self.child {
             return Ok(match child.wait(pause, interrupt)? {
@@ -154,19 +154,19 @@ impl Running<'_> {
         }
         if interrupt.wait(pause)? {
             say("stopping the recording");
-            return Ok(Some(End::Wanted));
+            return Ok(Some(End::Success));
         }
         if self
             .deadline
             .is_some_and(|deadline| Instant::now() >= deadline)
         {
-            return Ok(Some(End::Wanted));
+            return Ok(Some(End::Success));
         }
         if let Target::Process { pid, pidfd, .. } = self.target {
             let mut ended = [PollFd::new(pidfd, PollFlags::IN)];
             if poll(&mut ended, Some(&Timespec::default()))? > 0 {
                 say(&format!("process {pid} has ended"));
-                return Ok(Some(End::Wanted));
+                return Ok(Some(End::Success));
             }
         }
         Ok(None)
@@ -186,7 +186,7 @@ impl Running<'_> {
 
 pub(super) fn ending(status: ExitStatus) -> End {
     if status.success() {
-        End::Wanted
+        End::Success
     } else {
         End::Failed(format!("the program failed ({status})"))
     }

@@ -88,7 +88,7 @@ impl BackingVolume {
             return Ok(());
         };
         match self.shell(text, interrupt).context("--prepare")? {
-            End::Wanted => Ok(()),
+            End::Success => Ok(()),
             End::Failed(how) => anyhow::bail!("--prepare: {how}; nothing was recorded"),
         }
     }
@@ -108,7 +108,7 @@ impl BackingVolume {
             return Ok(true);
         }
         match self.shell(text, interrupt).context("--after")? {
-            End::Wanted => Ok(true),
+            End::Success => Ok(true),
             End::Failed(how) => {
                 exit::say(&format!("--after: {how}"));
                 Ok(false)

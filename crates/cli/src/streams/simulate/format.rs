@@ -14,13 +14,13 @@ use saiga_whatif::{By, Condition, Joined, Run};
 
 use super::super::suggested;
 use super::outcome;
-use super::trace::Found;
+use super::trace::TraceResults;
 use crate::table::{Grid, Table};
 
 /// Maximum rows of the table of victims, for each case.
 const CHARGES: usize = 6;
 
-pub(super) fn text(found: &Found<'_>) -> anyhow::Result<String> {
+pub(super) fn text(found: &TraceResults<'_>) -> anyhow::Result<String> {
     let mut text = head(found);
     let mut named: Vec<&str> = Vec::new();
     for set in found.sets {
@@ -71,17 +71,17 @@ pub(super) fn text(found: &Found<'_>) -> anyhow::Result<String> {
     Ok(text)
 }
 
-fn runs_under<'a>(found: &Found<'a>, condition: Condition) -> impl Iterator<Item = &'a Run> {
+fn runs_under<'a>(found: &TraceResults<'a>, condition: Condition) -> impl Iterator<Item = &'a Run> {
     let runs = found.runs.iter();
     runs.filter(move |run| run.condition == condition)
 }
 
-fn device(found: &Found<'_>, condition: &Condition) -> anyhow::Result<(Config, Device)> {
+fn device(found: &TraceResults<'_>, condition: &Condition) -> anyhow::Result<(Config, Device)> {
     let config = replay::device(found.footprint, &condition.device(found.device))?;
     Ok((config.clone(), Device::new(config)?))
 }
 
-pub(super) fn trace(found: &Found<'_>) -> String {
+pub(super) fn trace(found: &TraceResults<'_>) -> String {
     let totals = found.footprint.totals();
     format!(
         "trace: {}, {} in {} files",
@@ -92,7 +92,7 @@ pub(super) fn trace(found: &Found<'_>) -> String {
 }
 
 /// The summary of the trace.
-pub(super) fn head(found: &Found<'_>) -> String {
+pub(super) fn head(found: &TraceResults<'_>) -> String {
     let totals = found.footprint.totals();
     let mut text = format!(
         "{}\n{} writes of {}, {} discards of {}\n",
@@ -147,7 +147,7 @@ fn matched(set: &Joined) -> String {
 }
 
 /// The length of the warm-up and of the measurement.
-fn steadiness(found: &Found<'_>, condition: Condition) -> String {
+fn steadiness(found: &TraceResults<'_>, condition: Condition) -> String {
     let Some(run) = runs_under(found, condition).next() else {
         return String::new();
     };
@@ -164,7 +164,7 @@ fn steadiness(found: &Found<'_>, condition: Condition) -> String {
 }
 
 /// Every set under every placement, with columns for each value of `--by`.
-fn comparison(found: &Found<'_>, runs: &[&Run]) -> String {
+fn comparison(found: &TraceResults<'_>, runs: &[&Run]) -> String {
     let mut bys: Vec<By> = Vec::new();
     for set in found.sets {
         if !bys.contains(&set.by) {
@@ -202,7 +202,7 @@ fn comparison(found: &Found<'_>, runs: &[&Run]) -> String {
 
 /// The comparison for several unit sizes, which are the columns; each value of `--by` has its own
 /// rows.
-fn by_size(found: &Found<'_>, alike: &[Condition]) -> String {
+fn by_size(found: &TraceResults<'_>, alike: &[Condition]) -> String {
     let mut header = vec!["rules".to_owned(), "placement".to_owned()];
     for condition in alike {
         let pages = condition.unit_pages.unwrap_or_default();
@@ -227,7 +227,7 @@ fn blank() -> [String; 5] {
 }
 
 /// The maximum that any placement can save.
-fn most(found: &Found<'_>, runs: &[&Run]) -> String {
+fn most(found: &TraceResults<'_>, runs: &[&Run]) -> String {
     let ceiling = runs.first().and_then(|run| ceiling(found.runs, run));
     ceiling.map_or(String::new(), |ceiling| {
         format!(
@@ -312,7 +312,7 @@ fn parts(directories: &Directories, run: &Run) -> String {
 }
 
 /// Notes on this trace and these sets.
-pub(super) fn notes(found: &Found<'_>) -> anyhow::Result<Vec<String>> {
+pub(super) fn notes(found: &TraceResults<'_>) -> anyhow::Result<Vec<String>> {
     let mut notes: Vec<String> = suggested::holes(found.trace).into_iter().collect();
     for condition in found.conditions {
         let (_, device) = device(found, condition)?;

@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use super::super::suggested;
 use super::format;
 use super::outcome;
-use super::trace::{Found, devices};
+use super::trace::{TraceResults, devices};
 
 /// The whole result; `device` is that of the first condition.
-pub(super) fn json(found: &Found<'_>, by: &[By]) -> anyhow::Result<Value> {
+pub(super) fn json(found: &TraceResults<'_>, by: &[By]) -> anyhow::Result<Value> {
     let devices = devices(found)?;
     let runs = found.runs.iter().map(|run| case(run, found));
     Ok(json!({
@@ -26,7 +26,7 @@ pub(super) fn json(found: &Found<'_>, by: &[By]) -> anyhow::Result<Value> {
     }))
 }
 
-fn trace(found: &Found<'_>) -> Value {
+fn trace(found: &TraceResults<'_>) -> Value {
     let footprint = found.footprint;
     let totals = footprint.totals();
     json!({
@@ -75,7 +75,7 @@ fn set(set: &Joined) -> Value {
     })
 }
 
-fn case(run: &Run, found: &Found<'_>) -> Value {
+fn case(run: &Run, found: &TraceResults<'_>) -> Value {
     let (case, runs) = (&run.case, found.runs);
     let directories = found.directories.map(|all| all.parts(case));
     let directories = directories.unwrap_or_default().into_iter().map(|part| {

@@ -27,7 +27,7 @@ const SUGGESTED: &str = "suggested";
 const UTILISATION: f64 = 0.9;
 
 /// A value of `--rules`.
-enum Wanted {
+enum SetChoice {
     /// The single stream, which is always simulated.
     None,
     Suggested,
@@ -35,7 +35,7 @@ enum Wanted {
 }
 
 /// The inputs and results of all simulations.
-pub(super) struct Found<'a> {
+pub(super) struct TraceResults<'a> {
     pub(super) path: &'a Path,
     pub(super) trace: &'a Trace,
     pub(super) footprint: &'a Footprint,
@@ -107,7 +107,7 @@ pub(super) fn simulate(path: &Path, args: &Args) -> anyhow::Result<(String, Valu
         &interrupt,
     )?;
     let directories = Directories::of(&trace);
-    let found = Found {
+    let found = TraceResults {
         path,
         trace: &trace,
         footprint: &footprint,
@@ -171,14 +171,14 @@ fn runs(
 }
 
 /// The files to leave out, by the streams of the given sets and of the set of the trace's database.
-fn left_out(wanted: &[Wanted], trace: &Trace, args: &Args) -> anyhow::Result<Option<LeftOut>> {
+fn left_out(wanted: &[SetChoice], trace: &Trace, args: &Args) -> anyhow::Result<Option<LeftOut>> {
     if args.without.is_empty() {
         return Ok(None);
     }
     let own = sets::database_of(trace).and_then(|name| Set::load(name).ok());
     let given = wanted.iter().filter_map(|one| match one {
-        Wanted::Set(set) => Some(set),
-        Wanted::None | Wanted::Suggested => None,
+        SetChoice::Set(set) => Some(set),
+        SetChoice::None | SetChoice::Suggested => None,
     });
     let all: Vec<&Set> = given.chain(own.iter().map(|(set, _)| set)).collect();
     Ok(Some(LeftOut::of(&args.without, trace, &all)?))
@@ -189,27 +189,27 @@ fn is_too_small(error: &ReplayError) -> bool {
     matches!(error, ReplayError::Config(ConfigError::TooSmall { .. }))
 }
 
-fn read_set(word: &str) -> anyhow::Result<Wanted> {
+fn read_set(word: &str) -> anyhow::Result<SetChoice> {
     Ok(match word {
-        "none" => Wanted::None,
-        SUGGESTED => Wanted::Suggested,
+        "none" => SetChoice::None,
+        SUGGESTED => SetChoice::Suggested,
         word => {
             let (set, warnings) = Set::load(word)?;
             for warning in &warnings {
                 exit::say(&format!("warning: {warning}"));
             }
-            Wanted::Set(set)
+            SetChoice::Set(set)
         }
     })
 }
 
 /// The sets that are compared without --rules.
-fn by_default(trace: &Trace) -> Vec<Wanted> {
+fn by_default(trace: &Trace) -> Vec<SetChoice> {
     let mut wanted = Vec::new();
     if let Some((set, _)) = sets::database_of(trace).and_then(|name| Set::load(name).ok()) {
-        wanted.push(Wanted::Set(set));
+        wanted.push(SetChoice::Set(set));
     }
-    wanted.push(Wanted::Suggested);
+    wanted.push(SetChoice::Suggested);
     wanted
 }
 
@@ -230,7 +230,7 @@ fn ranges(args: &Args) -> Ranges<'_> {
 /// The sets joined to the trace for each value of `--by`, in the given order; `None` stands for the
 /// suggested set.
 fn given(
-    wanted: Vec<Wanted>,
+    wanted: Vec<SetChoice>,
     trace: &Trace,
     args: &Args,
 ) -> anyhow::Result<Vec<Option<Vec<Joined>>>> {
@@ -238,9 +238,9 @@ fn given(
     let mut given = Vec::new();
     for one in wanted {
         let (name, joined) = match one {
-            Wanted::None => continue,
-            Wanted::Set(set) => (set.name.clone(), Some(join(&set, trace, args)?)),
-            Wanted::Suggested => (SUGGESTED.to_owned(), None),
+            SetChoice::None => continue,
+            SetChoice::Set(set) => (set.name.clone(), Some(join(&set, trace, args)?)),
+            SetChoice::Suggested => (SUGGESTED.to_owned(), None),
         };
         if names.contains(&name) {
             bail!("two rule sets have the name {name}; rename one of them");
@@ -301,7 +301,7 @@ impl Watch for Progress<'_> {
     }
 }
 
-fn page(found: &Found<'_>) -> anyhow::Result<String> {
+fn page(found: &TraceResults<'_>) -> anyhow::Result<String> {
     let (classes, seen_s): (Vec<Class>, f64) = match found.suggestion {
         Some(suggestion) => (suggestion.classes.clone(), suggestion.seen_s),
         None => suggest::classes(found.trace, found.page_bytes),
@@ -325,7 +325,7 @@ fn page(found: &Found<'_>) -> anyhow::Result<String> {
     Ok(html::render(&document(&content)))
 }
 
-fn facts(found: &Found<'_>) -> anyhow::Result<Vec<(String, String)>> {
+fn facts(found: &TraceResults<'_>) -> anyhow::Result<Vec<(String, String)>> {
     let mut facts = vec![(
         "trace".to_owned(),
         format::head(found).trim_end().replace('\n', "; "),
@@ -345,7 +345,7 @@ fn facts(found: &Found<'_>) -> anyhow::Result<Vec<(String, String)>> {
 }
 
 /// All devices as JSON.
-pub(super) fn devices(found: &Found<'_>) -> anyhow::Result<Vec<Value>> {
+pub(super) fn devices(found: &TraceResults<'_>) -> anyhow::Result<Vec<Value>> {
     let mut devices = Vec::new();
     for condition in found.conditions {
         let options = condition.device(found.device);

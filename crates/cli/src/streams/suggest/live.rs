@@ -12,21 +12,21 @@ use saiga_record::Tally;
 use tempfile::TempDir;
 
 use super::super::record::recording::record;
-use super::super::record::{Wanted, summary};
+use super::super::record::{RecordOptions, summary};
 use super::super::trace_file;
 use crate::exit;
 use saiga_document::number;
 
-pub(super) struct Live {
+pub(super) struct LiveTrace {
     pub(super) trace: Trace,
     interrupt: Interrupt,
     /// Number of signals that ended the recording.
     spent: u64,
 }
 
-impl Live {
+impl LiveTrace {
     /// Records. The trace is kept only if `keep` names a file.
-    pub(super) fn record(wanted: &Wanted, keep: Option<&Path>) -> anyhow::Result<Self> {
+    pub(super) fn record(wanted: &RecordOptions, keep: Option<&Path>) -> anyhow::Result<Self> {
         let target = wanted.target(&[])?;
         let name = keep.map_or(Ok(PathBuf::new()), std::path::absolute)?;
         let mut options = wanted.options(&target, name)?;

@@ -15,7 +15,7 @@ use super::options::Options;
 use super::status::DatabaseStatus;
 use crate::bench::tpcc::target::Target;
 use crate::exit;
-use crate::host::{Host, Recording, Seen, device};
+use crate::host::{Host, HostSamples, Recording, device};
 use crate::process;
 
 /// Number of the run in BenchmarkSQL's files, as in its `runInfo.csv`.
@@ -115,7 +115,7 @@ impl CounterSources {
 }
 
 /// Stops sampling; times count from the start of the run.
-pub(super) fn end(recording: Option<Recording<'_>>, start: Instant) -> Option<Seen> {
+pub(super) fn end(recording: Option<Recording<'_>>, start: Instant) -> Option<HostSamples> {
     match recording?.end(start) {
         Ok(seen) => {
             for warning in &seen.summary.warnings {
@@ -131,7 +131,7 @@ pub(super) fn end(recording: Option<Recording<'_>>, start: Instant) -> Option<Se
 }
 
 /// Adds the samples to the record of a run.
-pub(super) fn add_to(record: &mut Record, seen: Seen) {
+pub(super) fn add_to(record: &mut Record, seen: HostSamples) {
     for file_system in &seen.summary.file_systems {
         record.run.metrics.extend(file_system.levels());
     }
@@ -196,7 +196,7 @@ fn cpu_seconds(summary: &Summary) -> Vec<(String, f64)> {
 }
 
 /// The summary as two lines of text; `None` if no row was measured.
-pub(super) fn words(summary: &Summary) -> Option<String> {
+pub(super) fn summary_text(summary: &Summary) -> Option<String> {
     if summary.rows == 0 {
         return None;
     }

@@ -20,7 +20,7 @@ use super::{Start, beside};
 use crate::bench::tpcc::check;
 use crate::bench::tpcc::target::Target;
 use crate::exit;
-use crate::host::Seen;
+use crate::host::HostSamples;
 
 pub(super) struct Finished<'t> {
     pub(super) target: &'t Target,
@@ -43,7 +43,7 @@ impl Finished<'_> {
         self,
         options: &Options,
         interrupt: &Interrupt,
-        seen: Option<Seen>,
+        seen: Option<HostSamples>,
     ) -> anyhow::Result<Record> {
         let conditions = self.conditions();
         let Self {
@@ -73,7 +73,9 @@ impl Finished<'_> {
         }
         // The checks are part of the record.
         record.conclude();
-        let host = seen.as_ref().and_then(|seen| beside::words(&seen.summary));
+        let host = seen
+            .as_ref()
+            .and_then(|seen| beside::summary_text(&seen.summary));
         seen.into_iter()
             .for_each(|seen| beside::add_to(&mut record, seen));
         let written = write(&destination, &record);

@@ -157,7 +157,7 @@ impl Options {
     }
 
     /// These options, with those of the props file as defaults.
-    pub(super) fn over_those_of(&self, props: &Props) -> anyhow::Result<Self> {
+    pub(super) fn with_defaults_of(&self, props: &Props) -> anyhow::Result<Self> {
         let given = std::iter::once("run").chain(props.options.iter().map(String::as_str));
         match FileOptions::try_parse_from(given) {
             Ok(FileOptions { options }) => Ok(self.clone().over(options)),

@@ -70,7 +70,7 @@ impl<'t> Prepared<'t> {
         }
         let before = match options.checks() {
             Some(scope) => {
-                tell_estimate(target, scope, loaded.warehouses);
+                announce_estimate(target, scope, loaded.warehouses);
                 Some(check_tables(target, "before", scope, interrupt)?)
             }
             None => None,
@@ -136,7 +136,7 @@ impl<'t> Prepared<'t> {
 }
 
 /// Prints the expected time of long checks.
-fn tell_estimate(target: &Target, scope: Scope, warehouses: u32) {
+fn announce_estimate(target: &Target, scope: Scope, warehouses: u32) {
     let each = scope.estimate(warehouses);
     if each >= LONG_CHECK {
         exit::say(&format!(
@@ -166,7 +166,7 @@ pub(super) fn claim_all<'t>(
                 ready.push(one);
             }
             Err(error) => {
-                ready.iter().for_each(|one| one.destination.give_back());
+                ready.iter().for_each(|one| one.destination.remove());
                 return Err(error.context(name));
             }
         }
@@ -188,7 +188,7 @@ fn beside(path: PathBuf, taken: &[PathBuf]) -> PathBuf {
 
 impl Destination {
     /// Removes the directory of a run that did not start.
-    fn give_back(&self) {
+    fn remove(&self) {
         if let Self::Directory(dir) = self {
             dir.remove_if_empty();
         }

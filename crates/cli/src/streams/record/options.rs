@@ -14,7 +14,7 @@ use super::volume;
 
 /// Options that `record` and `suggest` share.
 #[derive(Debug, clap::Args)]
-pub(in crate::streams) struct Wanted {
+pub(in crate::streams) struct RecordOptions {
     /// Data directories; targets of symbolic links in them are recorded, too
     #[arg(value_name = "DIR")]
     pub(in crate::streams) dirs: Vec<PathBuf>,
@@ -44,7 +44,7 @@ enum ViaName {
     Tracefs,
 }
 
-impl Wanted {
+impl RecordOptions {
     /// The end of the recording: that of the program, if one is given.
     pub(in crate::streams) fn target(&self, command: &[String]) -> anyhow::Result<Target> {
         Target::of(command, self.pid, self.time)

@@ -11,7 +11,7 @@ use saiga_waf::Drive;
 use saiga_waf::placement::{Meter, units};
 use serde_json::{Value, json};
 
-use super::placement::Spread;
+use super::placement::PartPlacement;
 use crate::exit;
 use crate::table::Table;
 
@@ -49,7 +49,7 @@ struct Row {
 }
 
 #[derive(Debug)]
-pub(super) struct Proof {
+pub(super) struct HandleWrites {
     time: Duration,
     rows: Vec<Row>,
 }
@@ -57,9 +57,9 @@ pub(super) struct Proof {
 /// Measures writes for `time`, or until Ctrl-C.
 pub(super) fn follow<'a>(
     system: &System,
-    servers: impl Iterator<Item = &'a Spread>,
+    servers: impl Iterator<Item = &'a PartPlacement>,
     time: Duration,
-) -> anyhow::Result<Proof> {
+) -> anyhow::Result<HandleWrites> {
     let interrupt = Interrupt::on_signals().context("cannot watch for Ctrl-C")?;
     let start = Instant::now();
     let mut all = Vec::new();
@@ -89,7 +89,7 @@ pub(super) fn follow<'a>(
     }
     let time = start.elapsed();
     let rows = all.into_iter().map(|it| it.end(system));
-    Ok(Proof {
+    Ok(HandleWrites {
         time,
         rows: rows.collect::<anyhow::Result<_>>()?,
     })
@@ -100,7 +100,7 @@ pub(super) fn follow<'a>(
 /// missing at the handle, but never at the kernel.
 fn begin(
     system: &System,
-    spread: &Spread,
+    spread: &PartPlacement,
     part: &'static str,
     disk: &str,
 ) -> anyhow::Result<Option<Followed>> {
@@ -162,7 +162,7 @@ impl Row {
     }
 }
 
-impl Proof {
+impl HandleWrites {
     /// Whether the handle of each part counted if, and only if, the kernel wrote to the part.
     pub(super) fn is_well(&self) -> bool {
         self.rows.iter().all(|row| row.fault().is_none())
