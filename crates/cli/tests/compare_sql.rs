@@ -184,7 +184,7 @@ fn errors_exit_with_2() {
         ),
         (
             &["--engine", "mariadb", "--topology", "replica"],
-            "--topology replica is for `saiga compare redis`; `compare sql` has standalone servers",
+            "--topology replica is for `saiga compare redis`; `compare sql` uses one server",
         ),
         (
             &["--cluster", "--dry-run"],
@@ -192,7 +192,7 @@ fn errors_exit_with_2() {
         ),
         (
             &["--engine", "postgres", "-c", "9", "-d", "3"],
-            "-c is for `saiga compare redis`; `compare sql` has loads of its own",
+            "-c is for `saiga compare redis`; select loads of `compare sql` with --only",
         ),
         (
             &["--engine", "postgres", "--threads", "2"],

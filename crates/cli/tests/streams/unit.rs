@@ -266,7 +266,7 @@ fn options_that_cannot_become_a_unit_are_named() {
         ),
         (
             &["/tmp/data", "--rules", "mysql"],
-            "/tmp/data is in a folder for temporary files",
+            "/tmp/data is below a directory for temporary files",
         ),
         (&["/data"], "--rules"),
         (
@@ -298,7 +298,7 @@ fn options_that_cannot_become_a_unit_are_named() {
                 "/no/such/m.prom",
                 "--install",
             ],
-            "/no/such is not a folder",
+            "/no/such is not a directory",
         ),
         (
             &["/data", "--rules", "mysql", "--before", "a.mount"],

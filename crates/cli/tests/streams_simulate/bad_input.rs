@@ -48,7 +48,7 @@ const BAD: &[(&[&str], &str)] = &[
     ),
     (
         &["--uniform", "--utilisation", "1.2"],
-        "--utilisation 1.2: use a share",
+        "--utilisation 1.2: give a share",
     ),
     (&["--uniform", "--warm-up", "2"], "2 is not in 8..=1000"),
     (

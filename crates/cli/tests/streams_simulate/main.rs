@@ -191,7 +191,7 @@ fn a_trace_compares_rule_sets() {
     );
     for expected in [
         "in 3 files\n40000 writes of 156 MiB, 0 discards of 0 B\n",
-        "30500 distinct pages of 4.00 KiB, 20000 of which held data before; 40000 written by one",
+        "30500 distinct pages of 4.00 KiB, 20000 of which held data before; one repetition writes 40000",
         "90 % live, 90 % ever written; the trace was repeated 7 times as warm-up",
         "redo apart, persistently isolated: ",
         "because of deaths in",
