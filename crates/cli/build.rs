@@ -1,5 +1,5 @@
-//! Puts the commit into the program: that of the variable `SAIGA_COMMIT`, which `make` sets where it
-//! finds git. A build without either says that it is unknown.
+//! Compiles the release and the commit into the program. The commit comes from `SAIGA_COMMIT`, which
+//! `make` sets from git; without the variable it is "unknown".
 
 use std::env;
 

@@ -1,6 +1,5 @@
 //! The grammar of the command line, shared by parsing, completions and man pages.
-//!
-//! Deliberately absent: the options of each verb, which live in its module.
+//! The options of each verb are in the module of the verb.
 
 use std::process::ExitCode;
 
@@ -12,18 +11,21 @@ use crate::{
     streams, top, waf, writer,
 };
 
-const EXIT_STATUS: &str = "Exit status: 0 done, 1 done and the answer is no, 2 could not.";
+const EXIT_STATUS: &str =
+    "Exit status: 0 success, 1 done but the answer is no (a failed check), 2 error.";
 
 const FILES_AND_VARIABLES: &str = "\
 Exit status:
-  0 done, 1 done and the answer is no, 2 could not.
+  0 success
+  1 done, but the answer is no: a finding, a regression or a failed check
+  2 error: bad input, a missing permission or a failure
 
-Settings, later ones win:
+Settings; each source overrides those above it:
   /etc/saiga/saiga.toml               for the whole machine
   $XDG_CONFIG_HOME/saiga/saiga.toml   for this user, or the file that $SAIGA_CONFIG names
   $SAIGA_ENABLED, $SAIGA_RING, ...    the keys of saiga.toml in capitals
   flags of `saiga run`
-`saiga config show` prints what is in force and where it comes from.";
+`saiga config show` prints the settings in force and the source of each.";
 
 /// Moves database connections on one host from kernel TCP to shared memory, and proves the gain.
 #[derive(Debug, Parser)]
@@ -34,32 +36,32 @@ pub(crate) struct Cli {
     verb: Verb,
 }
 
-/// What the user asks for.
+/// The verbs of `saiga`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
     /// Starts a program with its connections accelerated
     Run(run::Args),
     /// Makes systemd start a service with its connections accelerated
     Enable(service::Enable),
-    /// Makes systemd start a service as it did before
+    /// Makes systemd start a service without acceleration again
     Disable(service::Disable),
-    /// Shows what is accelerated, and why the rest is not
+    /// Shows the accelerated processes and sockets, and why others use kernel TCP
     Status(status::Args),
     /// Shows the traffic of accelerated processes, refreshed each second
     Top(top::Args),
     /// Measures a workload with and without Saiga, in pairs, and writes a report
     Compare(Box<compare::Args>),
-    /// Runs one load and prints its figures
+    /// Runs one benchmark and prints its results
     Bench(bench::Args),
     /// Lists experiments: the goal, result and changes of each, on one page
     History(history::Args),
-    /// Puts data directories away and brings them back
+    /// Saves the data directories of a stopped server, and restores them
     Snapshot(snapshot::Args),
-    /// Measures the write amplification of NVMe drives by their own counters
+    /// Measures the write amplification of NVMe drives from their own counters
     Waf(waf::Args),
-    /// Labels files for drives that separate data by lifetime, and shows what that is worth
+    /// Gives database files write-lifetime hints for SSDs, and measures or predicts the effect
     Streams(Box<streams::Args>),
-    /// Writes to Redis through a fail-over, for `compare` and `bench`
+    /// Writes to Redis during a fail-over, for `compare` and `bench`
     #[command(hide = true)]
     RedisWriter(writer::Args),
     /// Holds idle connections to Redis, for `compare` and `bench`
@@ -69,11 +71,11 @@ pub(crate) enum Verb {
     Config(config::Args),
     /// Prints a completion script for a shell
     Completions(completions::Args),
-    /// Prints the manual page, or writes the pages of every verb
+    /// Prints the manual page, or writes a page for each verb
     Man(man::Args),
 }
 
-/// Reads the command line; `Err` holds the code to exit with after help, version or bad usage.
+/// Parses the command line. `Err` is the exit code after help, version or a usage error.
 pub(crate) fn parse() -> Result<Verb, ExitCode> {
     let error = match Cli::try_parse() {
         Ok(cli) => return Ok(cli.verb),
@@ -82,9 +84,9 @@ pub(crate) fn parse() -> Result<Verb, ExitCode> {
     if error.use_stderr() {
         let text = error.render().to_string();
         let text = text.strip_prefix("error: ").unwrap_or(&text);
-        return Err(exit::complain(text.trim_end()));
+        return Err(exit::fail(text.trim_end()));
     }
-    // Help and version are results: a reader that closes the pipe early is not a fault.
+    // Help and version are results: a closed pipe is not an error.
     Err(exit::code(
         error
             .print()

@@ -1,8 +1,8 @@
-//! `saiga bench`: runs of a load, and their records as in `result.json`.
+//! `saiga bench`: runs of one load, with the same records as in `result.json`.
 //!
-//! Starts private servers, runs one load, stops them; then the next one, when the user
-//! wants several. Exit 1 when a run does not count. Deliberately absent: comparisons and
-//! verdicts; one run shows nothing about another.
+//! Starts private servers, runs the load and stops the servers, once for each requested load. Exit
+//! status 1 if a run is not valid. Comparisons and verdicts are left to `compare`, because a single
+//! run says nothing about another.
 
 mod redis;
 mod sql;
@@ -31,45 +31,43 @@ pub(crate) struct Args {
     load: Load,
 }
 
-/// What is run.
 #[derive(Debug, Subcommand)]
 enum Load {
-    /// Redis under redis-benchmark, one server or several that are joined
+    /// Redis with redis-benchmark, on one server or several
     Redis(redis::Args),
-    /// MariaDB under sysbench, or PostgreSQL under pgbench
+    /// MariaDB with sysbench, or PostgreSQL with pgbench
     Sql(sql::Args),
-    /// TPC-C on BenchmarkSQL's tables, from its props files
+    /// TPC-C on the tables of BenchmarkSQL, configured by its props files
     Tpcc(tpcc::Args),
 }
 
-/// The conditions that every load has.
+/// Options that every load has.
 #[derive(Debug, clap::Args)]
 struct Conditions {
-    /// How client and server reach each other
+    /// How the client connects to the server
     #[arg(long, value_enum, default_value_t = ArmName::Saiga)]
     arm: ArmName,
-    /// Where they run
+    /// CPUs of the client and the server
     #[arg(long, value_enum, default_value_t = PlacementName::Unpinned)]
     placement: PlacementName,
     /// Keep the server's core (0), the client's (1) or both busy
     #[arg(long, value_enum, default_value_t = HogName::None)]
     hog: HogName,
-    /// First port of the private servers on 127.0.0.1 (default: any free ones)
+    /// First port of the private servers on 127.0.0.1 (default: free ports)
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
     port: Option<u16>,
-    /// Print each record as JSON, on a line of its own
+    /// Print each record as one line of JSON
     #[arg(long)]
     json: bool,
 }
 
-/// Where both sides run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum PlacementName {
     /// Both on the same core
     OneCore,
-    /// Each on its own core
+    /// Each on a core of its own
     TwoCores,
-    /// Wherever the scheduler puts them
+    /// Chosen by the scheduler
     Unpinned,
 }
 
@@ -83,7 +81,6 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
 }
 
 impl PlacementName {
-    /// The same for the engine.
     fn placement(self) -> Placement {
         match self {
             Self::OneCore => Placement::OneCore,
@@ -94,8 +91,8 @@ impl PlacementName {
 }
 
 impl Conditions {
-    /// A plan of one visit with one arm, in which strangers may do what they want. `cells`
-    /// lists every cell of a load beside a hog.
+    /// A plan of one visit with one arm, without a limit on the CPU use of other processes. `cells`
+    /// lists the cells of a load beside a hog.
     fn plan<L>(
         &self,
         cells: impl FnOnce(Hog, &Cores) -> Vec<Cell<L>>,
@@ -107,14 +104,14 @@ impl Conditions {
         cells.retain(|cell| cell.placement == placement);
         if cells.is_empty() && cores.second.is_none() {
             bail!(
-                "--placement {} with --hog {} needs two CPUs, this process may use one",
+                "--placement {} with --hog {} needs two CPUs, but this process may use only one",
                 placement.slug(),
                 hog.name()
             );
         }
         if cells.is_empty() {
             bail!(
-                "--placement {}: such a load runs unpinned only",
+                "--placement {}: this load can only run unpinned",
                 placement.slug()
             );
         }
@@ -127,7 +124,7 @@ impl Conditions {
         })
     }
 
-    /// Runs one plan after the other and prints the record of each run when it is over.
+    /// Runs one plan after the other and prints the record of each finished run.
     fn measure<W: Workload>(
         &self,
         workload: &W,
@@ -149,7 +146,7 @@ impl Conditions {
     }
 }
 
-/// The one run of `plan`.
+/// Runs `plan` and returns its only run.
 fn measured<W: Workload>(
     workload: &W,
     plan: &Plan<W::Load>,
@@ -190,7 +187,7 @@ fn print(run: &Run, json: bool) -> anyhow::Result<()> {
     }
     writeln!(out, "  {:<22} {:>14.3}", "foreign_cpu_s", run.foreign_cpu_s)?;
     if let Some(reason) = &run.rejected {
-        writeln!(out, "  does not count: {reason}")?;
+        writeln!(out, "  not valid: {reason}")?;
     }
     Ok(())
 }

@@ -1,9 +1,8 @@
 //! `saiga compare`: kernel TCP, AF_UNIX and Saiga on this machine, in pairs.
 //!
-//! Prints the result to stdout, writes `result.json` and `report.html` into `--out`.
-//! Exit 1 when `--expect faster` is not met. A first Ctrl-C keeps what was measured.
+//! Prints the result to stdout, and writes `result.json` and `report.html` to `--out`. Exit status
+//! 1 if `--expect faster` is not met. A first Ctrl-C keeps the finished runs.
 
-mod course;
 mod file;
 mod finish;
 mod options;
@@ -11,6 +10,7 @@ mod outlook;
 mod plan;
 pub(crate) mod probe;
 mod progress;
+mod stopping;
 mod tpcc;
 
 use std::cell::RefCell;
@@ -34,7 +34,7 @@ use saiga_sql::SqlWorkload;
 use crate::exit;
 use crate::host::{BesideRuns, Host};
 use crate::panel::Panel;
-use finish::Told;
+use finish::Description;
 use options::Expectation;
 pub(crate) use options::{Args, ArmName, EngineName, HogName, TestName, TopologyName, seconds};
 use outlook::{Outlook, Spreads};
@@ -43,7 +43,7 @@ pub(crate) use plan::{
 };
 use progress::Progress;
 
-/// Runs the comparison, or with `--dry-run` says what it would run.
+/// Runs the comparison, or prints its steps with `--dry-run`.
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     if !args.set.is_empty() && !file::is_file(&args.workload) {
         bail!("--set is for `saiga compare FILE.toml`");
@@ -58,8 +58,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         path if file::is_file(path) => file::run(args),
         other => {
             bail!(
-                "compare {other}: not in this version; `saiga compare redis`, `sql`, `tpcc` and \
-                 FILE.toml are"
+                "unknown workload {other}; give redis, sql, tpcc or an experiment file, FILE.toml"
             )
         }
     }
@@ -77,7 +76,7 @@ fn redis(args: &Args) -> anyhow::Result<ExitCode> {
     let arms = redis_arms(args)?;
     if args.dry_run {
         let workload = RedisWorkload::without_programs(arms, topology, args.port, this_tool()?);
-        return plan::print_steps(&workload, &plan, &known(&workload, &plan, args)?);
+        return plan::print_steps(&workload, &plan, &announcements(&workload, &plan, args)?);
     }
     let out = out(args)?;
     let probe = Some(probe::status_pages());
@@ -94,7 +93,7 @@ fn sql(args: &Args) -> anyhow::Result<ExitCode> {
     let kinds = arms(args)?;
     if args.dry_run {
         let workload = SqlWorkload::without_programs(&engines, &kinds, args.port, window);
-        return plan::print_steps(&workload, &plan, &known(&workload, &plan, args)?);
+        return plan::print_steps(&workload, &plan, &announcements(&workload, &plan, args)?);
     }
     let out = out(args)?;
     let probe = Some(probe::status_pages());
@@ -102,7 +101,7 @@ fn sql(args: &Args) -> anyhow::Result<ExitCode> {
     experiment(&workload, &plan, args, out)
 }
 
-/// Every arm, with `--idle` each without idle connections and beside them.
+/// All arms; with `--idle` each without and with idle connections.
 fn redis_arms(args: &Args) -> anyhow::Result<Vec<RedisArm>> {
     if args.idle == 0 {
         return Ok(RedisArm::named(&arms(args)?));
@@ -118,12 +117,12 @@ fn redis_arms(args: &Args) -> anyhow::Result<Vec<RedisArm>> {
 fn arms(args: &Args) -> anyhow::Result<Vec<ArmKind>> {
     let kinds = kinds(args)?;
     if kinds.len() < 2 {
-        bail!("--arms needs two arms at least, such as kernel,saiga");
+        bail!("--arms needs at least two arms, such as kernel,saiga");
     }
     Ok(kinds)
 }
 
-/// Those of `--arms`, then those of `--library`.
+/// The arms of `--arms`, then those of `--library`.
 fn kinds(args: &Args) -> anyhow::Result<Vec<ArmKind>> {
     let named = arm_kinds(args.arms())?;
     let builds = plan::builds(&args.library, &named)?;
@@ -133,20 +132,20 @@ fn kinds(args: &Args) -> anyhow::Result<Vec<ArmKind>> {
 fn out(args: &Args) -> anyhow::Result<&Path> {
     match &args.out {
         Some(out) => Ok(out),
-        None => bail!("--out DIR is missing: the folder for result.json and report.html"),
+        None => bail!("give --out DIR, the directory for result.json and report.html"),
     }
 }
 
-/// What can be said before anything runs.
-fn known<W: Workload>(
+/// Sentences about the comparison before it runs.
+fn announcements<W: Workload>(
     workload: &W,
     plan: &Plan<W::Load>,
     args: &Args,
 ) -> anyhow::Result<Vec<String>> {
     let mut known = Vec::new();
-    if let Some(until) = args.course.until() {
+    if let Some(until) = args.stopping.until() {
         known.push(format!(
-            "{} pairs at most; fewer when every interval is within {} %",
+            "at most {} pairs, fewer if every interval is within {} %",
             plan.pairs,
             percent(until.half_width)
         ));
@@ -160,7 +159,7 @@ fn known<W: Workload>(
     Ok(known)
 }
 
-/// What the pairs will resolve, by what the user assumes or by what was already run.
+/// The precision that the pairs will give, from the assumed spread or from recorded runs.
 fn outlook<W: Workload>(
     workload: &W,
     plan: &Plan<W::Load>,
@@ -175,12 +174,12 @@ fn outlook<W: Workload>(
             runs,
         ))
     };
-    let spreads = Spreads::assumed(&args.course).or_else(shown)?;
-    Some(Outlook::new(&args.course, plan.pairs).sentence(&spreads))
+    let spreads = Spreads::assumed(&args.stopping).or_else(shown)?;
+    Some(Outlook::new(&args.stopping, plan.pairs).sentence(&spreads))
 }
 
-/// Takes or makes the campaign of this plan in `out`, unless it was taken before, and says what is
-/// there.
+/// Opens or creates the campaign of this plan in `out`, unless `claim` already holds it. With
+/// --resume, prints how many runs are recorded.
 fn campaign_in<W: Workload>(
     workload: &W,
     plan: &Plan<W::Load>,
@@ -188,26 +187,29 @@ fn campaign_in<W: Workload>(
     out: &Path,
     claim: Option<Claim>,
 ) -> anyhow::Result<Campaign> {
-    let until = args.course.until();
+    let until = args.stopping.until();
     let claim = match claim {
         Some(claim) => claim,
-        None => Claim::take(out, args.course.begin())?,
+        None => Claim::take(out, args.stopping.begin())?,
     };
     let identity = Identity::of(workload, plan, until.as_ref(), &finish::host());
     let campaign = claim.of(&identity)?;
-    if args.course.resume {
+    if args.stopping.resume {
         exit::say(
             &match (campaign.recorded().len(), campaign.was_finished()) {
-                (0, _) => format!("nothing to resume in {}: it begins", out.display()),
-                (runs, true) => format!("all {runs} runs are already there"),
-                (runs, false) => format!("{runs} runs are already there"),
+                (0, _) => format!(
+                    "nothing to resume in {}: starting a new campaign",
+                    out.display()
+                ),
+                (runs, true) => format!("all {runs} runs are already recorded"),
+                (runs, false) => format!("{runs} runs are already recorded"),
             },
         );
     }
     Ok(campaign)
 }
 
-/// Runs what is left of a plan.
+/// Runs the remaining pairs of a plan.
 fn run_rest<W: Workload>(
     workload: &W,
     plan: &Plan<W::Load>,
@@ -217,7 +219,7 @@ fn run_rest<W: Workload>(
 ) -> anyhow::Result<Outcome> {
     let interrupt = Interrupt::on_signals().context("cannot watch for Ctrl-C")?;
     let (own, arms, cells) = (workload.metrics(), workload.arms(), finish::described(plan));
-    let until = args.course.until();
+    let until = args.stopping.until();
     let host = Arc::new(Host::default());
     let panel = (!args.no_dashboard).then(|| Panel::open(&host)).flatten();
     if let (Some(panel), Some(path)) = (&panel, load_file) {
@@ -238,7 +240,7 @@ fn run_rest<W: Workload>(
             return Look::GoOn;
         };
         let open = until.open(&own, &arms, &cells, outcome);
-        progress.borrow_mut().on_look(&open);
+        progress.borrow_mut().on_check(&open);
         if open.is_empty() {
             Look::Enough
         } else {
@@ -261,20 +263,20 @@ fn run_rest<W: Workload>(
     Ok(outcome)
 }
 
-/// Runs a plan, and says what holds.
+/// Runs a plan, and checks the expectation.
 fn experiment<W: Workload>(
     workload: &W,
     plan: &Plan<W::Load>,
     args: &Args,
     out: &Path,
 ) -> anyhow::Result<ExitCode> {
-    let told = Told {
+    let description = Description {
         experiment: args.workload.clone(),
         goal: None,
         load_file: None,
         expected: Vec::new(),
     };
-    let (_, verdict) = conduct(workload, plan, args, out, told, None)?;
+    let (_, verdict) = conduct(workload, plan, args, out, description, None)?;
     let expected = args.expect == Some(Expectation::Faster);
     if let Some(what) = finish::unmet(verdict).filter(|_| expected) {
         exit::say(&what);
@@ -283,25 +285,25 @@ fn experiment<W: Workload>(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Runs a plan, and writes what came out; fails when nothing of it counts.
+/// Runs a plan and writes the result; fails if no run of it is valid.
 fn conduct<W: Workload>(
     workload: &W,
     plan: &Plan<W::Load>,
     args: &Args,
     out: &Path,
-    told: Told,
+    description: Description,
     claim: Option<Claim>,
 ) -> anyhow::Result<(ExperimentResult, Verdict)> {
     output::claim_folder(out)?;
     raise_descriptor_limit();
     let mut campaign = campaign_in(workload, plan, args, out, claim)?;
-    let load_file = told.load_file.as_deref();
+    let load_file = description.load_file.as_deref();
     let outcome = run_rest(workload, plan, args, &mut campaign, load_file)?;
     let stopped = outcome.stopped.clone();
-    let (result, verdict) = finish::result(workload, plan, outcome, args, told);
+    let (result, verdict) = finish::result(workload, plan, outcome, args, description);
     let written = finish::write(&result, out)?;
     if stopped.is_none() {
-        // Not before: runs that are finished may be written over.
+        // Not earlier: a new campaign may overwrite the runs of a finished one.
         campaign.finish(engine::now())?;
     }
     finish::print(&written, args.json)?;

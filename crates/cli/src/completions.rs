@@ -15,7 +15,6 @@ pub(crate) struct Args {
     shell: Shell,
 }
 
-/// Prints the script.
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     // Generated in memory first: the generator panics on a closed pipe.
     let mut script = Vec::new();

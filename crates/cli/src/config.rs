@@ -18,7 +18,7 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Verb {
-    /// Prints each setting with its value and where it comes from
+    /// Prints each setting with its value and its origin
     Show {
         /// Print JSON
         #[arg(long)]
@@ -26,7 +26,6 @@ enum Verb {
     },
 }
 
-/// Prints the settings.
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let Verb::Show { json } = args.verb;
     let rows = load()?.rows();
@@ -39,14 +38,14 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Reads the settings as the library would, and warns of misspelt variables.
+/// Reads the settings as the library does, and warns of unknown `SAIGA_` variables.
 ///
 /// # Errors
-/// The first file or variable at fault.
+/// The first invalid file or variable.
 pub(crate) fn load() -> anyhow::Result<Settings> {
     for name in saiga_settings::unknown_variables(std::env::vars_os().map(|(name, _)| name)) {
         exit::say(&format!(
-            "warning: ${name} is not a variable of Saiga; see `saiga config show`"
+            "warning: ${name} is not a variable that Saiga reads; see `saiga config show`"
         ));
     }
     let variable = |name: &str| std::env::var_os(name);

@@ -1,40 +1,40 @@
-//! From results to exit codes, and the one way in which errors are printed.
+//! Maps results to exit codes, and prints errors to stderr.
 
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 
-/// The answer of a verb that is done and found something wrong.
+/// The exit code of a verb that is done and whose answer is no.
 pub(crate) const NO: u8 = 1;
-/// The answer of a verb that could not do its work.
+/// The exit code of a verb that failed.
 pub(crate) const COULD_NOT: u8 = 2;
 
 /// Turns a verb's result into the process's exit code; prints an error to stderr.
 ///
-/// A reader that closed our standard output has seen what it wanted: success.
+/// A broken pipe is success: the reader of stdout has read what it needed.
 pub(crate) fn code(result: anyhow::Result<ExitCode>) -> ExitCode {
     match result {
         Ok(code) => code,
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
-        Err(error) => complain(&format!("{error:#}")),
+        Err(error) => fail(&format!("{error:#}")),
     }
 }
 
-/// Prints `saiga: text` to stderr and answers the code for "could not".
-pub(crate) fn complain(text: &str) -> ExitCode {
+/// Prints `saiga: text` to stderr and returns the exit code [`COULD_NOT`].
+pub(crate) fn fail(text: &str) -> ExitCode {
     say(text);
     ExitCode::from(COULD_NOT)
 }
 
 /// Prints `saiga: text` to stderr.
 pub(crate) fn say(text: &str) {
-    // Names in it are other people's, and tell the terminal nothing.
+    // File names in the text must not control the terminal.
     let is_order = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
     let text = text.replace(is_order, "?");
-    // With stderr closed there is nobody left to tell; the exit code still says it.
+    // Ignored if stderr is closed; the exit code still reports the failure.
     let _ = writeln!(std::io::stderr(), "saiga: {text}");
 }
 
-/// Whether it is a reader that has closed our output.
+/// Whether the error is EPIPE from a closed stdout.
 pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error
         .chain()

@@ -14,10 +14,10 @@ use saiga_report::history;
 /// Options of `saiga history`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Folders that `saiga compare --out` wrote, or folders that hold such folders
+    /// Directories that `saiga compare --out` wrote, or directories that contain such directories
     #[arg(required = true)]
     folders: Vec<PathBuf>,
-    /// Also write the page into this folder, as history.html
+    /// Also write the page to this directory, as history.html
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Print the stages as JSON
@@ -25,14 +25,15 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// Prints the page, and writes it where that is asked for.
+/// Prints the page, and writes it with --out.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut found = Vec::new();
     for folder in &args.folders {
         let results = results_below(folder)?;
         if results.is_empty() {
             bail!(
-                "{} has no result.json, nor has a folder in it; name folders that saiga compare --out wrote",
+                "{} has no result.json, nor do its subdirectories; give directories that `saiga \
+                 compare --out` wrote",
                 folder.display()
             );
         }
@@ -47,14 +48,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         stdout.write_all(text::render(&page, text::Style::plain()).as_bytes())?;
     }
     if let Some(out) = &args.out {
-        fs::create_dir_all(out).with_context(|| format!("cannot make {}", out.display()))?;
+        fs::create_dir_all(out).with_context(|| format!("cannot create {}", out.display()))?;
         let path = output::write_file(out, "history.html", &html::render(&page))?;
-        crate::exit::say(&format!("written: {}", path.display()));
+        crate::exit::say(&format!("wrote {}", path.display()));
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// The result in a folder, or those one level below, by the names of their folders.
+/// The result in a directory, or those one level below, with the names of their directories.
 fn results_below(folder: &Path) -> anyhow::Result<Vec<(String, ExperimentResult)>> {
     if let Some(result) = result_in(folder)? {
         return Ok(vec![(folder.display().to_string(), result)]);

@@ -1,7 +1,7 @@
 //! `saiga redis-holder`, hidden: a process that holds idle connections to a server.
 //!
-//! `compare` and `bench` start it, dressed as the servers of the arm are, and read the two
-//! lines that it prints. Nobody else needs it.
+//! `compare` and `bench` start it with the same library and CPU mask as the servers of the arm,
+//! and read the two lines that it prints.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::process::ExitCode;
@@ -11,10 +11,10 @@ use saiga_redis::holder::hold;
 /// Options of the holder.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Where the server listens
+    /// Address of the server
     #[arg(long, value_name = "ADDRESS")]
     address: Ipv4Addr,
-    /// Its port
+    /// Port of the server
     #[arg(long, value_name = "PORT")]
     port: u16,
     /// Connections to hold
@@ -22,7 +22,7 @@ pub(crate) struct Args {
     connections: u32,
 }
 
-/// Opens and uses the connections, then rests until the server goes.
+/// Opens the connections, uses each once, then keeps them idle until the server ends.
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let place = SocketAddrV4::new(args.address, args.port);
     hold(place, args.connections, std::io::stdout().lock())?;

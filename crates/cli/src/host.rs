@@ -1,6 +1,6 @@
-//! The samplers of this process: one beside a run, one between runs for whoever shows it.
+//! The samplers of this process: one during a run, one between runs for the dashboard.
 //!
-//! Never two at once, so that looking at the host costs the same however many look.
+//! Only one runs at a time, so that the cost of sampling does not depend on the number of users.
 
 mod beside;
 mod recording;
@@ -11,74 +11,77 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use saiga_sampler::{Config, Sampler, Sink, Snapshot};
 
 pub(crate) use beside::{BesideRuns, device};
-pub(crate) use recording::{Recording, Seen};
+pub(crate) use recording::{HostSamples, Recording};
 
-/// What watches the host at this moment.
+/// The current sampler of the host.
 #[derive(Debug, Default)]
 pub(crate) struct Host {
-    watching: Mutex<Watching>,
+    sampler: Mutex<SamplerState>,
 }
 
 #[derive(Debug, Default)]
-enum Watching {
+enum SamplerState {
     #[default]
     Nothing,
-    /// For the panel alone: no groups, no file.
+    /// For the panel only: without process groups, without a file.
     Between(Sampler),
     Run(Sampler),
-    /// The load does, which is another process.
+    /// The load samples the host in its own process.
     Elsewhere,
-    /// Nobody can: the reason was said where a run wanted it.
+    /// Sampling failed; the reason was reported at the run that needed it.
     Impossible,
 }
 
 impl Host {
-    fn watching(&self) -> MutexGuard<'_, Watching> {
-        self.watching.lock().unwrap_or_else(PoisonError::into_inner)
+    fn sampler_state(&self) -> MutexGuard<'_, SamplerState> {
+        self.sampler.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The newest row that has rates; between runs it begins to look by itself.
+    /// The newest row that has rates. Starts a sampler between runs.
     pub(crate) fn latest(&self) -> Option<Arc<Snapshot>> {
-        let mut watching = self.watching();
-        if matches!(*watching, Watching::Nothing) {
+        let mut watching = self.sampler_state();
+        if matches!(*watching, SamplerState::Nothing) {
             let sampler = Sampler::start(Config::default(), &Sink::default());
-            *watching = sampler.map_or(Watching::Impossible, Watching::Between);
+            *watching = sampler.map_or(SamplerState::Impossible, SamplerState::Between);
         }
         match &*watching {
-            Watching::Between(sampler) | Watching::Run(sampler) => {
+            SamplerState::Between(sampler) | SamplerState::Run(sampler) => {
                 Some(sampler.latest()).filter(|snapshot| snapshot.row > 0)
             }
-            Watching::Nothing | Watching::Elsewhere | Watching::Impossible => None,
+            SamplerState::Nothing | SamplerState::Elsewhere | SamplerState::Impossible => None,
         }
     }
 
-    /// The newest row of the run that is watched here, if one is.
+    /// The newest row of the run that is sampled here, if any.
     pub(crate) fn of_run(&self) -> Option<Arc<Snapshot>> {
-        match &*self.watching() {
-            Watching::Run(sampler) => Some(sampler.latest()).filter(|snapshot| snapshot.row > 0),
-            Watching::Nothing
-            | Watching::Between(_)
-            | Watching::Elsewhere
-            | Watching::Impossible => None,
+        match &*self.sampler_state() {
+            SamplerState::Run(sampler) => {
+                Some(sampler.latest()).filter(|snapshot| snapshot.row > 0)
+            }
+            SamplerState::Nothing
+            | SamplerState::Between(_)
+            | SamplerState::Elsewhere
+            | SamplerState::Impossible => None,
         }
     }
 
-    /// The load looks itself, until [`look_again`](Self::look_again).
-    pub(crate) fn stand_back(&self) {
-        *self.watching() = Watching::Elsewhere;
+    /// Stops sampling here until [`resume`](Self::resume), because the load samples the
+    /// host.
+    pub(crate) fn pause(&self) {
+        *self.sampler_state() = SamplerState::Elsewhere;
     }
 
-    /// It has ended.
-    pub(crate) fn look_again(&self) {
-        let mut watching = self.watching();
-        if matches!(*watching, Watching::Elsewhere) {
-            *watching = Watching::Nothing;
+    /// Allows sampling here again.
+    pub(crate) fn resume(&self) {
+        let mut watching = self.sampler_state();
+        if matches!(*watching, SamplerState::Elsewhere) {
+            *watching = SamplerState::Nothing;
         }
     }
 
-    /// From now on the run is in the phase `name`.
+    /// Marks the following rows with the phase `name`.
     pub(crate) fn mark(&self, name: &str) {
-        if let Watching::Run(sampler) = &*self.watching() {
+        if let SamplerState::Run(sampler) = &*self.sampler_state() {
             sampler.mark(name);
         }
     }

@@ -1,6 +1,6 @@
-//! A file in which a load keeps its figures of the last second, for whoever started it.
+//! A file in which a load keeps its figures of the last second, for the process that started it.
 //!
-//! Deliberately absent: history. Each second replaces the one before; what is kept is the result.
+//! There is no history: each second replaces the previous one. The result has the history.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -12,24 +12,23 @@ use saiga_sampler::Snapshot;
 use saiga_sampler::dashboard::LoadNow;
 use serde::{Deserialize, Serialize};
 
-/// Nobody writes more; what is longer is not ours.
+/// Maximum size; a longer file was not written by this program.
 const MAX_BYTES: u64 = 1 << 20;
-/// A load that has said nothing for so long is over: it does so once a second.
+/// A load that has written nothing for this time has ended: it writes once a second.
 const SILENCE: Duration = Duration::from_secs(3);
 
-/// Metrics of the host that no dashboard draws, and of which there are many.
+/// Prefixes of metrics that no dashboard draws; a host has many of them.
 const NOT_DRAWN: [&str; 2] = ["irq_", "softirq_"];
 
-/// What a load tells of one second.
+/// The figures of one second.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub(crate) struct Second {
-    /// Its figures.
     pub(crate) load: LoadNow,
-    /// The host, when the load watches it.
+    /// The host's figures, if the load samples the host.
     pub(crate) host: Option<Row>,
 }
 
-/// A row of the sampler beside the load.
+/// A row of the sampler.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Row {
     row: u64,
@@ -38,7 +37,7 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// What of a row a dashboard draws.
+    /// The metrics that a dashboard draws.
     pub(crate) fn of(snapshot: &Snapshot) -> Self {
         let is_drawn = |name: &str| !NOT_DRAWN.iter().any(|begin| name.starts_with(begin));
         let drawn = snapshot.metrics().filter(|(name, _)| is_drawn(name));
@@ -58,16 +57,16 @@ impl From<Row> for Snapshot {
     }
 }
 
-/// The writing side. Dropping it removes the file.
+/// Writes the file. Removes it on drop.
 #[derive(Debug)]
 pub(crate) struct Writer {
     path: PathBuf,
-    /// What is written before it takes the file's place.
+    /// Written first, then renamed.
     next: PathBuf,
 }
 
 impl Writer {
-    /// For the file at `path`, which a run before may have left.
+    /// `path` may exist from a previous run.
     pub(crate) fn new(path: &Path) -> Self {
         let mut next = path.as_os_str().to_owned();
         next.push(".next");
@@ -77,7 +76,7 @@ impl Writer {
         }
     }
 
-    /// Replaces the file. It is only looked at: where it cannot be written, nothing is shown.
+    /// Replaces the file. Errors are ignored: the figures are only for display.
     pub(crate) fn write(&self, second: &Second) {
         let _ = self.replace(second);
     }
@@ -93,31 +92,29 @@ impl Writer {
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        // A file that stays is known by its age.
+        // A file that remains is recognised by its age.
         let _ = fs::remove_file(&self.path);
     }
 }
 
-/// The reading side.
 #[derive(Debug)]
 pub(crate) struct Reader {
     path: PathBuf,
     seen: Option<SystemTime>,
 }
 
-/// What a look at the file showed.
+/// Result of a read.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Look {
-    /// Figures that were not there before.
+pub(crate) enum ReadResult {
     New(Box<Second>),
-    /// Those of the last look.
+    /// The same figures as at the last read.
     Same,
-    /// No load is at work.
+    /// No load is running.
     Nothing,
 }
 
 impl Reader {
-    /// Of the file at `path`, which need not be there.
+    /// `path` need not exist.
     pub(crate) fn new(path: &Path) -> Self {
         Self {
             path: path.to_owned(),
@@ -125,25 +122,25 @@ impl Reader {
         }
     }
 
-    /// What is there `now`.
-    pub(crate) fn look(&mut self, now: SystemTime) -> Look {
+    /// Reads the file; `now` decides whether it is too old.
+    pub(crate) fn read(&mut self, now: SystemTime) -> ReadResult {
         let Ok(file) = File::open(&self.path) else {
-            return Look::Nothing;
+            return ReadResult::Nothing;
         };
         let Ok(written) = file.metadata().and_then(|found| found.modified()) else {
-            return Look::Nothing;
+            return ReadResult::Nothing;
         };
         if now.duration_since(written).is_ok_and(|age| age > SILENCE) {
-            return Look::Nothing;
+            return ReadResult::Nothing;
         }
         if self.seen.replace(written) == Some(written) {
-            return Look::Same;
+            return ReadResult::Same;
         }
         let mut bytes = Vec::new();
         let read = file.take(MAX_BYTES).read_to_end(&mut bytes);
         match read.map(|_| serde_json::from_slice(&bytes)) {
-            Ok(Ok(second)) => Look::New(Box::new(second)),
-            Ok(Err(_)) | Err(_) => Look::Nothing,
+            Ok(Ok(second)) => ReadResult::New(Box::new(second)),
+            Ok(Err(_)) | Err(_) => ReadResult::Nothing,
         }
     }
 }
@@ -153,12 +150,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_are_seen_once_until_they_change_grow_old_or_the_load_ends() {
+    fn figures_are_new_once_until_they_change_or_the_load_ends() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("load.json");
         let (writer, mut reader) = (Writer::new(&path), Reader::new(&path));
         let now = SystemTime::now;
-        assert_eq!(reader.look(now()), Look::Nothing);
+        assert_eq!(reader.read(now()), ReadResult::Nothing);
         let metrics = ["cpu0_user_percent", "irq_24_eth0_interrupts_s"];
         let metrics = metrics.map(|name| (name.to_owned(), Some(1.5))).to_vec();
         let second = Second {
@@ -171,23 +168,26 @@ mod tests {
             host: Some(Row::of(&Snapshot::from_metrics(7, 7.0, metrics))),
         };
         writer.write(&second);
-        assert_eq!(reader.look(now()), Look::New(Box::new(second.clone())));
+        assert_eq!(
+            reader.read(now()),
+            ReadResult::New(Box::new(second.clone()))
+        );
         let host = Snapshot::from(second.host.unwrap());
         assert_eq!(
             host.metrics().collect::<Vec<_>>(),
             [("cpu0_user_percent", Some(1.5))]
         );
-        assert_eq!(reader.look(now()), Look::Same);
-        assert_eq!(reader.look(now() + 2 * SILENCE), Look::Nothing);
+        assert_eq!(reader.read(now()), ReadResult::Same);
+        assert_eq!(reader.read(now() + 2 * SILENCE), ReadResult::Nothing);
         fs::write(&path, "{").unwrap();
-        assert_eq!(reader.look(now()), Look::Nothing);
+        assert_eq!(reader.read(now()), ReadResult::Nothing);
         drop(writer);
-        assert_eq!(reader.look(now()), Look::Nothing);
+        assert_eq!(reader.read(now()), ReadResult::Nothing);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 
     #[test]
-    fn a_place_that_is_not_there_is_no_fault() {
+    fn a_missing_directory_is_not_an_error() {
         let writer = Writer::new(Path::new("/no/such/folder/load.json"));
         writer.write(&Second::default());
     }

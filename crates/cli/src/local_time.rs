@@ -1,9 +1,8 @@
-//! The clock on the wall: how far this host's time zone is from UTC.
+//! The offset of the local time zone from UTC.
 
 #![expect(unsafe_code, reason = "localtime_r")]
 
-/// Seconds that a clock here is ahead of UTC at this instant, in seconds since 1970; 0 where the
-/// system cannot tell.
+/// Seconds by which local time is ahead of UTC at `unix_s`, in seconds since 1970; 0 if unknown.
 pub(crate) fn offset_s(unix_s: i64) -> i64 {
     let mut parts = std::mem::MaybeUninit::<libc::tm>::zeroed();
     // SAFETY: both pointers are to live values; localtime_r keeps none of them.

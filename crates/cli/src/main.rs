@@ -1,8 +1,8 @@
-//! `saiga`: the one binary. This file is its table of contents.
+//! `saiga`, the one binary: selects the verb and runs it.
 //!
-//! Each verb is one module with an `Args` struct and a `run` function that
-//! returns the exit code: 0 done, 1 done and the answer is no, 2 could not.
-//! The result goes to stdout, progress and errors to stderr.
+//! Each verb is a module with an `Args` struct and a `run` function that returns the exit code:
+//! 0 success, 1 done but the answer is no, 2 error. The result goes to stdout, progress and errors
+//! go to stderr.
 
 mod args;
 mod astream;
@@ -35,7 +35,7 @@ mod writer;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    if astream::is_asked() {
+    if astream::is_called() {
         return astream::main();
     }
     let verb = match args::parse() {

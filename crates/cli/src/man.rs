@@ -12,17 +12,17 @@ use crate::args::Cli;
 /// Options of `saiga man`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Write saiga.1 and one page for each verb into this folder
+    /// Write saiga.1 and one page for each verb into this directory
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }
 
-/// Prints saiga(1), or writes every page.
+/// Prints saiga(1), or writes all pages.
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     match args.out {
         Some(folder) => clap_mangen::generate_to(Cli::command(), &folder).with_context(|| {
             format!(
-                "cannot write manual pages into {}; does it exist?",
+                "cannot write manual pages into {}; create the directory first",
                 folder.display()
             )
         })?,

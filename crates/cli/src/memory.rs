@@ -1,10 +1,10 @@
-//! How much memory this process may take without taking it from others.
+//! The memory that this process can use without swapping out other processes.
 
 use std::fs;
 
 use rustix::process::{Resource, getrlimit};
 
-/// Bytes: what the system has available, and the limit of this process where that is less. Without /proc, any number.
+/// Bytes: MemAvailable of /proc/meminfo, or RLIMIT_AS if that is less. Without both, `u64::MAX`.
 pub(crate) fn available_bytes() -> u64 {
     let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let limit = getrlimit(Resource::As).current;

@@ -1,19 +1,20 @@
-//! Files that a verb writes beside its output: checked before the work, replaced in one step after it.
+//! Files that a verb writes beside its main output: checked before the work starts, and replaced
+//! atomically after it.
 
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
 use saiga_experiment::output;
 
-/// Whether a file can be there, before what is to be in it costs an hour.
+/// Checks that `path` can be written, before an hour of work whose result belongs there.
 pub(crate) fn check(path: &Path) -> anyhow::Result<()> {
     let (folder, _) = parts(path)?;
     if path.is_dir() {
-        bail!("{} is a directory; name a file in it", path.display());
+        bail!("{} is a directory; give a file in it", path.display());
     }
     if !folder.is_dir() {
         bail!(
-            "cannot write {}: there is no directory {}",
+            "cannot write {}: {} is not a directory",
             path.display(),
             folder.display()
         );
@@ -23,11 +24,11 @@ pub(crate) fn check(path: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Writes it, and says so.
+/// Replaces the file and prints its path to stderr.
 pub(crate) fn write(path: &Path, content: &str) -> anyhow::Result<()> {
     let (folder, name) = parts(path)?;
     output::write_file(folder, name, content)?;
-    crate::exit::say(&format!("written: {}", path.display()));
+    crate::exit::say(&format!("wrote {}", path.display()));
     Ok(())
 }
 

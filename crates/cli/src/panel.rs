@@ -1,11 +1,9 @@
 //! A dashboard at the bottom of the terminal, redrawn by a thread of its own.
 //!
-//! News come in by [`Panel::tell`] from whoever has them; the host's are fetched from [`Host`], or
-//! come with the load's where that watches it. Lines
-//! for people go above it ([`Panel::say`]). Where stderr is not a terminal there is no panel, and
-//! whoever wanted one falls back to lines.
-//!
-//! Deliberately absent: what the panel shows (`saiga_sampler::dashboard`).
+//! Callers update it with [`Panel::update`]. The figures of the host come from [`Host`], or from
+//! the file of a load that samples the host itself. [`Panel::say`] prints a line above the panel.
+//! There is no panel if stderr is not a terminal; callers then print lines. The content of the
+//! panel is in `saiga_sampler::dashboard`.
 
 mod painter;
 
@@ -19,17 +17,17 @@ use saiga_sampler::dashboard::{Dashboard, Size};
 
 use crate::exit;
 use crate::host::Host;
-use crate::load_file::{Look, Reader, Second};
+use crate::load_file::{ReadResult, Reader, Second};
 use painter::Painter;
 
-/// Between two frames when there are no news: the host has a row each second.
+/// Time between two frames without updates: the host has a new row each second.
 const REST: Duration = Duration::from_secs(1);
-/// Between two frames at least; runs of some milliseconds would have the terminal busy.
+/// Minimum time between two frames, so that runs of some milliseconds do not flood the terminal.
 const PAUSE: Duration = Duration::from_millis(200);
-/// Lines that are left to the cursor and to what was there before.
+/// Rows left for the cursor and for previous output.
 const FREE_ROWS: usize = 1;
 
-/// The panel. Dropping it removes it from the terminal.
+/// The panel; erased from the terminal on drop.
 #[derive(Debug)]
 pub(crate) struct Panel {
     shared: Arc<Shared>,
@@ -40,7 +38,7 @@ pub(crate) struct Panel {
 struct Shared {
     state: Mutex<State>,
     changed: Condvar,
-    /// Apart from the state, so that a terminal that takes nothing holds nobody up who has news.
+    /// Separate from the state, so that a blocked terminal does not block updates.
     painter: Mutex<Painter>,
     host: Arc<Host>,
 }
@@ -54,7 +52,7 @@ struct State {
 }
 
 impl Panel {
-    /// On stderr, unless it is not a terminal or one that cannot move its cursor.
+    /// Opens a panel on stderr; `None` if stderr is not a terminal that can move its cursor.
     pub(crate) fn open(host: &Arc<Host>) -> Option<Self> {
         let can_move =
             std::env::var_os("TERM").is_some_and(|term| !term.is_empty() && term != "dumb");
@@ -71,31 +69,31 @@ impl Panel {
             let shared = Arc::clone(&shared);
             move || shared.draw_until_stopped()
         });
-        // Without a thread there are lines.
+        // Without a thread, the caller prints lines.
         let thread = Some(thread.ok()?);
         Some(Self { shared, thread })
     }
 
-    /// Shows what a load that somebody started says of itself in this file.
+    /// Also shows the figures that a load writes to this file.
     pub(crate) fn follow(&self, path: &Path) {
         self.shared.state().load = Some(Reader::new(path));
     }
 
-    /// Tells the dashboard news.
-    pub(crate) fn tell(&self, news: impl FnOnce(&mut Dashboard)) {
+    /// Changes the content.
+    pub(crate) fn update(&self, news: impl FnOnce(&mut Dashboard)) {
         let mut state = self.shared.state();
         news(&mut state.dashboard);
         state.is_new = true;
         self.shared.changed.notify_all();
     }
 
-    /// Prints a sentence above the panel.
+    /// Prints a message above the panel.
     pub(crate) fn say(&self, text: &str) {
         let mut painter = self.shared.painter();
         write(&painter.erase());
         exit::say(text);
         drop(painter);
-        self.tell(|_| ());
+        self.update(|_| ());
     }
 }
 
@@ -104,7 +102,7 @@ impl Drop for Panel {
         self.shared.state().stop = true;
         self.shared.changed.notify_all();
         if let Some(thread) = self.thread.take() {
-            // A panic was printed where it happened.
+            // The panic message was printed when it happened.
             let _ = thread.join();
         }
         write(&self.shared.painter().erase());
@@ -112,18 +110,18 @@ impl Drop for Panel {
 }
 
 impl State {
-    fn look_at_load(&mut self) {
+    fn read_load(&mut self) {
         let Some(reader) = &mut self.load else { return };
-        match reader.look(SystemTime::now()) {
-            Look::New(second) => {
+        match reader.read(SystemTime::now()) {
+            ReadResult::New(second) => {
                 let Second { load, host } = *second;
                 self.dashboard.on_load(load);
                 if let Some(host) = host {
                     self.dashboard.on_snapshot(Arc::new(host.into()));
                 }
             }
-            Look::Same => {}
-            Look::Nothing => self.dashboard.on_load_end(),
+            ReadResult::Same => {}
+            ReadResult::Nothing => self.dashboard.on_load_end(),
         }
     }
 }
@@ -146,7 +144,7 @@ impl Shared {
             if let Some(host) = host {
                 state.dashboard.on_snapshot(host);
             }
-            state.look_at_load();
+            state.read_load();
             let panel = state.dashboard.draw(size);
             drop(state);
             write(&self.painter().paint(&panel, size));
@@ -158,18 +156,18 @@ impl Shared {
     }
 
     fn wait(&self, time: Duration, more: impl FnMut(&mut State) -> bool) {
-        // Whether it was the time or the news makes no difference.
+        // Whether the time passed or an update came makes no difference.
         let _ = self.changed.wait_timeout_while(self.state(), time, more);
     }
 }
 
-/// In one write where the terminal takes it, so that no half panel is seen.
+/// Writes in one call if possible, so that no partial panel is visible.
 fn write(text: &str) {
-    // A terminal that is gone is told nothing more.
+    // Errors are ignored: the terminal may be gone.
     let _ = io::stderr().lock().write_all(text.as_bytes());
 }
 
-/// The room of a panel: that of the terminal as it is now, or 80 by 24 when it does not say.
+/// The size of the terminal; 80 by 24 if unknown.
 fn size() -> Size {
     let size = rustix::termios::tcgetwinsize(io::stderr());
     let (columns, rows) = match size {

@@ -1,6 +1,6 @@
-//! Text in which names of files may stand, for logs that others read.
+//! Makes text that contains file names safe for logs.
 
-/// Without what the name of a file could use to begin a line of its own.
+/// Escapes control characters, so that a file name cannot start a log line of its own.
 pub(crate) fn printable(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for letter in text.chars() {

@@ -1,7 +1,5 @@
-//! One accelerated process as `status` and `top` show it: its page joined with
-//! what the kernel knows of its sockets.
-//!
-//! Deliberately absent: printing, and any state between two looks.
+//! One accelerated process for `status` and `top`: its status page joined with the kernel's view of
+//! its sockets.
 
 mod kernel;
 
@@ -12,13 +10,13 @@ use saiga_status::reader::{Page, Snapshot, Socket};
 use saiga_status::{Flags, Reason, State};
 use serde::Serialize;
 
-/// What `status` shows of one process.
+/// The state of one process, as `status` shows it.
 #[derive(Debug, Serialize)]
 pub(crate) struct Process {
     pub(crate) pid: u32,
     pub(crate) program: String,
     pub(crate) enabled: bool,
-    /// Why nothing is accelerated; null while something may be.
+    /// The reason why no connection is accelerated; null while some may be.
     pub(crate) disabled: Option<String>,
     pub(crate) upgrades: u64,
     pub(crate) downgrades: u64,
@@ -26,21 +24,21 @@ pub(crate) struct Process {
     pub(crate) spins: u64,
     pub(crate) sleeps: u64,
     pub(crate) rings: u64,
-    /// What being woken from another CPU costs there; null while not known.
+    /// Cost of a wake-up from another CPU; null while unknown.
     pub(crate) wake_cost_us: Option<f64>,
     pub(crate) segments: u64,
     pub(crate) channels: u64,
     /// Connections that were not upgraded, by reason.
     pub(crate) not_upgraded: Vec<Failure>,
-    /// Connections that went back to TCP, by reason.
+    /// Connections that were downgraded to TCP, by reason.
     pub(crate) taken_back: Vec<Failure>,
     /// Connections that were reset, by reason.
     pub(crate) reset_for: Vec<Failure>,
     pub(crate) sockets: Vec<TcpSocket>,
 }
 
-/// The process that listens on TCP port `port` of this host, as far as it can be seen: those of
-/// other users by root only.
+/// The process that listens on TCP port `port` of this host. Processes of other users are visible
+/// to root only.
 pub(crate) fn listener_at(port: u16) -> Option<u32> {
     let listening = kernel::listeners_on(std::process::id(), port);
     let holds = |pid: &u32| {
@@ -51,12 +49,12 @@ pub(crate) fn listener_at(port: u16) -> Option<u32> {
     let mut pids: Vec<u32> = entries
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
         .collect();
-    // A child that has inherited the socket is younger than who listens.
+    // A child that inherited the socket has a later start time than the listener.
     pids.sort_unstable();
     pids.into_iter().find(holds)
 }
 
-/// How often one reason kept a connection on TCP, took it back there, or had it reset.
+/// Number of connections that were not upgraded, downgraded or reset for one reason.
 #[derive(Debug, Serialize)]
 pub(crate) struct Failure {
     pub(crate) reason: &'static str,
@@ -64,7 +62,7 @@ pub(crate) struct Failure {
     pub(crate) count: u64,
 }
 
-/// What `status` shows of one TCP socket.
+/// The state of one TCP socket, as `status` shows it.
 #[derive(Debug, Serialize)]
 pub(crate) struct TcpSocket {
     pub(crate) fd: u32,
@@ -86,7 +84,7 @@ impl Process {
     /// Reads everything about the process behind `page`.
     ///
     /// # Errors
-    /// When the process ended meanwhile.
+    /// The process has ended.
     pub(crate) fn read(page: &Page) -> anyhow::Result<Self> {
         let pid = page.pid();
         let descriptors = kernel::sockets_of(pid)
@@ -104,7 +102,7 @@ impl Process {
                     .binary_search_by_key(&fd, |socket| socket.fd)
                     .ok();
                 let socket = index.and_then(|index| shown.sockets.get(index));
-                // The number may have come to another socket by a call the library did not see.
+                // The descriptor may be another socket since a call that the library did not see.
                 let socket = socket.filter(|s| s.inode.is_none_or(|noted| noted == inode));
                 join(fd, connections.get(&inode), socket)
             })
@@ -115,11 +113,11 @@ impl Process {
         })
     }
 
-    /// Reads what the page alone says: a fraction of the work of [`read`](Self::read), without
-    /// addresses and without sockets that the library does not know.
+    /// Reads only the page: cheaper than [`read`](Self::read), but without addresses and without
+    /// sockets that the library does not know.
     ///
     /// # Errors
-    /// When the process ended meanwhile.
+    /// The process has ended.
     pub(crate) fn glance(page: &Page) -> anyhow::Result<Self> {
         let last = kernel::last_descriptor(page.pid())?;
         let shown = page.snapshot(last)?;
@@ -166,7 +164,7 @@ impl Process {
         }
     }
 
-    /// How many sockets have a channel now.
+    /// Number of sockets that use a channel now.
     pub(crate) fn upgraded(&self) -> usize {
         let on_channel = [State::Upgraded.name(), State::Draining.name()];
         self.sockets
@@ -175,7 +173,7 @@ impl Process {
             .count()
     }
 
-    /// How many sockets are connections, on whichever path.
+    /// Number of connections, on TCP or on a channel.
     pub(crate) fn connections(&self) -> usize {
         self.sockets
             .iter()
@@ -184,12 +182,12 @@ impl Process {
     }
 }
 
-/// The state shown for a listening socket: the kernel's own, there is nothing to upgrade.
+/// The state of a listening socket, which cannot be upgraded.
 pub(crate) const LISTENING: &str = "listening";
-/// The state shown for a connection of which the library knows nothing.
+/// The state of a connection that the library does not know.
 const KERNEL: &str = "kernel";
 
-/// One row from both sides; `None` when neither says that it is a TCP socket.
+/// Joins both views of a socket; `None` if neither identifies a TCP socket.
 fn join(
     fd: u32,
     connection: Option<&kernel::Connection>,
@@ -233,7 +231,7 @@ fn explain(socket: &Socket) -> (&'static str, &'static str, &'static str) {
     (state.name(), reason.name(), sentence)
 }
 
-/// The command's name as `ps` shows it, without control characters.
+/// The command name as in `ps`, without control characters.
 fn program_name(pid: u32) -> String {
     let name = fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
     String::from_utf8_lossy(&name)

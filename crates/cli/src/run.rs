@@ -22,15 +22,15 @@ use crate::exit;
 #[derive(Debug, clap::Args)]
 #[command(
     override_usage = "saiga run [OPTIONS] [--] CMD [ARGS]...",
-    after_help = "Both ends of a connection must run under Saiga: start the server and its \
-clients on this host with `saiga run`.\nExit status: that of CMD; 1 when --require cannot be met; \
-2 when CMD cannot be started."
+    after_help = "Both ends of a connection must run under Saiga: start the server and its clients \
+on this host with `saiga run`.\nExit status: that of CMD; 1 when CMD was not started because of \
+--require; 2 when CMD cannot be executed."
 )]
 pub(crate) struct Args {
-    /// Start nothing when CMD cannot be accelerated
+    /// Do not start CMD if it cannot be accelerated
     #[arg(long)]
     require: bool,
-    /// How much CPU time waiting may cost: latency, default or gentle
+    /// CPU time that waiting may cost: latency (most), default or gentle (least)
     #[arg(long, value_name = "PROFILE")]
     profile: Option<Profile>,
     /// The program and its arguments
@@ -42,7 +42,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let settings = config::load()?;
     let [name, arguments @ ..] = &args.command[..] else {
-        anyhow::bail!("run: no command given");
+        anyhow::bail!("give a command: saiga run -- CMD");
     };
     let command = Command::find(name, std::env::var_os("PATH").as_deref())?;
     let mut environment: Vec<(OsString, OsString)> = std::env::vars_os().collect();

@@ -19,16 +19,16 @@ use crate::exit;
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Writes /etc/systemd/system/UNIT.d/saiga.conf and edits no unit; restart the \
-service afterwards. For a PostgreSQL cluster of Debian's (postgresql@15-main) it adds one marked \
+service afterwards. For a PostgreSQL cluster of Debian (postgresql@15-main) it adds one marked \
 line to the cluster's file /etc/postgresql/15/main/environment instead, because pg_ctlcluster \
-passes no other variables to the server.\nExit status: 1 when the service cannot be accelerated, \
-and nothing is written; 2 when there is no such unit or this user may not enable it."
+passes no other variables to the server.\nExit status: 1 when the service cannot be accelerated \
+(nothing is written); 2 when the unit does not exist or this user may not enable it."
 )]
 pub(crate) struct Enable {
     #[command(flatten)]
     target: Target,
-    /// Relax the options of the service's sandbox that are in the way; without this they are only
-    /// named
+    /// Relax those sandbox options of the service that prevent acceleration; without this option
+    /// they are only listed
     #[arg(long)]
     relax: bool,
 }
@@ -49,7 +49,7 @@ struct Target {
     /// The service, such as mariadb.service, redis-server or postgresql@15-main
     #[arg(value_name = "UNIT")]
     unit: UnitName,
-    /// Change the system below this folder, whose systemd is not running
+    /// Change the system below this directory, whose systemd is not running
     #[arg(long, value_name = "DIR", default_value = "/")]
     root: PathBuf,
 }
@@ -81,7 +81,7 @@ pub(crate) fn enable(args: Enable) -> anyhow::Result<ExitCode> {
                 .map(|file| file.display().to_string())
                 .collect();
             let files = files.join(", ");
-            print(&[format!("{} is enabled already ({files})", service.name())])
+            print(&[format!("{} is already enabled ({files})", service.name())])
         }
         Enabling::Refused(obstacles) => Ok(refuse(service.name(), &obstacles)),
     }
@@ -98,8 +98,8 @@ fn refuse(name: &UnitName, obstacles: &[Obstacle]) -> ExitCode {
     }
     if obstacles.iter().all(|it| it.relaxation().is_some()) {
         exit::say(&format!(
-            "`saiga enable --relax {name}` adds these lines to Saiga's drop-in, and `saiga disable` \
-             removes them; the rest of the sandbox stays"
+            "`saiga enable --relax {name}` adds these lines to Saiga's drop-in, and `saiga \
+             disable` removes them; the other sandbox options stay"
         ));
     }
     ExitCode::from(exit::NO)
@@ -120,7 +120,7 @@ pub(crate) fn disable(args: Disable) -> anyhow::Result<ExitCode> {
         exit::say(&match &cluster {
             None => missing,
             Some(cluster) => format!(
-                "{missing}, and {} has no line of Saiga's",
+                "{missing}, and {} has no line written by Saiga",
                 cluster.environment().display()
             ),
         });
@@ -148,7 +148,7 @@ fn reload(root: &Root, changes: &[Change]) -> anyhow::Result<bool> {
     Ok(true)
 }
 
-/// The step that is left to the user; `how` says how the service starts then.
+/// The next step for the user; `how` is "under Saiga" or "without Saiga".
 fn next_step(name: &UnitName, cluster: Option<&Cluster>, is_running: bool, how: &str) -> String {
     match cluster {
         _ if is_running => format!("to start it {how}: systemctl restart {name}"),

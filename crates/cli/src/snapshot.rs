@@ -1,6 +1,6 @@
-//! `saiga snapshot take|restore|verify|show`: data directories put away and brought back.
+//! `saiga snapshot take|restore|verify|show`: saves data directories and restores them.
 //!
-//! What is done and what is refused is the library's affair; here are its words and its progress.
+//! The crate `saiga-snapshot` does the work; this module has the options, messages and progress.
 
 mod progress;
 
@@ -29,53 +29,55 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Verb {
-    /// Puts the directories of a stopped server away
+    /// Saves the data directories of a stopped server
     Take(Take),
-    /// Makes the directories of a stopped server what they were
+    /// Restores the data directories of a stopped server
     Restore(Restore),
-    /// Reads a snapshot back
+    /// Checks a snapshot for damage
     Verify(Verify),
-    /// Shows what a snapshot holds, and whether its directories are ready for a server
+    /// Shows the contents of a snapshot, and whether its directories are ready for a server
     Show(Show),
 }
 
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "The server must be stopped; links to directories and files outside are an error that names them. An \
-interrupted take leaves no snapshot.\nExit status: 2 when there is no snapshot."
+    after_help = "The server must be stopped. Links to directories and files outside are an error \
+that names them. An interrupted take leaves no snapshot.\nExit status: 2 when no snapshot was \
+taken."
 )]
 struct Take {
-    /// The data directory, and every directory elsewhere that belongs to it (tablespaces, logs)
+    /// The data directory, and every other directory that belongs to it (tablespaces, logs)
     #[arg(value_name = "DIR", required = true)]
     parts: Vec<PathBuf>,
-    /// Put the snapshot into this directory, which does not exist yet
+    /// Write the snapshot to this directory, which must not exist
     #[arg(long, value_name = "DIR")]
     to: PathBuf,
-    /// Leave out files elsewhere to which links lead: certificates, and nothing that a run changes
+    /// Leave out linked files outside the directories; safe only for files that a run does not
+    /// change, such as certificates
     #[arg(long)]
     leave_linked_files: bool,
     #[command(flatten)]
-    way: Way,
+    copying: CopyOptions,
 }
 
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "Writes what differs and removes what is not in the snapshot, in its directories only. A restore \
-that is interrupted marks them: nothing else is done with them until the same restore has been run again.\nExit \
-status: 2 when they were not restored."
-)]
+#[command(after_help = "\
+Writes the files that differ and removes those that are not in the snapshot, only in \
+its directories. An interrupted restore marks its directories, and saiga refuses to use them until \
+the same restore has completed.\nExit status: 2 when the directories were not restored.")]
 struct Restore {
     /// The directory of the snapshot
     #[arg(value_name = "SNAPSHOT")]
     snapshot: PathBuf,
-    /// How bytes are checked, before and after
+    /// How file contents are checked, before and after
     #[arg(long, value_enum, default_value = "auto")]
     check: CheckName,
-    /// Then drop the page cache of this machine, so that the server reads from the disk (root)
+    /// Drop the page cache of this machine afterwards, so that the server reads from the disk
+    /// (root)
     #[arg(long)]
     drop_caches: bool,
     #[command(flatten)]
-    way: Way,
+    copying: CopyOptions,
 }
 
 #[derive(Debug, clap::Args)]
@@ -87,7 +89,7 @@ struct Verify {
     /// Compare sizes and times only
     #[arg(long)]
     quick: bool,
-    /// Compare its directories, too, with what they should be
+    /// Also compare the directories with the snapshot
     #[arg(long)]
     parts: bool,
     /// Print JSON
@@ -96,7 +98,7 @@ struct Verify {
 }
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Exit status: 1 when a restore of its directories is unfinished.")]
+#[command(after_help = "Exit status: 1 when a restore of its directories is incomplete.")]
 struct Show {
     /// The directory of the snapshot
     #[arg(value_name = "SNAPSHOT")]
@@ -106,16 +108,16 @@ struct Show {
     json: bool,
 }
 
-/// What take and restore have in common.
+/// Options that take and restore share.
 #[derive(Debug, clap::Args)]
-struct Way {
-    /// Copy files also where they could share their extents with the snapshot
+struct CopyOptions {
+    /// Copy files even if they could share extents with the snapshot
     #[arg(long)]
     no_reflink: bool,
-    /// I know that no server uses the directories; needed where this user may not see it
+    /// Assume that no server uses the directories; needed if this user cannot see all processes
     #[arg(long)]
     assume_stopped: bool,
-    /// Copy and hash with this many threads [default: one for each CPU, 8 at most]
+    /// Number of threads that copy and hash [default: one for each CPU, at most 8]
     #[arg(long, value_name = "N")]
     threads: Option<NonZeroUsize>,
     /// Print JSON
@@ -125,15 +127,15 @@ struct Way {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum CheckName {
-    /// Quick where extents are shared, else full
+    /// Quick where extents are shared, otherwise full
     Auto,
-    /// Sizes and times
+    /// Compare sizes and times
     Quick,
-    /// Fingerprints of all bytes
+    /// Compare fingerprints of all bytes
     Full,
 }
 
-impl Way {
+impl CopyOptions {
     fn options(&self, check: Check) -> Options {
         Options {
             check,
@@ -153,7 +155,6 @@ impl Way {
     }
 }
 
-/// Does what is asked.
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     match args.verb {
         Verb::Take(args) => take(&args),
@@ -168,7 +169,7 @@ fn take(args: &Take) -> anyhow::Result<ExitCode> {
         parts,
         to,
         leave_linked_files,
-        way,
+        copying,
     } = args;
     let options = Options {
         linked_files: if *leave_linked_files {
@@ -176,16 +177,16 @@ fn take(args: &Take) -> anyhow::Result<ExitCode> {
         } else {
             LinkedFiles::Refuse
         },
-        ..way.options(Check::Auto)
+        ..copying.options(Check::Auto)
     };
     let snapshot = watched(|report| saiga_snapshot::take(parts, to, &options, report))??;
     for note in snapshot.notes() {
         exit::say(&format!("note: {note}"));
     }
-    if way.json {
-        return print(&as_json(&snapshot));
+    if copying.json {
+        return print_json(&as_json(&snapshot));
     }
-    tell(&format!(
+    print_text(&format!(
         "{}: {} in {} files, fingerprint {}\n",
         snapshot.dir().display(),
         number::bytes(total(&snapshot).1),
@@ -196,7 +197,7 @@ fn take(args: &Take) -> anyhow::Result<ExitCode> {
 
 fn restore(args: &Restore) -> anyhow::Result<ExitCode> {
     let snapshot = Snapshot::open(&args.snapshot)?;
-    let options = args.way.options(match args.check {
+    let options = args.copying.options(match args.check {
         CheckName::Auto => Check::Auto,
         CheckName::Quick => Check::Quick,
         CheckName::Full => Check::Full,
@@ -204,10 +205,10 @@ fn restore(args: &Restore) -> anyhow::Result<ExitCode> {
     let restored = watched(|report| saiga_snapshot::restore(&snapshot, &options, report))??;
     if args.drop_caches {
         saiga_snapshot::drop_caches()
-            .context("the directories are restored, but the page cache is still there")?;
+            .context("the directories are restored, but the page cache was not dropped")?;
     }
-    if args.way.json {
-        return print(&json!({
+    if args.copying.json {
+        return print_json(&json!({
             "snapshot": snapshot.dir().display().to_string(),
             "fingerprint": snapshot.fingerprint(),
             "bytes": restored.bytes,
@@ -216,8 +217,9 @@ fn restore(args: &Restore) -> anyhow::Result<ExitCode> {
             "removed": restored.removed,
         }));
     }
-    tell(&format!(
-        "restored {}: {} written, {} shared with the snapshot, {} as they were, {} names removed; fingerprint {}\n",
+    print_text(&format!(
+        "restored {}: {} written, {} shared with the snapshot, {} unchanged, {} names removed; \
+         fingerprint {}\n",
         parts(&snapshot).join(" "),
         number::bytes(restored.written_bytes),
         number::bytes(restored.shared_bytes),
@@ -249,7 +251,7 @@ fn verify(args: &Verify) -> anyhow::Result<ExitCode> {
         let differences = differences
             .iter()
             .map(|difference| json!(difference.to_string()));
-        print(&json!({
+        print_json(&json!({
             "snapshot": snapshot.dir().display().to_string(),
             "fingerprint": snapshot.fingerprint(),
             "damages": damages.collect::<Vec<_>>(),
@@ -258,13 +260,13 @@ fn verify(args: &Verify) -> anyhow::Result<ExitCode> {
     } else {
         let damages = damages.iter().map(|damage| format!("damaged: {damage}\n"));
         let differences = differences.iter().map(|it| format!("differs: {it}\n"));
-        tell(&damages.chain(differences).collect::<String>())?;
+        print_text(&damages.chain(differences).collect::<String>())?;
     }
     if !is_well {
         return Ok(ExitCode::from(exit::NO));
     }
     if !args.json {
-        tell(&format!("{} is whole\n", snapshot.dir().display()))?;
+        print_text(&format!("{} is undamaged\n", snapshot.dir().display()))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -272,9 +274,9 @@ fn verify(args: &Verify) -> anyhow::Result<ExitCode> {
 fn show(args: &Show) -> anyhow::Result<ExitCode> {
     let snapshot = Snapshot::open(&args.snapshot)?;
     if args.json {
-        print(&as_json(&snapshot))?;
+        print_json(&as_json(&snapshot))?;
     } else {
-        tell(&as_text(&snapshot))?;
+        print_text(&as_text(&snapshot))?;
     }
     match saiga_snapshot::check_ready(&snapshot.parts()) {
         Ok(()) => Ok(ExitCode::SUCCESS),
@@ -285,7 +287,7 @@ fn show(args: &Show) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Does `work` under a progress bar; the first SIGINT or SIGTERM ends it in good order.
+/// Runs `work` with a progress bar; the first SIGINT or SIGTERM stops it cleanly.
 fn watched<T>(work: impl FnOnce(saiga_snapshot::Report<'_>) -> T) -> anyhow::Result<T> {
     static INTERRUPT: std::sync::OnceLock<Interrupt> = std::sync::OnceLock::new();
     if INTERRUPT.get().is_none() {
@@ -345,11 +347,11 @@ fn as_json(snapshot: &Snapshot) -> Value {
     })
 }
 
-fn print(value: &Value) -> anyhow::Result<ExitCode> {
-    tell(&(serde_json::to_string_pretty(value)? + "\n"))
+fn print_json(value: &Value) -> anyhow::Result<ExitCode> {
+    print_text(&(serde_json::to_string_pretty(value)? + "\n"))
 }
 
-fn tell(text: &str) -> anyhow::Result<ExitCode> {
+fn print_text(text: &str) -> anyhow::Result<ExitCode> {
     std::io::stdout().write_all(text.as_bytes())?;
     Ok(ExitCode::SUCCESS)
 }

@@ -1,4 +1,4 @@
-//! `saiga status [PID]`: what is accelerated, and for the rest why it is not.
+//! `saiga status [PID]`: the accelerated processes and sockets, and why others use kernel TCP.
 
 use std::fs;
 use std::io::Write;
@@ -17,24 +17,23 @@ use saiga_document::number;
 
 /// Options of `saiga status`.
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "Without PID, lists the accelerated processes of this user; of every user \
-when asked by root; then the services that `saiga enable` has set up.\n\
-Exit status: 1 when PID is not accelerated."
-)]
+#[command(after_help = "\
+Without PID, lists the accelerated processes of this user (for root, of all users), \
+and the services that `saiga enable` has set up.\n\
+Exit status: 1 when PID is not accelerated.")]
 pub(crate) struct Args {
-    /// The process whose sockets to show
+    /// Show the sockets of this process
     #[arg(value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
     pid: Option<u32>,
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Look for enabled services of the system below this folder
+    /// Look for enabled services of the system below this directory
     #[arg(long, value_name = "DIR", default_value = "/", hide = true)]
     root: PathBuf,
 }
 
-/// Prints the list, or one process.
+/// Prints the list of processes, or the details of one.
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let (text, code) = match args.pid {
         None => (list(args.json, &Root::new(&args.root)?)?, ExitCode::SUCCESS),
@@ -46,7 +45,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
 
 fn list(json: bool, root: &Root) -> anyhow::Result<String> {
     let pages = reader::accelerated().context("cannot list processes; is /proc mounted?")?;
-    // A process that ends while it is looked at is not in the list.
+    // A process that ends during the scan is left out.
     let processes: Vec<Process> = pages
         .iter()
         .filter_map(|page| Process::read(page).ok())
@@ -55,7 +54,7 @@ fn list(json: bool, root: &Root) -> anyhow::Result<String> {
         return Ok(serde_json::to_string_pretty(&processes)? + "\n");
     }
     if processes.is_empty() {
-        let none = "no accelerated process; start one with `saiga run -- CMD`\n";
+        let none = "no accelerated process is running; start one with `saiga run -- CMD`\n";
         return Ok(none.to_owned() + &services(root));
     }
     let header = [
@@ -96,7 +95,7 @@ fn list(json: bool, root: &Root) -> anyhow::Result<String> {
     Ok(table.to_string() + &services(root))
 }
 
-/// The services that systemd starts under Saiga; nothing when there is none.
+/// The services that systemd starts under Saiga; empty if there are none.
 fn services(root: &Root) -> String {
     let enabled: Vec<String> = saiga_service::enabled(root)
         .iter()
@@ -138,9 +137,10 @@ fn why_not_accelerated(pid: u32) -> &'static str {
     let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
     let is_loaded = |line: &str| line.ends_with("libsaiga.so") || line.ends_with("liblstack.so");
     if maps.lines().any(is_loaded) {
-        "the library is loaded and shows nothing yet, or it could not make its status page"
+        "the library is loaded, but has not made its status page yet, or could not make it"
     } else {
-        "the library is not loaded; start it with `saiga run`, which says when it cannot be"
+        "the library is not loaded; start the program with `saiga run`, which prints the reason \
+         if that fails"
     }
 }
 
@@ -163,14 +163,14 @@ fn describe(process: &Process) -> String {
         process.connections()
     );
     if let Some(why) = &process.disabled {
-        text.push_str(&format!("accelerates nothing: {why}\n"));
+        text.push_str(&format!("no connection is accelerated: {why}\n"));
     }
     if !process.sockets.is_empty() {
         text.push('\n');
         text.push_str(&socket_table(&process.sockets));
     }
     text.push_str(&format!(
-        "\nsince it started: {upgrades} upgraded, {downgrades} taken back, {resets} reset\n\
+        "\nsince its start: {upgrades} upgraded, {downgrades} downgraded, {resets} reset\n\
          waits: {spins} ended while spinning, {sleeps} in the kernel; {rings} doorbells rung\n"
     ));
     if let Some(cost) = wake_cost_us {
@@ -180,7 +180,7 @@ fn describe(process: &Process) -> String {
     }
     for (what, failures) in [
         ("not upgraded", &process.not_upgraded),
-        ("taken back", &process.taken_back),
+        ("downgraded", &process.taken_back),
         ("reset", &process.reset_for),
     ] {
         for Failure { meaning, count, .. } in failures {

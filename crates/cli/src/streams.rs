@@ -1,5 +1,4 @@
-//! `saiga streams`: write-lifetime hints on the files of a database, what becomes of them, and what
-//! they would be worth.
+//! `saiga streams`: gives database files write-lifetime hints, records writes, and simulates SSDs.
 
 mod check;
 mod elsewhere;
@@ -28,25 +27,24 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Verb {
-    /// Labels the files of databases as they appear, until it is ended
+    /// Labels the files of databases with write-lifetime hints, in the foreground
     Run(run::Args),
-    /// Ends the labeller of a directory, or all
+    /// Stops the labeller of a directory, or all labellers
     Stop(stop::Args),
-    /// Prints a systemd unit for a labeller without root, or installs or removes it
+    /// Prints a systemd unit for a labeller without root, or installs or removes the unit
     Unit(unit::Args),
-    /// Shows the hint that every file has and should have, and whether hints reach the drive
+    /// Shows the present and the expected hint of every file, and whether hints reach the drive
     Check(check::Args),
-    /// Prints a set of rules as TOML, or lists the sets that are built in
+    /// Prints a rule set as TOML, or lists the built-in sets
     Rules(rules::Args),
-    /// Records which blocks a database writes, and of which of its files, for `simulate`
+    /// Records the blocks that a database writes, and the files they belong to, for `simulate`
     Record(Box<record::Args>),
-    /// Proposes rules from how long the pages of each file lived
+    /// Proposes rules from the measured lifetime of the pages of each file
     Suggest(suggest::Args),
     /// Predicts write amplification on a simulated SSD
     Simulate(simulate::Args),
 }
 
-/// Does what is asked.
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     match args.verb {
         Verb::Run(args) => run::run(args),
@@ -60,15 +58,15 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
 }
 
-fn tell(text: &str) -> anyhow::Result<()> {
+fn print_text(text: &str) -> anyhow::Result<()> {
     Ok(std::io::stdout().write_all(text.as_bytes())?)
 }
 
-fn tell_json(value: &serde_json::Value) -> anyhow::Result<()> {
-    tell(&(serde_json::to_string_pretty(value)? + "\n"))
+fn print_json(value: &serde_json::Value) -> anyhow::Result<()> {
+    print_text(&(serde_json::to_string_pretty(value)? + "\n"))
 }
 
-/// What becomes of hints in one directory, as JSON.
+/// The route of hints from one directory, as JSON.
 fn report_json(report: &saiga_streams::route::Report) -> serde_json::Value {
     serde_json::json!({
         "dir": report.dir.display().to_string(),

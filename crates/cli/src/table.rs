@@ -1,11 +1,11 @@
-//! Plain text tables: columns as wide as their widest cell, numbers to the right.
+//! Plain text tables: columns as wide as their widest cell, numbers right-aligned.
 
 use std::fmt;
 
-/// Rows of text under a header, as many cells in each.
+/// A table with a fixed number of columns.
 pub(crate) struct Table<const N: usize>(Grid);
 
-/// The same with a number of columns that is not known before.
+/// A table whose number of columns is known at run time only.
 pub(crate) struct Grid {
     rows: Vec<Vec<String>>,
 }
@@ -32,7 +32,7 @@ impl Grid {
     }
 
     pub(crate) fn row(&mut self, cells: Vec<String>) {
-        // Names are other people's: they end no line, and tell the terminal nothing.
+        // Control characters in names must not end the line or control the terminal.
         let cells = cells.into_iter();
         self.rows.push(
             cells
@@ -46,7 +46,7 @@ impl Grid {
         self.rows.iter().map(width).max().unwrap_or(0)
     }
 
-    /// A column is one of numbers when every cell below its header begins with a digit.
+    /// A column is numeric if every cell below its header starts with a digit.
     fn is_numeric(&self, column: usize) -> bool {
         let mut cells = self
             .rows
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_stand_to_the_right() {
+    fn numbers_are_right_aligned() {
         let mut table = Table::new(["name", "n"]);
         table.row(["a".to_owned(), "100".to_owned()]);
         table.row(["longer".to_owned(), "7".to_owned()]);
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_is_one_line_and_text() {
+    fn control_characters_in_cells_are_replaced() {
         let mut table = Table::new(["name", "n"]);
         table.row(["a\n\u{1b}[31mb".to_owned(), "1".to_owned()]);
         assert_eq!(table.to_string(), "name      n\na??[31mb  1\n");

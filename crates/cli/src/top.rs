@@ -1,8 +1,8 @@
 //! `saiga top`: the traffic of accelerated processes, refreshed each second.
 //!
-//! On a terminal it redraws in place until q or Ctrl-C; elsewhere it prints one
-//! frame after the other. Deliberately absent: a signal handler (signals are read
-//! as input, so the terminal is always put back).
+//! On a terminal it redraws in place until q or Ctrl-C; elsewhere it prints one frame after the
+//! other. There is no signal handler: signals are read as input, so that the terminal is always
+//! restored.
 
 mod rates;
 mod screen;
@@ -22,10 +22,10 @@ use screen::{Screen, Wake};
 /// Options of `saiga top`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Show this many frames, then end
+    /// Show this many frames and exit
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     iterations: Option<u64>,
-    /// Show one frame, then end
+    /// Show one frame and exit
     #[arg(long, conflicts_with = "iterations")]
     once: bool,
     /// Print each frame as one line of JSON
@@ -33,10 +33,10 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// Shows frames until told to stop.
+/// Shows frames until the end.
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let mut left = if args.once { Some(1) } else { args.iterations };
-    let mut screen = Screen::open().context("cannot watch for signals and keys")?;
+    let mut screen = Screen::open().context("cannot read signals and keys")?;
     let in_place = std::io::stdout().is_terminal() && left != Some(1) && !args.json;
     let mut before = sample()?;
     while left != Some(0) {
@@ -76,7 +76,7 @@ fn sample() -> anyhow::Result<Sample> {
 
 fn frame(rates: &[Rates]) -> String {
     if rates.is_empty() {
-        return "no accelerated process\n".to_owned();
+        return "no accelerated process is running\n".to_owned();
     }
     let header = [
         "pid",

@@ -1,6 +1,7 @@
-//! `saiga waf watch|report|probe|record|timer|alerts`: write amplification by the drive's own counters.
+//! `saiga waf watch|report|probe|record|timer|alerts`: write amplification from drive counters.
 //!
-//! What is read and how it is divided is the library's affair; here are files, intervals, and words.
+//! The crate `saiga-waf` reads the counters and computes the factors; this module has the files,
+//! the intervals and the output.
 
 mod probe;
 mod report;
@@ -22,21 +23,20 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Verb {
-    /// Puts samples of drives' counters into a file, once or at intervals
+    /// Writes samples of drive counters to a file, once or at intervals
     Watch(watch::Args),
-    /// Shows what the samples say: the factor of each interval and of all
+    /// Shows the write amplification of each interval, and in total
     Report(report::Args),
-    /// Shows what a drive is, and which of its counters can be used
+    /// Shows the identity of a drive, and which of its counters are usable
     Probe(probe::Args),
-    /// Writes a drive's pages into a folder that stands for the drive
+    /// Copies the log pages of a drive to a directory that other verbs accept as a drive
     Record(probe::Record),
     /// Prints systemd units that take a sample at intervals; installs nothing
     Timer(timer::Args),
-    /// Prints Prometheus alerting rules on what `report --prometheus` exports
+    /// Prints Prometheus alerting rules for the metrics of `report --prometheus`
     Alerts,
 }
 
-/// Does what is asked.
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     match args.verb {
         Verb::Watch(args) => watch::run(&args),
@@ -51,7 +51,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// The sample file that was named, or this user's.
+/// The given sample file, or the default one of this user.
 fn sample_file(named: Option<&PathBuf>) -> anyhow::Result<PathBuf> {
     if let Some(named) = named {
         return Ok(named.clone());
@@ -64,13 +64,14 @@ fn sample_file(named: Option<&PathBuf>) -> anyhow::Result<PathBuf> {
         let home = std::env::var_os("HOME").filter(|it| !it.is_empty())?;
         Some(PathBuf::from(home).join(".local/state"))
     });
-    let state = state.context("neither HOME nor XDG_STATE_HOME is set: name a --file")?;
+    let state = state.context("neither HOME nor XDG_STATE_HOME is set; give a --file")?;
     Ok(state.join("saiga/waf.db"))
 }
 
 const FILE_OF_ROOT: &str = "/var/lib/saiga/waf.db";
 
-/// A drive as people name it: `nvme0` is /dev/nvme0, as for calculate_wa.sh; `nvme-copy` is a folder here.
+/// Resolves a drive name: `nvme0` is /dev/nvme0, as for calculate_wa.sh; `nvme-copy` is a
+/// directory.
 fn drive_path(word: &str) -> Result<PathBuf, std::convert::Infallible> {
     Ok(if is_device_name(word) {
         PathBuf::from("/dev").join(word)
@@ -79,7 +80,7 @@ fn drive_path(word: &str) -> Result<PathBuf, std::convert::Infallible> {
     })
 }
 
-/// `nvme0`, a namespace of it, `nvme0n1`, or a part of that, `nvme0n1p2`.
+/// Whether `word` is a controller (`nvme0`), a namespace (`nvme0n1`) or a partition (`nvme0n1p2`).
 fn is_device_name(word: &str) -> bool {
     let Some(mut rest) = word.strip_prefix("nvme").and_then(after_number) else {
         return false;
@@ -96,7 +97,7 @@ fn is_device_name(word: &str) -> bool {
     rest.is_empty()
 }
 
-/// What follows a number of one digit or more.
+/// The text after a number of at least one digit.
 fn after_number(word: &str) -> Option<&str> {
     let rest = word.trim_start_matches(|letter: char| letter.is_ascii_digit());
     (rest.len() < word.len()).then_some(rest)
@@ -107,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_word_is_a_device_when_the_kernel_names_devices_so() {
+    fn kernel_device_names_are_recognised() {
         for word in ["nvme0", "nvme12n3", "nvme0n1p15"] {
             assert_eq!(drive_path(word), Ok(PathBuf::from("/dev").join(word)));
         }

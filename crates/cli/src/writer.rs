@@ -1,7 +1,7 @@
-//! `saiga redis-writer`, hidden: the client of a fail-over, as a process of its own.
+//! `saiga redis-writer`, hidden: the client of a fail-over, as a separate process.
 //!
-//! `compare` and `bench` start it, dressed as the servers of the arm are, and read the
-//! one line that it prints. Nobody else needs it.
+//! `compare` and `bench` start it with the same library and CPU mask as the servers of the arm,
+//! and read the one line that it prints.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -21,12 +21,12 @@ pub(crate) struct Args {
     /// Size of a value in bytes
     #[arg(long, value_name = "N", default_value_t = 3)]
     value_bytes: usize,
-    /// Longest time of writing
+    /// Maximum time of writing, in seconds
     #[arg(long, value_name = "S", default_value_t = 20)]
     limit_s: u64,
 }
 
-/// Writes through a fail-over and prints what became of the writes.
+/// Writes during a fail-over and prints a JSON record of the writes.
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let account = write(&Orders {
         sentinels: args.sentinels,

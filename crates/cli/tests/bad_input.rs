@@ -1,4 +1,4 @@
-//! Bad input: one clear message, exit 2, nothing started.
+//! Bad input gives one clear message and exit status 2, and starts nothing.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;
@@ -137,13 +137,13 @@ fn a_misspelt_variable_is_a_warning() {
     assert_eq!(out.code, Some(0));
     assert!(
         out.stderr
-            .contains("warning: $SAIGA_RINGS is not a variable of Saiga"),
+            .contains("warning: $SAIGA_RINGS is not a variable that Saiga reads"),
         "{out:?}"
     );
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_fault() {
+fn a_closed_pipe_is_not_an_error() {
     let saiga = Installation::bare();
     for arguments in [
         &["man"][..],
@@ -188,7 +188,7 @@ fn config_show_names_value_and_origin() {
 }
 
 #[test]
-fn pages_and_completions_cover_every_verb() {
+fn man_pages_and_completions_cover_every_verb() {
     let saiga = Installation::bare();
     let folder = saiga.path("man");
     fs::create_dir(&folder).unwrap();

@@ -6,7 +6,7 @@ mod marked;
 use marked::Marked;
 use saiga_experiment::result::Run;
 
-/// Two runs as short as they can be.
+/// Two runs of the minimum length.
 const SMALL: &str = "bench redis --arm kernel -c 3 -n 3000";
 
 fn words(more: &'static str) -> Vec<&'static str> {
@@ -19,7 +19,7 @@ fn records(stdout: &str) -> Vec<Run> {
 }
 
 #[test]
-fn each_test_of_a_list_is_a_run_on_servers_of_its_own() {
+fn each_test_of_a_list_is_a_run_on_its_own_servers() {
     let test = Marked::new();
     let said = test.said(&mut test.saiga(&words("-t get,set,get --json")));
     assert_eq!(said.code, Some(0), "{said:?}");
@@ -35,7 +35,7 @@ fn each_test_of_a_list_is_a_run_on_servers_of_its_own() {
 }
 
 #[test]
-fn the_records_for_people_follow_each_other() {
+fn text_records_follow_each_other() {
     let test = Marked::new();
     let said = test.said(&mut test.saiga(&words("-t ping,set")));
     assert_eq!(said.code, Some(0), "{said:?}");
@@ -49,9 +49,9 @@ fn the_records_for_people_follow_each_other() {
     assert_eq!(heads, wanted, "{}", said.stdout);
 }
 
-/// What was measured before the failure is a result all the same.
+/// Records of runs before the failure are still printed.
 #[test]
-fn a_test_that_fails_is_named_behind_the_records_of_those_before_it() {
+fn a_failed_test_is_named_after_the_records_of_the_previous_ones() {
     let test = Marked::new();
     let script = "#!/bin/sh\ncase \"$*\" in *'-t get'*) echo no gets today >&2; exit 1;; esac\n\
                   exec /usr/bin/redis-benchmark \"$@\"\n";
@@ -70,7 +70,7 @@ fn a_test_that_fails_is_named_behind_the_records_of_those_before_it() {
 }
 
 #[test]
-fn a_list_is_refused_before_any_of_it_is_run() {
+fn an_invalid_list_is_refused_before_the_first_run() {
     let test = Marked::new();
     for (list, message) in [
         (

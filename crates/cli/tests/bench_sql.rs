@@ -1,4 +1,4 @@
-//! `saiga bench sql`: its record, and everything that can keep its servers from working.
+//! `saiga bench sql`: the record, and the errors when its servers cannot run.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod marked;
@@ -16,7 +16,7 @@ use saiga_trials::witness::await_true;
 
 const ENGINES: [&str; 2] = ["mariadb", "postgres"];
 
-/// One tenth of a second on the kernel, unless `more` says otherwise.
+/// Runs 0.1 s on kernel TCP, unless `more` overrides that.
 fn bench(test: &Marked, engine: &str, more: &[&str]) -> Command {
     let mut saiga = test.saiga(&["bench", "sql", "--engine", engine]);
     if !more.contains(&"--seconds") {
@@ -46,7 +46,7 @@ fn one_run_is_recorded() {
 }
 
 #[test]
-fn the_record_for_people_names_cell_and_arm() {
+fn the_text_record_names_cell_and_arm() {
     let test = Marked::new();
     let more = ["--arm", "unix", "--reconnect", "-c", "2"];
     let said = test.said(&mut bench(&test, "postgres", &more));
@@ -63,7 +63,7 @@ fn the_record_for_people_names_cell_and_arm() {
     test.assert_nothing_left();
 }
 
-/// While the load runs, which takes a quarter of an hour.
+/// The kill comes while a load of 15 minutes is running.
 #[test]
 fn nothing_survives_a_kill() {
     for (engine, tool) in ENGINES.into_iter().zip(["sysbench\n", "pgbench\n"]) {
@@ -85,7 +85,7 @@ fn nothing_survives_a_kill() {
     }
 }
 
-/// A shell script that stands before a program; `REAL` is that program.
+/// A shell script in place of a program; `REAL` is the path of that program.
 fn with_stub(test: &Marked, saiga: &mut Command, program: &str, script: &str) {
     let write = |program: &str, script: &str| {
         let real = real(program);
@@ -96,13 +96,13 @@ fn with_stub(test: &Marked, saiga: &mut Command, program: &str, script: &str) {
             &format!("#!/bin/sh\n{version}\n{script}\n"),
         );
     };
-    // PostgreSQL's tools are those beside its server.
+    // PostgreSQL's tools are looked for beside its server.
     write("postgres", "exec REAL \"$@\"");
     write(program, script);
     saiga.env("PATH", format!("{}:/usr/bin:/bin", test.text("stubs")));
 }
 
-/// Debian keeps PostgreSQL outside of the search path.
+/// Debian installs PostgreSQL's programs outside of PATH.
 fn real(program: &str) -> String {
     let folders = fs::read_dir("/usr/lib/postgresql").unwrap().flatten();
     let mut folders: Vec<PathBuf> = folders.map(|entry| entry.path().join("bin")).collect();
@@ -113,9 +113,9 @@ fn real(program: &str) -> String {
     found.display().to_string()
 }
 
-/// What stands in the way, and what is said of it after `saiga: `.
+/// Faults, and the messages after `saiga: `.
 #[test]
-fn a_program_that_fails_is_quoted_and_everything_taken_down() {
+fn a_failing_program_is_quoted_and_all_processes_end() {
     let install = "echo looking; echo no room >&2; exit 3";
     let dies = "case \"$*\" in *--bootstrap*|*--single*|*--boot*|*--check*) exec REAL \"$@\";; esac\n\
                 echo looking; echo no luck >&2; exit 1";
@@ -156,10 +156,10 @@ fn a_program_that_fails_is_quoted_and_everything_taken_down() {
     }
 }
 
-/// As root the servers run as a user of their own, for whom the folder must be open; other
-/// users run them themselves.
+/// As root, the servers run as another user, who needs access to the directory; other users run the
+/// servers themselves.
 #[test]
-fn a_folder_that_the_servers_user_cannot_reach_is_named() {
+fn a_directory_that_the_servers_user_cannot_reach_is_named() {
     for engine in ENGINES {
         let test = Marked::new();
         let closed = test.path("tmp");
@@ -184,21 +184,19 @@ fn a_folder_that_the_servers_user_cannot_reach_is_named() {
 }
 
 #[test]
-fn more_connections_than_files_are_refused_at_once() {
+fn more_connections_than_open_files_are_refused() {
     let test = Marked::new();
     let more = ["--arm", "kernel", "-c", "4000000000"];
     let said = test.refused(&mut bench(&test, "postgres", &more));
     assert!(
-        said.starts_with(
-            "saiga: -c 4000000000 needs 4000000050 open files; this process may have "
-        ),
+        said.starts_with("saiga: -c 4000000000 needs 4000000050 open files, but the limit is "),
         "{said}"
     );
 }
 
-/// The port is free when we look, and taken when the server does.
+/// The port is free when it is checked, but taken when the server binds it.
 #[test]
-fn a_port_that_is_lost_at_the_last_moment_is_named() {
+fn a_port_taken_after_the_check_is_named() {
     let (_stranger, taken) = taken_port();
     let (free, port) = taken_port();
     drop(free);

@@ -1,4 +1,4 @@
-//! `saiga bench tpcc build`, `check` and `destroy`: the whole job, and what is said of bad input.
+//! `saiga bench tpcc build`, `check` and `destroy`: all steps, and errors for bad input.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;
@@ -17,7 +17,7 @@ use saiga_trials::{mariadb, postgres};
 mod marked;
 use marked::{Marked, send, taken_port};
 
-/// Writes a props file and comes back with its path.
+/// Writes a props file and returns its path.
 fn props(test: &Marked, name: &str, text: &str) -> String {
     fs::write(test.path(name), text).unwrap();
     test.text(name)
@@ -28,7 +28,7 @@ fn tpcc(test: &Marked, step: &str, props: &str, more: &[&str]) -> Command {
     test.saiga(&[&["bench", "tpcc", step, "--props", props], more].concat())
 }
 
-/// What a command that must be refused says, without `saiga: ` and the progress before it.
+/// The message of a command that must fail, without `saiga: ` and the progress before it.
 fn refused(test: &Marked, command: &mut Command) -> String {
     let said = test.refused(command);
     said.lines().last().unwrap().to_owned()
@@ -43,7 +43,7 @@ fn run(path: &Path, sql: &str) {
 }
 
 #[test]
-fn the_whole_job_needs_no_server_and_its_parts_say_what_they_find() {
+fn all_steps_run_without_a_server() {
     let test = Marked::new();
     let out = test.text("out");
     let said = test.said(&mut test.saiga(&["bench", "tpcc", "--out", &out]));
@@ -53,7 +53,7 @@ fn the_whole_job_needs_no_server_and_its_parts_say_what_they_find() {
         "{said:?}"
     );
     assert!(said.stdout.contains("as loaded; 22 checks"), "{said:?}");
-    assert!(said.stdout.ends_with("everything holds\n"), "{said:?}");
+    assert!(said.stdout.ends_with("all rules hold\n"), "{said:?}");
     for step in [
         "tableCreates",
         "indexCreates",
@@ -67,23 +67,23 @@ fn the_whole_job_needs_no_server_and_its_parts_say_what_they_find() {
     let file = test.path("out/tpcc.db");
     let text = format!("conn=jdbc:sqlite:{}\nwarehouses=1\n", file.display());
     let props_file = props(&test, "one.conf", &text);
-    finds_what_is_wrong(&test, &file, &props_file);
-    is_not_built_over(&test, &file, &props_file);
-    is_dropped_when_told_so(&test, &file, &props_file);
+    finds_violations(&test, &file, &props_file);
+    does_not_overwrite_tables(&test, &file, &props_file);
+    is_dropped_after_confirmation(&test, &file, &props_file);
     test.assert_nothing_left();
 }
 
-fn finds_what_is_wrong(test: &Marked, file: &Path, props_file: &str) {
+fn finds_violations(test: &Marked, file: &Path, props_file: &str) {
     run(file, "update bmsql_warehouse set w_ytd = w_ytd + 0.01");
     let said = test.said(&mut tpcc(test, "check", props_file, &[]));
     assert_eq!(said.code, Some(1), "{said:?}");
-    assert!(said.stdout.contains(": 2 rules are broken\n"), "{said:?}");
+    assert!(said.stdout.contains(": 2 rules are violated\n"), "{said:?}");
     let finding = "  3.3.2.1  W_YTD = sum(D_YTD)\n      w_id 1, w_ytd ";
     assert!(said.stdout.contains(finding), "{said:?}");
     let said = test.said(&mut tpcc(test, "check", props_file, &["--json"]));
     assert_eq!(said.code, Some(1), "{said:?}");
     let report: serde_json::Value = serde_json::from_str(&said.stdout).unwrap();
-    // The job has run transactions: what they change is not compared with a load any more.
+    // After a run, the rules for freshly loaded tables are not checked.
     assert_eq!(report["after_load"], false);
     assert_eq!(report["checked"].as_array().unwrap().len(), 18);
     let found: Vec<&str> = report["findings"]
@@ -96,13 +96,14 @@ fn finds_what_is_wrong(test: &Marked, file: &Path, props_file: &str) {
     run(file, "update bmsql_warehouse set w_ytd = w_ytd - 0.01");
 }
 
-fn is_not_built_over(test: &Marked, file: &Path, props_file: &str) {
+fn does_not_overwrite_tables(test: &Marked, file: &Path, props_file: &str) {
     let said = refused(test, &mut tpcc(test, "build", props_file, &[]));
     let name = format!("saiga: sqlite file {}: ", file.display());
     assert_eq!(
         said,
         format!(
-            "{name}the database is already built (warehouses: 1); destroy it first to build it again"
+            "{name}the database is already built (warehouses: 1); destroy it first to build it \
+             again"
         )
     );
     let text = format!("conn=jdbc:sqlite:{}\nwarehouses=2\n", file.display());
@@ -111,21 +112,21 @@ fn is_not_built_over(test: &Marked, file: &Path, props_file: &str) {
     assert_eq!(
         said,
         format!(
-            "{name}1 warehouse is loaded, warehouses= asks for 2; correct it, or destroy and build \
-             again"
+            "{name}1 warehouse is loaded, but warehouses= is 2; correct the props file, or \
+             destroy and build again"
         )
     );
     let said = refused(test, &mut tpcc(test, "build", &more, &["--resume"]));
     assert!(said.contains("the database is already built"), "{said}");
 }
 
-fn is_dropped_when_told_so(test: &Marked, file: &Path, props_file: &str) {
+fn is_dropped_after_confirmation(test: &Marked, file: &Path, props_file: &str) {
     let said = refused(test, &mut tpcc(test, "destroy", props_file, &[]));
     let name = format!("sqlite file {}: ", file.display());
     let what = "the 10 tables of TPC-C with 1 warehouse";
     assert_eq!(
         said,
-        format!("saiga: {name}this drops {what}; say so with --yes")
+        format!("saiga: {name}this would drop {what}; confirm with --yes")
     );
     let said = test.said(&mut tpcc(test, "destroy", props_file, &["--yes"]));
     let how = "by sql.sqlite/tableDrops.sql (built in)";
@@ -136,7 +137,7 @@ fn is_dropped_when_told_so(test: &Marked, file: &Path, props_file: &str) {
     let said = test.said(&mut tpcc(test, "destroy", props_file, &["--yes"]));
     assert_eq!(
         (said.code, said.stdout),
-        (Some(0), format!("{name}there are no tables\n"))
+        (Some(0), format!("{name}no tables exist\n"))
     );
     let said = refused(test, &mut tpcc(test, "check", props_file, &[]));
     assert_eq!(
@@ -145,7 +146,7 @@ fn is_dropped_when_told_so(test: &Marked, file: &Path, props_file: &str) {
             "saiga: {name}there are no tables; `saiga bench tpcc build` creates and loads them"
         )
     );
-    // Tables of another tool are beside ours, not in our way; one of our names is.
+    // Tables of another tool do not matter, unless one has the name of a TPC-C table.
     run(file, "create table warehouse (w_id integer)");
     let said = refused(test, &mut tpcc(test, "check", props_file, &[]));
     assert!(
@@ -162,7 +163,7 @@ fn is_dropped_when_told_so(test: &Marked, file: &Path, props_file: &str) {
 
 /// Ctrl-C while rows are loaded.
 #[test]
-fn a_load_that_is_stopped_says_how_to_go_on() {
+fn a_stopped_load_prints_how_to_continue() {
     let test = Marked::new();
     let file = test.path("tpcc.db");
     let text = format!("conn=jdbc:sqlite:{}\nwarehouses=500\n", file.display());
@@ -203,12 +204,12 @@ fn a_load_that_is_stopped_says_how_to_go_on() {
         "{said}"
     );
     let said = test.said(&mut tpcc(&test, "destroy", &props_file, &["--yes"]));
-    let wanted = "dropped the 10 tables of TPC-C, a load of 500 warehouses that is not complete";
+    let wanted = "dropped the 10 tables of TPC-C, an incomplete load of 500 warehouses";
     assert!(said.stdout.contains(wanted), "{said:?}");
     test.assert_nothing_left();
 }
 
-/// Runs `saiga` in a folder `small` that has room for so many MiB, on a file system of its own.
+/// Runs `saiga` in a directory `small` on a file system of its own with this many MiB.
 fn in_small_folder(test: &Marked, mib: u32, saiga: &Command) -> Command {
     let folder = test.path("small");
     fs::create_dir_all(&folder).unwrap();
@@ -249,7 +250,7 @@ fn a_full_disk_is_named_with_the_table() {
     );
     let files = "conn=jdbc:sqlite:tpcc.db\nwarehouses=1\nfileLocation=./\n";
     let files = props(&test, "files.conf", files);
-    // The folder is listed when saiga has ended: a file that is not whole has gone.
+    // Listed after saiga has ended: incomplete files must be removed.
     let mut saiga = in_small_folder(&test, 6, &tpcc(&test, "build", &files, &[]));
     let said = refused(&test, &mut saiga);
     assert!(
@@ -262,9 +263,9 @@ fn a_full_disk_is_named_with_the_table() {
     );
 }
 
-/// Each host would draw a seed of its own.
+/// Without --seed, each host would use another random seed.
 #[test]
-fn a_part_of_the_files_is_not_written_without_a_seed() {
+fn a_part_of_the_files_needs_a_seed() {
     let test = Marked::new();
     let text =
         "conn=jdbc:sqlite:tpcc.db\nwarehouses=2\nfileLocation=./\nloadidbegin=2\nloadidend=2\n";
@@ -274,11 +275,14 @@ fn a_part_of_the_files_is_not_written_without_a_seed() {
         said.starts_with("saiga: sqlite file tpcc.db: warehouses 2 to 2 of 2 are a part"),
         "{said}"
     );
-    assert!(said.ends_with("give all of them the same --seed"), "{said}");
+    assert!(
+        said.ends_with("give the same --seed for all parts"),
+        "{said}"
+    );
 }
 
 #[test]
-fn all_problems_of_a_props_file_are_told_at_once() {
+fn all_problems_of_a_props_file_are_reported_together() {
     let test = Marked::new();
     let bad = props(
         &test,
@@ -289,8 +293,8 @@ fn all_problems_of_a_props_file_are_told_at_once() {
     assert_eq!(
         said,
         format!(
-            "saiga: {bad}: conn is missing; line 1: warehouses is \"x\", not a whole number from 1; \
-             line 2: unknown key terminal (did you mean terminals?); line 3: loadWorkers is \
+            "saiga: {bad}: conn is missing; line 1: warehouses is \"x\", not a whole number from \
+             1; line 2: unknown key terminal (did you mean terminals?); line 3: loadWorkers is \
              \"0\", not a whole number from 1 to 10000"
         )
     );
@@ -310,11 +314,11 @@ fn all_problems_of_a_props_file_are_told_at_once() {
     for (arguments, wanted) in [
         (
             &["--sql", "/no/folder"][..],
-            "--sql /no/folder: it has neither sql.sqlite nor sql.common",
+            "--sql /no/folder: the directory has neither sql.sqlite nor sql.common",
         ),
         (
             &["--only", "load"],
-            "there is no such file; `saiga bench tpcc build` makes it",
+            "the file does not exist; create it with `saiga bench tpcc build`",
         ),
     ] {
         let said = refused(&test, &mut tpcc(&test, "build", &one, arguments));
@@ -322,7 +326,7 @@ fn all_problems_of_a_props_file_are_told_at_once() {
     }
     let said = refused(&test, &mut tpcc(&test, "destroy", &one, &["--yes"]));
     assert!(
-        said.ends_with("there is no such file; `saiga bench tpcc build` makes it"),
+        said.ends_with("the file does not exist; create it with `saiga bench tpcc build`"),
         "{said}"
     );
     let part = format!(
@@ -338,24 +342,24 @@ fn all_problems_of_a_props_file_are_told_at_once() {
     assert!(!test.path("none.db").exists());
 }
 
-/// A server that is down, a user or a database that is not there.
+/// A server that is down, and a user or database that does not exist.
 #[test]
-fn what_keeps_us_out_of_postgres_is_named() {
+fn login_failures_of_postgres_are_named() {
     let test = Marked::new();
     is_down(&test, "postgresql");
     let server = postgres::Server::start(Arm::Kernel, &[]);
     let system = format!("postgresql://127.0.0.1:{}", server.port);
-    is_let_in_by(&test, &system, "postgres", "postgres");
+    accepts_login(&test, &system, "postgres", "postgres");
     test.assert_nothing_left();
 }
 
 #[test]
-fn what_keeps_us_out_of_mariadb_is_named() {
+fn login_failures_of_mariadb_are_named() {
     let test = Marked::new();
     is_down(&test, "mysql");
     let server = mariadb::Server::start(mariadb::Kind::MariaDb, Arm::Kernel, &[]);
     let system = format!("mysql://127.0.0.1:{}", server.port);
-    is_let_in_by(&test, &system, "root", "trial");
+    accepts_login(&test, &system, "root", "trial");
     test.assert_nothing_left();
 }
 
@@ -375,7 +379,7 @@ fn is_down(test: &Marked, system: &str) {
     }
 }
 
-fn is_let_in_by(test: &Marked, system: &str, user: &str, database: &str) {
+fn accepts_login(test: &Marked, system: &str, user: &str, database: &str) {
     let said = |user: &str, database: &str| {
         let text =
             format!("conn=jdbc:{system}/{database}\nuser={user}\npassword=wrong\nwarehouses=1\n");

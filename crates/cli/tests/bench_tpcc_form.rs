@@ -1,4 +1,4 @@
-//! `saiga bench tpcc` with a file of our own form.
+//! `saiga bench tpcc` with a file in Saiga's TOML format.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;
@@ -9,7 +9,7 @@ use serde_json::Value;
 mod support;
 use support::{Installation, Said, said};
 
-/// The committed example, with keys commented in.
+/// The committed example, with some keys enabled.
 fn example(changes: &[(&str, &str)]) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/tpcc.toml");
     let mut text = fs::read_to_string(path).unwrap();
@@ -20,7 +20,7 @@ fn example(changes: &[(&str, &str)]) -> String {
     text
 }
 
-/// Runs a step in a folder of its own, in which `t.toml` is the file.
+/// Runs a step in a directory of its own, with the file `t.toml`.
 fn step(saiga: &Installation, step: &str, more: &[&str]) -> Said {
     let mut command = saiga.saiga(&["bench", "tpcc", step, "--props", "t.toml"]);
     said(command.args(more).current_dir(saiga.path("")))
@@ -38,7 +38,7 @@ fn the_example_is_built_and_run_and_the_command_line_wins() {
     let built = step(&saiga, "build", &[]);
     assert_eq!(built.code, Some(0), "{}", built.stderr);
     let run = step(&saiga, "run", &["--for", "1s", "--json", "--no-check"]);
-    // So short a run may be too small for a bound, which does not matter here.
+    // Such a short run may violate a bound, which does not matter here.
     assert!(matches!(run.code, Some(0 | 1)), "{}", run.stderr);
     let record: Value = serde_json::from_str(&run.stdout).unwrap();
     let text = record.to_string();
@@ -50,7 +50,7 @@ fn the_example_is_built_and_run_and_the_command_line_wins() {
 }
 
 #[test]
-fn mistakes_are_named_by_the_keys_of_the_file() {
+fn errors_name_the_keys_of_the_file() {
     let saiga = Installation::bare();
     let changes = [
         ("ramp_up = \"2s\"", "ramp_up = \"2\""),

@@ -1,4 +1,4 @@
-//! The page that `saiga bench tpcc run` and `merge` leave, in a browser.
+//! The HTML pages of `saiga bench tpcc run` and `merge`, in a browser.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;
@@ -14,11 +14,11 @@ mod support;
 use browser::{Window, open_in_browser};
 use support::{Installation, said, text};
 
-/// Ends whatever a text could stand in, and leaves a trace when it does. A file may have that name.
+/// A valid file name that is markup: it runs a script if the page does not escape it.
 const DATABASE: &str = "t'\"><img src=x onerror=window.evil=1>.db";
 const USER: &str = "</style></script><script>window.evil=1</script>";
 
-/// A database whose name, and whose user, are markup.
+/// A database whose name and user contain markup.
 struct Bench {
     saiga: Installation,
 }
@@ -51,7 +51,7 @@ impl Bench {
     }
 }
 
-/// All texts of the page in a folder of results, and the record beside it.
+/// The visible text of the page in a result directory, and the record beside it.
 fn opened(out: &Path) -> (String, Value) {
     let page = fs::read_to_string(out.join("report.html")).unwrap();
     let script = "
@@ -119,7 +119,7 @@ fn a_run_leaves_a_page_with_the_figures_of_its_record() {
 }
 
 #[test]
-fn the_page_of_a_sum_says_which_worker_it_lacks() {
+fn the_page_of_a_sum_names_a_missing_worker() {
     let bench = Bench::built();
     let (parts, out) = (bench.saiga.path("parts"), bench.saiga.path("out"));
     let soon = SystemTime::now() + Duration::from_secs(8);

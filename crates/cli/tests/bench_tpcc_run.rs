@@ -1,4 +1,4 @@
-//! `saiga bench tpcc run` and `merge` on SQLite: a whole run, its files, and what can break it.
+//! `saiga bench tpcc run` and `merge` on SQLite: a complete run, its files, and failures.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;
@@ -38,7 +38,7 @@ fn built() -> &'static Path {
     file
 }
 
-/// A database of its own for one test, and a props file for it.
+/// A database and a props file for one test.
 struct Bench {
     saiga: Installation,
 }
@@ -81,7 +81,7 @@ impl Bench {
         )
     }
 
-    /// A run that is under way, whose first transactions are in its file.
+    /// Starts a run and waits until its first transactions are in its file.
     fn under_way(&self, out: &str) -> Child {
         let mut command = self.run(&[
             "--for",
@@ -125,7 +125,7 @@ fn a_run_leaves_consistent_tables_and_all_its_files() {
         "--out",
         text(&out),
     ]));
-    // A sample this small fails no check, unless the machine is very slow.
+    // Such a small sample fails no check, unless the machine is very slow.
     assert_eq!(run.code, Some(0), "{run:?}");
     let last: Vec<&str> = run.stdout.lines().rev().take(5).collect();
     assert_eq!(last[0], "Term-00, Transaction Count = 120");
@@ -166,7 +166,7 @@ fn a_run_leaves_consistent_tables_and_all_its_files() {
 }
 
 #[test]
-fn the_same_directory_is_refused_and_stays_as_it_was() {
+fn an_existing_directory_is_refused_and_not_changed() {
     let bench = Bench::new(SHORT);
     let out = bench.path("out");
     let first = said(&mut bench.run(&["--no-check", "--seed", "4", "--out", text(&out)]));
@@ -179,7 +179,7 @@ fn the_same_directory_is_refused_and_stays_as_it_was() {
 }
 
 #[test]
-fn ctrl_c_ends_with_what_was_measured() {
+fn ctrl_c_keeps_the_measured_part() {
     let bench = Bench::new("runMins=10\n");
     let child = bench.under_way("out");
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
@@ -198,9 +198,9 @@ fn ctrl_c_ends_with_what_was_measured() {
     assert_eq!(record["unanswered"], 0);
 }
 
-/// Somebody else holds the only writer's place: no transaction gets an answer.
+/// Another process holds the write lock, so that no transaction gets an answer.
 #[test]
-fn a_database_that_hangs_keeps_no_result_back() {
+fn a_hanging_database_does_not_delay_the_result() {
     let bench = Bench::new("runMins=10\n");
     let url = Url::parse(&format!("jdbc:sqlite:{}", bench.path("t.db").display())).unwrap();
     let (mut holder, mut rows) = (Sqlite::open(&url).unwrap(), Rows::new());
@@ -209,8 +209,9 @@ fn a_database_that_hangs_keeps_no_result_back() {
     let out = bench.path("out");
     let run = said(&mut bench.run(&["--for", "100ms", "--drain", "100ms", "--out", text(&out)]));
     assert!(
-        run.stderr
-            .contains("not checked after the run: 3 connections have no answer"),
+        run.stderr.contains(
+            "the tables were not checked after the run: 3 connections still wait for an answer"
+        ),
         "{run:?}"
     );
     assert_eq!(run.code, Some(1), "{run:?}");
@@ -224,8 +225,11 @@ fn a_database_that_hangs_keeps_no_result_back() {
     let after = &record["consistency"][1];
     assert_eq!(after["when"], "after");
     let why = after["not_checked"].as_str().unwrap();
-    assert!(why.starts_with("3 connections have no answer"), "{why}");
-    // Nor is nothing an answer where no check is wanted.
+    assert!(
+        why.starts_with("3 connections still wait for an answer"),
+        "{why}"
+    );
+    // With --check none, a missing check is not reported.
     let out = bench.path("unchecked");
     let brief = ["--for", "100ms", "--drain", "100ms", "--no-check"];
     let run = said(&mut bench.run(&[&brief[..], &["--out", text(&out)]].concat()));
@@ -233,15 +237,15 @@ fn a_database_that_hangs_keeps_no_result_back() {
 }
 
 #[test]
-fn a_client_that_is_killed_leaves_consistent_tables() {
+fn a_killed_client_leaves_consistent_tables() {
     let bench = Bench::new(SHORT);
     let mut child = bench.under_way("out");
     child.kill().unwrap();
     child.wait().unwrap();
-    // The check before a run would refuse.
+    // The check before a run fails on inconsistent tables.
     let next = said(&mut bench.run(&["--seed", "4"]));
     assert_eq!(next.code, Some(0), "{next:?}");
-    assert!(next.stdout.contains("everything holds"), "{next:?}");
+    assert!(next.stdout.contains("all rules hold"), "{next:?}");
 }
 
 #[test]
@@ -314,7 +318,7 @@ fn two_workers_make_one_run() {
     assert_eq!(done(&sum), 80);
 }
 
-/// SQLite has no server to ask for its clock, so the clocks of two hosts are put into their parts.
+/// SQLite has no server clock, so the test writes the clocks of two hosts into their parts.
 fn put_clocks(parts: &Path, ahead_us: [i64; 2]) {
     for (worker, ahead_us) in (1..).zip(ahead_us) {
         let file = parts.join(format!("worker-{worker}.json"));
@@ -325,7 +329,7 @@ fn put_clocks(parts: &Path, ahead_us: [i64; 2]) {
     }
 }
 
-/// The core of the examples for Ansible, Slurm and Kubernetes.
+/// The commands that the examples for Ansible, Slurm and Kubernetes share.
 #[test]
 fn the_examples_for_several_hosts_work() {
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/tpcc-hosts");
@@ -352,14 +356,14 @@ fn the_examples_for_several_hosts_work() {
     assert!(out.join("result/result.json").exists());
 }
 
-/// A stand-in for Slurm runs what a node would run.
+/// A stand-in for Slurm runs the commands of the nodes.
 #[test]
 fn the_example_for_slurm_runs_its_workers() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let bench = Bench::new(SHORT);
     fs::create_dir(bench.path("fake")).unwrap();
     bench.saiga.script("fake/srun", SRUN);
-    // The common start is a minute ahead there.
+    // The common start of the example is a minute ahead.
     bench
         .saiga
         .script("fake/date", "#!/bin/sh\necho $(($(/bin/date +%s) - 50))\n");
@@ -381,7 +385,7 @@ fn the_example_for_slurm_runs_its_workers() {
     assert!(bench.path("tpcc-77/result/result.json").exists(), "{job:?}");
 }
 
-/// Each of two tasks at the same time, as srun does.
+/// Runs two tasks in parallel, as srun does.
 const SRUN: &str = "#!/bin/sh
 shift
 SLURM_PROCID=0 \"$@\" & first=$!
@@ -410,9 +414,9 @@ fn several_databases_run_at_the_same_time_and_have_a_sum() {
     );
 }
 
-/// As with two props files one of which is a copy of the other but for its port.
+/// As with two props files that differ only in the port.
 #[test]
-fn databases_with_one_directory_get_one_each_and_lose_nothing_for_each_other() {
+fn databases_with_the_same_directory_get_one_each() {
     let bench = Bench::new("");
     let other = Bench::new("");
     let dir = bench.path("result");
@@ -429,21 +433,21 @@ fn databases_with_one_directory_get_one_each_and_lose_nothing_for_each_other() {
         || fs::metadata(&rows).ok().filter(|file| file.len() > 0),
         || format!("no transactions in {}", rows.display()),
     );
-    // The first one's files cannot be written any more.
+    // The files of the first database cannot be written any more.
     fs::remove_dir_all(&dir).unwrap();
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert!(
-        stderr.contains("the figures above are all that is left of this run: cannot write"),
+        stderr.contains("the figures above are all that remains of this run: cannot write"),
         "{stderr}"
     );
     assert_eq!(bench.record("result_2")["end"], "interrupted");
 }
 
 #[test]
-fn what_does_not_fit_is_named_before_anything_is_done() {
+fn conflicts_are_named_before_the_run() {
     let bench = Bench::new(SHORT);
     bench.props("bare", "");
     let load_only = format!(
@@ -469,15 +473,15 @@ fn what_does_not_fit_is_named_before_anything_is_done() {
         (
             "load",
             &[],
-            "terminals, and runMins or runTxnsPerTerminal, are missing",
+            "set terminals, and runMins or runTxnsPerTerminal",
         ),
         ("many", &[], "warehouses=2, and 1 are loaded"),
-        ("none", &[], "`saiga bench tpcc build` makes it"),
+        ("none", &[], "create it with `saiga bench tpcc build`"),
         ("props", &["--worker", "1/2"], "--start-at <WHEN>"),
         (
             "props",
             &["--worker", "3/2"],
-            "which of how many hosts, such as 2/3",
+            "the number of parts, such as 2/3",
         ),
         (
             "props",
@@ -492,19 +496,19 @@ fn what_does_not_fit_is_named_before_anything_is_done() {
         (
             "props",
             &["--for", "90"],
-            "a time has a unit: 90s, 5min, 2h",
+            "give a time with a unit: 90s, 5min, 2h",
         ),
         (
             "props",
             &["--delivery-workers", "3"],
-            "--delivery-workers goes with --delivery queue",
+            "--delivery-workers needs --delivery queue",
         ),
         (
             "props",
             &["--ramp-up", "auto"],
-            "--ramp-up auto goes with runMins",
+            "--ramp-up auto needs runMins",
         ),
-        ("props", &["--start-at", "@5"], "name a later instant"),
+        ("props", &["--start-at", "@5"], "give a later time"),
     ] {
         let out = with(props, more);
         assert_eq!(
@@ -517,12 +521,12 @@ fn what_does_not_fit_is_named_before_anything_is_done() {
 }
 
 #[test]
-fn times_that_are_none_and_times_without_end_are_refused() {
+fn zero_and_huge_times_are_refused() {
     let bench = Bench::new(SHORT);
     for (more, expected) in [
-        (["--for", "0s"], "longer than nothing"),
-        (["--for", "11years"], "ten years at most"),
-        (["--ramp-up", "580000years"], "ten years at most"),
+        (["--for", "0s"], "must be greater than zero"),
+        (["--for", "11years"], "at most ten years"),
+        (["--ramp-up", "580000years"], "at most ten years"),
     ] {
         let out = said(&mut bench.run(&more));
         assert_eq!((out.code, out.stdout.as_str()), (Some(2), ""), "{out:?}");

@@ -1,4 +1,4 @@
-//! Comparisons that end when it is enough, and that go on after a kill, with real servers.
+//! Comparisons that stop at a given precision, and that resume after a kill, with real servers.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod marked;
@@ -27,12 +27,12 @@ const SMALL: [&str; 12] = [
     "kernel,kernel",
 ];
 
-/// What can be killed in the middle, for it has thirty pairs.
+/// A comparison of thirty pairs, long enough to be killed.
 fn thirty<'a>(out: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     [&SMALL[..], &["--pairs", "30", "--out", out], more].concat()
 }
 
-/// Begins a campaign and waits until it has kept some runs.
+/// Starts a campaign and waits until some runs are recorded.
 fn begun(test: &Marked, out: &str) -> Child {
     let mut saiga = test.saiga(&thirty(out, &[]));
     let mut child = saiga
@@ -41,7 +41,7 @@ fn begun(test: &Marked, out: &str) -> Child {
         .spawn()
         .unwrap();
     let file = test.path("out/campaign.jsonl");
-    // The plan, and two runs at least.
+    // The line of the plan, and at least two runs.
     let text = || fs::read_to_string(&file).unwrap_or_default();
     await_true(
         || text().lines().count() >= 3,
@@ -51,7 +51,7 @@ fn begun(test: &Marked, out: &str) -> Child {
 }
 
 #[test]
-fn a_campaign_that_was_killed_goes_on_where_it_was() {
+fn a_killed_campaign_resumes_after_its_last_run() {
     let test = Marked::new();
     let out = test.text("out");
     let mut child = begun(&test, &out);
@@ -78,7 +78,7 @@ fn a_campaign_that_was_killed_goes_on_where_it_was() {
     let said = test.said(&mut test.saiga(&thirty(&out, &["--resume"])));
     assert_eq!(said.code, Some(0), "{said:?}");
     assert!(
-        said.stderr.contains(" runs are already there"),
+        said.stderr.contains(" runs are already recorded"),
         "{}",
         said.stderr
     );
@@ -97,23 +97,23 @@ fn a_campaign_that_was_killed_goes_on_where_it_was() {
     );
     test.assert_nothing_left();
 
-    // All of it again runs nothing, and says the same.
+    // Resuming a finished campaign runs nothing and prints the same result.
     let said = test.said(&mut test.saiga(&thirty(&out, &["--resume"])));
     assert_eq!(said.code, Some(0), "{said:?}");
     assert!(
-        said.stderr.contains("all 60 runs are already there"),
+        said.stderr.contains("all 60 runs are already recorded"),
         "{}",
         said.stderr
     );
     assert!(test.result().runs == result.runs);
-    // And what is done may be done anew.
+    // A finished campaign may be replaced by a new one.
     let anew = [&SMALL[..], &["--pairs", "1", "--out", &out]].concat();
     assert_eq!(test.said(&mut test.saiga(&anew)).code, Some(0));
     assert_eq!(test.result().runs.len(), 2);
 }
 
 #[test]
-fn pairs_go_on_until_the_interval_is_narrow() {
+fn pairs_are_added_until_the_interval_is_narrow() {
     let test = Marked::new();
     let mut saiga = test.saiga(&SMALL);
     saiga.args([
@@ -140,12 +140,12 @@ fn pairs_go_on_until_the_interval_is_narrow() {
         said.stdout
     );
     assert!(said.stderr.contains("at most 30 pairs"), "{}", said.stderr);
-    let estimate = "to come within 100 % takes ";
+    let estimate = "a precision of 100 % needs ";
     assert!(said.stderr.contains(estimate), "{}", said.stderr);
 }
 
 #[test]
-fn what_stays_too_wide_is_said() {
+fn an_interval_that_stays_too_wide_is_reported() {
     let test = Marked::new();
     let mut saiga = test.saiga(&SMALL);
     saiga.args([
@@ -164,7 +164,7 @@ fn what_stays_too_wide_is_said() {
 }
 
 #[test]
-fn a_dry_run_says_what_the_pairs_will_resolve() {
+fn a_dry_run_prints_the_precision_of_the_pairs() {
     let test = Marked::new();
     let dry = |more: &[&str]| {
         let said = test.said(test.saiga(&SMALL).arg("--dry-run").args(more));
@@ -173,16 +173,15 @@ fn a_dry_run_says_what_the_pairs_will_resolve() {
     };
     assert!(!dry(&[]).contains("resolve"), "nothing is known yet");
     let said = dry(&["--assume-sd", "1.4%"]);
-    let line =
-        "\n# 6 pairs resolve about 1.5 % (judging by an assumed spread of 1.4 % between pairs)\n";
+    let line = "\n# 6 pairs can show a difference of about 1.5 % (from an assumed spread of 1.4 % between pairs)\n";
     assert!(said.contains(line), "{said}");
     let said = dry(&["--until", "2%", "--assume-sd", "2%"]);
     assert!(
-        said.contains("\n# 100 pairs at most; fewer when every interval is within 2 %\n"),
+        said.contains("\n# at most 100 pairs, fewer if every interval is within 2 %\n"),
         "{said}"
     );
     assert!(
-        said.contains("\n# to come within 2 % takes about "),
+        said.contains("\n# a precision of 2 % needs about "),
         "{said}"
     );
 
@@ -190,27 +189,24 @@ fn a_dry_run_says_what_the_pairs_will_resolve() {
     let run = [&SMALL[..], &["--pairs", "3", "--out", &out]].concat();
     assert_eq!(test.said(&mut test.saiga(&run)).code, Some(0));
     let said = dry(&["--out", &out]);
-    assert!(
-        said.contains("(judging by 3 pairs with a spread of "),
-        "{said}"
-    );
+    assert!(said.contains("(from 3 pairs with a spread of "), "{said}");
 }
 
 #[test]
-fn options_that_do_not_go_together_are_refused() {
+fn conflicting_options_are_refused() {
     let test = Marked::new();
     for (more, message) in [
         (&["--until", "2%", "--pairs", "6"][..], "--until"),
         (
             &["--until", "0.02"],
-            "give per cent between 0.01% and 100%, such as 2%",
+            "give a percentage from 0.01% to 100%, such as 2%",
         ),
         (&["--max-pairs", "9"], "--until"),
         (&["--until-cell", "set"], "--until"),
         (&["--resume"], "--out"),
         (
             &["--until", "2%", "--until-cell", "get-c9"],
-            "--until-cell get-c9: no cell has such a name; --dry-run lists them",
+            "--until-cell get-c9: no cell has such a name; --dry-run lists the cells",
         ),
     ] {
         let said = test.refused(test.saiga(&SMALL).args(more));
@@ -218,7 +214,7 @@ fn options_that_do_not_go_together_are_refused() {
     }
 }
 
-/// Snapshot and data are made by a hook, which is called again when the campaign goes on.
+/// A hook makes the snapshot and the data, again when the campaign is resumed.
 const MADE: &str = r#"
 [plan]
 pairs = 1
@@ -251,7 +247,7 @@ before_run = "test -e ${HERE}/go || mkdir ${HERE}/once"
 "#;
 
 #[test]
-fn a_snapshot_that_a_hook_makes_again_is_no_other_plan() {
+fn a_snapshot_made_again_by_a_hook_is_the_same_plan() {
     let test = Marked::new();
     fs::create_dir(test.path("data")).unwrap();
     fs::write(test.path("e.toml"), MADE).unwrap();
@@ -267,12 +263,12 @@ fn a_snapshot_that_a_hook_makes_again_is_no_other_plan() {
         assert_eq!(taken.code, Some(0), "{taken:?}");
     };
     taken("first\n");
-    // The second run cannot be made.
+    // The second run fails.
     let said = test.said(&mut test.saiga(&words));
     assert_eq!(said.code, Some(2), "{said:?}");
     let resume = [&words[..], &["--resume"]].concat();
     fs::create_dir(test.path("go")).unwrap();
-    // By nobody's hook.
+    // Made by the test instead of the hook.
     taken("other\n");
     let told = format!("{out}/campaign.jsonl is of another plan (facts.snapshot: ");
     test.assert_refused(&resume, &told);

@@ -1,4 +1,4 @@
-//! Whatever ends a channel on a real connection, `saiga status` counts it and says why.
+//! Each cause that ends a channel on a real connection is counted and named by `saiga status`.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use saiga_trials::{
@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 mod support;
 use support::{Installation, said};
 
-/// Round trips between two looks whether the connection is upgraded.
+/// Round trips between two checks whether the connection is upgraded.
 const STEP: u32 = 30;
 
-/// Two processes of `programs/tools/causes.c` joined by a connection, both accelerated.
+/// Two accelerated processes of `programs/tools/causes.c` that are connected.
 struct Pair {
     server: End,
     client: End,
@@ -43,7 +43,7 @@ impl End {
 }
 
 impl Pair {
-    /// A connection that no byte has passed.
+    /// A connection before its first byte.
     fn new() -> Self {
         let tool = || compile::tool("causes");
         let mut server = Peer::start(tool(), &["listen"], Arm::Library);
@@ -58,7 +58,7 @@ impl Pair {
         }
     }
 
-    /// A connection on its channel in both directions.
+    /// A connection that uses its channel in both directions.
     fn upgraded(saiga: &Installation) -> Self {
         let mut pair = Self::new();
         await_true(
@@ -100,7 +100,7 @@ fn counts(status: &Value, list: &str) -> Value {
         .collect()
 }
 
-/// What one end shows of its connection, and has counted.
+/// The state of one end's connection, and its counters.
 #[derive(Debug, PartialEq)]
 struct Shown {
     state: Value,
@@ -149,7 +149,7 @@ impl Shown {
 }
 
 #[test]
-fn what_takes_a_connection_back_is_counted_and_named() {
+fn causes_of_downgrades_are_counted_and_named() {
     let saiga = Installation::bare();
     for (cause, reason) in [
         ("MSG_OOB", "out-of-band"),
@@ -176,12 +176,12 @@ fn what_takes_a_connection_back_is_counted_and_named() {
         let shown = Shown::of(&saiga, &pair.client);
         assert_eq!(shown, Shown::taken_back("downgraded", reason), "{cause}");
         let text = said(&mut saiga.saiga(&["status", &pair.client.peer.pid().to_string()]));
-        assert!(text.stdout.contains("taken back 1 times: "), "{text:?}");
+        assert!(text.stdout.contains("downgraded 1 times: "), "{text:?}");
         if !["MSG_OOB", "dprintf"].contains(&cause) {
-            pair.round(STEP); // No byte of the application's is lost.
+            pair.round(STEP); // The application loses no byte.
             let shown = Shown::of(&saiga, &pair.client);
             assert_eq!(shown, Shown::taken_back("downgraded", reason), "{cause}");
-            // The other end may have asked for a channel again meanwhile, in vain.
+            // The other end may have requested a channel again, without success.
             let server = status(&saiga, &pair.server);
             let taken_back = counts(&server, "taken_back");
             assert_eq!(taken_back, json!({ "peer-asked": 1 }), "{cause}");
@@ -190,9 +190,9 @@ fn what_takes_a_connection_back_is_counted_and_named() {
     }
 }
 
-/// The peer sends what was left unread again, by TCP.
+/// The peer sends the unread bytes again over TCP.
 #[test]
-fn exec_with_unread_bytes_takes_the_connection_back() {
+fn exec_with_unread_bytes_downgrades_the_connection() {
     let saiga = Installation::bare();
     let mut pair = Pair::upgraded(&saiga);
     pair.server.does("send 1000");
@@ -204,7 +204,7 @@ fn exec_with_unread_bytes_takes_the_connection_back() {
     pair.round(STEP);
 }
 
-/// After its FIN the peer cannot: the stream would have a hole.
+/// After its FIN the peer cannot send bytes again: the stream would have a gap.
 #[test]
 fn exec_with_unread_bytes_before_a_fin_resets_the_connection() {
     let saiga = Installation::bare();
@@ -240,9 +240,9 @@ fn bytes_beside_a_channel_reset_the_connection() {
     assert_eq!(shown, Shown::reset("moved-outside"));
 }
 
-/// The peer has not looked at TCP when the ring ends: behind the ring, the bytes would be late.
+/// Bytes on TCP that the peer has not read when the ring ends are out of order.
 #[test]
-fn bytes_that_have_overtaken_a_ring_reset_the_connection() {
+fn bytes_that_overtook_a_ring_reset_the_connection() {
     let saiga = Installation::bare();
     let mut pair = Pair::upgraded(&saiga);
     pair.client.does("send 1000");
@@ -252,9 +252,9 @@ fn bytes_that_have_overtaken_a_ring_reset_the_connection() {
     assert_eq!(shown, Shown::reset("moved-outside"));
 }
 
-/// Nobody reads, so the ring must grow, and there is no memory.
+/// Without a reader the ring must grow, and no memory is left.
 #[test]
-fn a_ring_without_memory_takes_the_connection_back() {
+fn a_ring_without_memory_downgrades_the_connection() {
     let saiga = Installation::bare();
     let mut pair = Pair::upgraded(&saiga);
     pair.client.does("memory");
@@ -288,7 +288,8 @@ fn a_call_that_no_channel_can_serve_keeps_a_connection_on_tcp() {
     assert_eq!(status["upgrades"], 0);
 }
 
-/// A ring made by `syscall(2)`, as that of libuv 1.52 in Node.js 24: the way out is said.
+/// A ring made with `syscall(2)`, as by libuv 1.52 in Node.js 24: `status` names the setting to
+/// change.
 #[test]
 fn a_ring_that_cannot_be_seen_keeps_all_connections_on_tcp() {
     let saiga = Installation::bare();
@@ -307,15 +308,16 @@ fn a_ring_that_cannot_be_seen_keeps_all_connections_on_tcp() {
     assert!(text.stdout.contains("UV_USE_IO_URING=0"), "{text:?}");
 }
 
-/// The application closes what is not its own: bells ring all the same, and it is said.
+/// The application closes descriptors of the library: doorbells still work, and the loss is
+/// counted.
 #[test]
-fn descriptors_of_the_library_that_are_lost_are_replaced_and_counted() {
+fn lost_descriptors_of_the_library_are_replaced_and_counted() {
     let saiga = Installation::bare();
     let mut pair = Pair::upgraded(&saiga);
     pair.client.does("lost");
     let seen = await_some(
         || {
-            pair.server.begin("receive 1"); // Asleep by the time that the byte comes, mostly.
+            pair.server.begin("receive 1"); // Usually asleep when the byte arrives.
             pair.client.does("send 1");
             assert_eq!(pair.server.answer(), "ok");
             let seen = status(&saiga, &pair.client);

@@ -26,7 +26,7 @@ const SMALL: [&str; 10] = [
     "1",
 ];
 
-/// What the runs of one arm in one cell measured, by pair.
+/// The values of one arm in one cell, by pair.
 fn values(result: &ExperimentResult, cell: &str, arm: &str, metric: &str) -> Vec<f64> {
     let of = |run: &&Run| run.cell == cell && run.arm == arm && run.rejected.is_none();
     let mut runs: Vec<&Run> = result.runs.iter().filter(of).collect();
@@ -34,8 +34,8 @@ fn values(result: &ExperimentResult, cell: &str, arm: &str, metric: &str) -> Vec
     runs.iter().map(|run| run.metrics[metric]).collect()
 }
 
-/// Kernel TCP against itself. A true A/A comparison misleads an interval of 95 % once in
-/// twenty times, so what must not happen here is a difference at the level of 1 in 10,000.
+/// Kernel TCP is compared with itself. Of such comparisons, one in twenty shows a difference at 95
+/// %; the test therefore fails only for a difference at the level of 1 in 10,000.
 #[test]
 fn kernel_against_itself_shows_no_difference() {
     let test = Marked::new();
@@ -104,7 +104,7 @@ fn kernel_against_itself_shows_no_difference() {
 }
 
 #[test]
-fn an_expectation_that_is_not_shown_is_exit_1() {
+fn an_unmet_expectation_exits_with_1() {
     let test = Marked::new();
     let mut saiga = test.saiga(&SMALL);
     saiga.args([
@@ -125,7 +125,7 @@ fn an_expectation_that_is_not_shown_is_exit_1() {
     test.assert_nothing_left();
 }
 
-/// The library of this installation accelerates nothing; its runs must not count.
+/// The library of this installation accelerates nothing, so its runs are not valid.
 #[test]
 fn runs_that_are_not_accelerated_do_not_count() {
     let test = Marked::with_library();
@@ -142,7 +142,7 @@ fn runs_that_are_not_accelerated_do_not_count() {
     assert_eq!(said.code, Some(2), "{said:?}");
     assert!(
         said.stderr
-            .contains("no pair of runs counts (not accelerated: "),
+            .contains("no pair of runs is valid (not accelerated: "),
         "{}",
         said.stderr
     );
@@ -159,7 +159,7 @@ fn runs_that_are_not_accelerated_do_not_count() {
 }
 
 #[test]
-fn another_build_of_the_library_is_an_arm_of_its_files_name() {
+fn another_build_of_the_library_is_an_arm_named_after_its_file() {
     let test = Marked::with_library();
     let before = test.path("before.so");
     std::fs::copy(test.path("lib/saiga/libsaiga.so"), &before).unwrap();
@@ -171,20 +171,19 @@ fn another_build_of_the_library_is_an_arm_of_its_files_name() {
     let server = format!("# arm before\nenv LD_PRELOAD={before} redis-server --port");
     assert!(said.stdout.contains(&server), "{}", said.stdout);
 
-    let twice =
-        format!("--library {before}: there is an arm before already; name the file otherwise");
+    let twice = format!("--library {before}: an arm named before exists already; rename the file");
     test.assert_refused(&[&words[..], &["--library", before]].concat(), &twice);
 }
 
 #[test]
-fn what_cannot_be_preloaded_is_refused_before_anything_starts() {
+fn files_that_cannot_be_preloaded_are_refused_before_the_start() {
     let test = Marked::with_library();
     let out = test.text("out");
     let [absent, folder, notes, spaced] =
         ["absent.so", "lib/saiga", "notes.so", "my build.so"].map(|name| test.text(name));
     std::fs::write(&notes, "no library").unwrap();
     std::fs::copy(test.path("lib/saiga/libsaiga.so"), &spaced).unwrap();
-    let strange = "not a shared library that can be read; give the libsaiga.so of a build";
+    let strange = "not a readable shared library; give the libsaiga.so of a build";
     for (library, message) in [
         (absent.as_str(), "No such file or directory"),
         (&folder, strange),
@@ -205,7 +204,7 @@ fn what_cannot_be_preloaded_is_refused_before_anything_starts() {
 fn a_dry_run_prints_the_commands_and_runs_none() {
     let test = Marked::with_library();
     let mut saiga = test.saiga(&["compare", "redis", "--dry-run", "--pairs", "1", "--full"]);
-    // No program can be started from here.
+    // PATH is empty, so that no program can be started.
     let said = test.said(saiga.env("PATH", test.path("nowhere")));
     assert_eq!(said.code, Some(0), "{said:?}");
     let library = test.text("lib/saiga/libsaiga.so");
@@ -218,7 +217,7 @@ fn a_dry_run_prints_the_commands_and_runs_none() {
     assert!(said.stdout.contains("-k 0 --csv") && said.stdout.contains("--threads 2"));
 }
 
-/// Starts an endless comparison and waits until its first visit is over.
+/// Starts an endless comparison and waits for the end of its first visit.
 fn started(test: &Marked) -> (Child, BufReader<ChildStderr>) {
     let mut saiga = test.saiga(&SMALL);
     saiga.args([
@@ -244,7 +243,7 @@ fn started(test: &Marked) -> (Child, BufReader<ChildStderr>) {
 }
 
 #[test]
-fn an_interrupt_stops_everything_and_keeps_what_was_measured() {
+fn an_interrupt_stops_everything_and_keeps_finished_runs() {
     for signal in [Signal::INT, Signal::TERM] {
         let test = Marked::new();
         let (mut child, stderr) = started(&test);
@@ -252,7 +251,7 @@ fn an_interrupt_stops_everything_and_keeps_what_was_measured() {
         assert_eq!(child.wait().unwrap().code(), Some(2));
         let last = stderr.lines().last().unwrap().unwrap();
         assert!(
-            last.contains("interrupted; what was measured until then is in"),
+            last.contains("interrupted; the finished runs are in"),
             "{last}"
         );
         let result = test.result();
@@ -271,9 +270,9 @@ fn an_interrupt_stops_everything_and_keeps_what_was_measured() {
     }
 }
 
-/// The first signal waits for a server that cannot stop; the second does not.
+/// The first signal waits for a stopped server; the second one does not.
 #[test]
-fn a_second_signal_ends_at_once_and_kills_what_is_left() {
+fn a_second_signal_kills_the_remaining_processes() {
     let test = Marked::new();
     let (mut child, _stderr) = started(&test);
     let is_server = |pid: &u32| {
@@ -281,7 +280,7 @@ fn a_second_signal_ends_at_once_and_kills_what_is_left() {
         line.starts_with(b"redis-server")
     };
     let stops = || {
-        // It may end between the look and the signal; then the next one is taken.
+        // The server may end between the check and the signal; then the next server is stopped.
         let servers = test.processes_but(child.id());
         let mut servers = servers.into_iter().filter(is_server);
         servers.any(|server| kill_process(pid(server), Signal::STOP).is_ok())
@@ -297,7 +296,7 @@ fn a_second_signal_ends_at_once_and_kills_what_is_left() {
 fn nothing_survives_a_kill() {
     let test = Marked::new();
     let (mut child, _stderr) = started(&test);
-    // Between two runs there is no server; the next one comes in milliseconds.
+    // Between two runs there is no server; the next one starts within milliseconds.
     let runs = || !test.processes_but(child.id()).is_empty();
     await_true(runs, || "no server".to_owned());
     send(&child, Signal::KILL);
@@ -306,7 +305,7 @@ fn nothing_survives_a_kill() {
 }
 
 #[test]
-fn what_cannot_be_done_is_one_line_and_exit_2() {
+fn errors_are_one_line_and_exit_2() {
     let (_taken, port) = taken_port();
     let test = Marked::new();
     std::fs::write(test.path("file"), "").unwrap();
@@ -314,7 +313,7 @@ fn what_cannot_be_done_is_one_line_and_exit_2() {
     for (words, message) in [
         (
             &["compare", "tpcc"][..],
-            "what is compared? --engine mariadb or postgres for a private server; --props FILE with \
+            "give --engine mariadb or --engine postgres for a private server, or --props FILE with \
              --server 'COMMAND LINE' for your own",
         ),
         (
@@ -338,7 +337,7 @@ fn what_cannot_be_done_is_one_line_and_exit_2() {
         test.assert_refused(words, message);
     }
     for (more, message) in [
-        (&[][..], "--out DIR is missing"),
+        (&[][..], "give --out DIR"),
         (&["--out", &under_a_file], "cannot write into"),
         (
             &["--out", &out, "--port", &port],
@@ -377,12 +376,12 @@ fn a_missing_redis_is_named_with_its_package() {
 }
 
 #[test]
-fn a_folder_for_temporary_files_that_is_not_there_is_named_once() {
+fn a_missing_directory_for_temporary_files_is_named_once() {
     let test = Marked::new();
     let mut saiga = test.saiga(&["bench", "redis", "--arm", "kernel"]);
     let said = test.refused(saiga.env("TMPDIR", test.path("nowhere")));
     assert!(
-        said.starts_with("saiga: cannot use the folder for temporary files: No such file"),
+        said.starts_with("saiga: cannot create a temporary directory: No such file"),
         "{said}"
     );
     assert!(
@@ -391,10 +390,10 @@ fn a_folder_for_temporary_files_that_is_not_there_is_named_once() {
     );
 }
 
-/// The cells of `make bench-wait`: each kind of load with few and with many connections, with and
+/// The cells of `make bench-wait`: each type of load with few and with many connections, with and
 /// without a hog.
 #[test]
-fn the_parts_of_the_wait_policy_are_judged_by_every_kind_of_load() {
+fn the_wait_policy_is_measured_with_every_type_of_load() {
     let test = Marked::with_library();
     let makefile = concat!(env!("CARGO_MANIFEST_DIR"), "/../../Makefile");
     let text = std::fs::read_to_string(makefile).unwrap();

@@ -10,13 +10,13 @@ use std::path::Path;
 use marked::Marked;
 use saiga_experiment::result::Run;
 
-/// A port that was free a moment ago.
+/// A port that was free when this was called.
 fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap().port()
 }
 
-/// The example itself, with less of everything.
+/// The example with fewer runs and a shorter load.
 #[test]
 fn the_example_for_one_redis_runs() {
     let test = Marked::with_real_library();
@@ -36,7 +36,7 @@ fn the_example_for_one_redis_runs() {
         "--set",
         &port,
         "--set",
-        // A few looks, 50 ms apart, must fall into a run.
+        // Some status checks, 50 ms apart, must fall into a run.
         "N=200000",
         "--set",
         "CLIENTS=5",
@@ -54,7 +54,7 @@ fn the_example_for_one_redis_runs() {
         .collect();
     assert!(!saiga.is_empty());
     for run in saiga {
-        // Strangers may have been busy; that it was accelerated is not for them to decide.
+        // Runs may be rejected for foreign CPU use, but not for a missing acceleration.
         let fault = run
             .rejected
             .as_deref()
@@ -67,9 +67,9 @@ fn the_example_for_one_redis_runs() {
     test.assert_nothing_left();
 }
 
-/// The same as `compare redis` and `bench redis` run it.
+/// Also for the runs of `compare redis` and `bench redis`.
 #[test]
-fn upgraded_connections_do_not_make_up_for_bytes_by_tcp_in_runs_of_redis_either() {
+fn many_bytes_by_tcp_invalidate_runs_of_redis_too() {
     let test = Marked::with_real_library();
     let mut saiga = test.saiga(&["bench", "redis", "--arm", "saiga", "--json"]);
     saiga.args(["-c", "2", "-n", "100000", "-t", "set"]);
@@ -84,9 +84,9 @@ fn upgraded_connections_do_not_make_up_for_bytes_by_tcp_in_runs_of_redis_either(
     test.assert_nothing_left();
 }
 
-/// Both connections get a channel, but so late that most of their bytes went by TCP.
+/// Both connections get a channel, but after most of their bytes went over TCP.
 #[test]
-fn upgraded_connections_do_not_make_up_for_bytes_by_tcp() {
+fn many_bytes_by_tcp_invalidate_a_run_with_upgraded_connections() {
     let test = Marked::with_real_library();
     let port = free_port();
     let late = "env = { SAIGA_EVIDENCE_MESSAGES = 30000 }";
@@ -107,7 +107,7 @@ fn upgraded_connections_do_not_make_up_for_bytes_by_tcp() {
     let reasons = runs
         .filter(|run| run.arm == "saiga")
         .map(|run| run.rejected.unwrap());
-    // A run whose partner does not count is repeated with it.
+    // A run whose partner is rejected is repeated with it.
     let reasons: Vec<String> = reasons.filter(|why| !why.starts_with("repeated")).collect();
     assert!(!reasons.is_empty());
     for why in reasons {

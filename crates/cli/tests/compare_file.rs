@@ -14,7 +14,7 @@ use std::path::Path;
 use marked::{Marked, taken_port};
 use saiga_experiment::result::Run;
 
-/// Two arms whose server is `sh`, and a load that prints a figure.
+/// Two arms with `sh` as server, and a load that prints a figure.
 const PLAIN: &str = r#"
 [plan]
 pairs = 1
@@ -39,7 +39,7 @@ unit = "1/s"
 better = "higher"
 "#;
 
-/// A port that was free a moment ago.
+/// A port that was free when this was called.
 fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap().port()
@@ -49,7 +49,7 @@ fn set(name: &str, value: &str) -> [String; 2] {
     ["--set".to_owned(), format!("{name}={value}")]
 }
 
-/// Writes a file and comes back with the words that run it, `${LOG}` set.
+/// Writes a file and returns the arguments that run it, with `${LOG}` set.
 fn words(test: &Marked, text: &str) -> Vec<String> {
     fs::write(test.path("e.toml"), text).unwrap();
     let mut words = vec!["compare".to_owned(), test.text("e.toml")];
@@ -69,14 +69,14 @@ fn log(test: &Marked) -> Vec<String> {
     text.lines().map(str::to_owned).collect()
 }
 
-/// The reasons for which runs do not count.
+/// The reasons for which runs were rejected.
 fn rejections(test: &Marked) -> Vec<String> {
     let runs: Vec<Run> = test.result().runs;
     runs.into_iter().filter_map(|run| run.rejected).collect()
 }
 
 #[test]
-fn redis_begins_every_run_with_the_keys_that_it_needs() {
+fn redis_starts_every_run_with_the_needed_keys() {
     let test = Marked::new();
     let text = r#"
 goal = "Two arms."
@@ -122,12 +122,12 @@ fill = "/tmp"
         (lines[0].as_str(), lines[lines.len() - 1].as_str()),
         ("begin", "end")
     );
-    // What a run found is what the keys are for, whatever the run before it left.
+    // The keys of the previous run do not affect the next one.
     let mut sizes = lines.iter().filter(|line| line.parse::<u32>().is_ok());
     for run in &result.runs {
         assert_eq!(run.rejected, None);
         assert!(run.metrics["fill_tmp_after_percent"] > 0.0);
-        // One sampler was beside it; a run this short has no curves.
+        // One sampler ran; such a short run has no time series.
         let detail = run.detail.as_ref().unwrap();
         let folder = test.path("out").join(detail.folder.as_ref().unwrap());
         let host = fs::read_to_string(folder.join("host.csv")).unwrap();
@@ -149,7 +149,7 @@ fill = "/tmp"
 }
 
 #[test]
-fn hooks_lie_inside_each_other() {
+fn hooks_are_nested() {
     let test = Marked::new();
     let hooks = "[hooks]\n\
         before_arm = \"echo arm >> ${LOG}\"\nafter_arm = \"echo /arm >> ${LOG}\"\n\
@@ -185,9 +185,10 @@ fn hooks_lie_inside_each_other() {
     test.assert_nothing_left();
 }
 
-/// Its rule decides what becomes of the experiment; what was begun is ended either way.
+/// The rule `on_failure` decides whether the experiment ends; started programs are ended either
+/// way.
 #[test]
-fn a_failing_hook_has_the_meaning_that_its_rule_says() {
+fn on_failure_decides_what_a_failing_hook_means() {
     let failing = |rule: &str| {
         format!(
             "{PLAIN}[hooks]\nafter_arm = \"echo /arm >> ${{LOG}}\"\n\
@@ -225,7 +226,7 @@ fn a_failing_hook_has_the_meaning_that_its_rule_says() {
 }
 
 #[test]
-fn a_server_that_is_never_ready_is_told_with_what_it_said() {
+fn a_server_that_is_never_ready_is_reported_with_its_output() {
     let test = Marked::new();
     let ready = "ready = { command = \"echo no; exit 1\", timeout = \"1s\" }";
     let text = PLAIN.replace("ready = { command = \"true\" }", ready);
@@ -238,9 +239,9 @@ fn a_server_that_is_never_ready_is_told_with_what_it_said() {
 }
 
 #[test]
-fn a_server_that_does_not_stop_is_killed_and_its_run_does_not_count() {
+fn a_server_that_does_not_stop_is_killed_and_its_run_rejected() {
     let test = Marked::new();
-    // It is ready when it has become deaf.
+    // It is ready once it ignores SIGTERM.
     let deaf = "command = \"sh -c 'trap : TERM; touch ${LOG}.up; while :; do sleep 0.05; done'\"";
     let text = PLAIN
         .replace("command = \"sleep 1000\"", deaf)
@@ -262,7 +263,7 @@ fn a_server_that_does_not_stop_is_killed_and_its_run_does_not_count() {
 }
 
 #[test]
-fn a_server_that_dies_under_the_load_is_told() {
+fn a_server_that_dies_during_the_load_is_reported() {
     let test = Marked::new();
     let text = PLAIN
         .replace(
@@ -278,7 +279,7 @@ fn a_server_that_dies_under_the_load_is_told() {
 }
 
 #[test]
-fn whoever_is_on_the_port_is_named_and_left_alone() {
+fn the_owner_of_a_taken_port_is_named_and_not_killed() {
     let test = Marked::new();
     let (taken, port) = taken_port();
     let text = PLAIN.replace(
@@ -312,7 +313,7 @@ fn a_process_in_the_data_directory_is_named() {
 }
 
 #[test]
-fn mistakes_in_the_file_are_told_before_anything_is_started() {
+fn errors_in_the_file_are_reported_before_the_start() {
     let test = Marked::new();
     let twice = PLAIN
         .replace("name = \"b\"", "name = \"a\"")
@@ -339,21 +340,21 @@ fn mistakes_in_the_file_are_told_before_anything_is_started() {
 }
 
 #[test]
-fn an_expectation_that_is_not_met_is_exit_1() {
+fn an_unmet_expectation_exits_with_1() {
     let test = Marked::new();
     let said = run(&test, &format!("{PLAIN}[[expect]]\nratio_above = 1.05\n"));
     assert_eq!(said.code, Some(1), "{said:?}");
-    let told = "saiga: not as expected: rate_per_s in command: too few pairs for an interval";
+    let told = "saiga: expectation not met: rate_per_s in command: too few pairs for an interval";
     assert!(said.stderr.contains(told), "{}", said.stderr);
 
-    // The headline's metric, and not the first.
+    // The metric of the headline is not the first one.
     let test = Marked::new();
     let throughput = "[[workload.metric]]\nname = \"throughput_ops_s\"\nregex = 'rate ([0-9.]+)'\n\
                       unit = \"ops/s\"\nbetter = \"higher\"\n";
     let expect = "[[expect]]\nratio_above = 1.05\n";
     let said = run(&test, &format!("{PLAIN}{throughput}{expect}"));
     assert_eq!(said.code, Some(1), "{said:?}");
-    let told = "saiga: not as expected: throughput_ops_s in command: too few pairs";
+    let told = "saiga: expectation not met: throughput_ops_s in command: too few pairs";
     assert!(said.stderr.contains(told), "{}", said.stderr);
 }
 
@@ -388,7 +389,7 @@ fn a_dry_run_changes_nothing() {
 }
 
 #[test]
-fn what_the_file_says_cannot_be_said_beside_it() {
+fn options_for_values_of_the_file_are_refused() {
     let test = Marked::new();
     let mut words = words(&test, PLAIN);
     words.extend(["--arms".to_owned(), "kernel".to_owned()]);
@@ -398,9 +399,9 @@ fn what_the_file_says_cannot_be_said_beside_it() {
     test.assert_refused(&["compare", "redis", "--set", "A=1"], told);
 }
 
-/// Those that need hardware say so; the redis files need none that setup does not install.
+/// Examples that need hardware name it; those for Redis need only what tools/setup installs.
 #[test]
-fn every_example_can_be_shown_here() {
+fn every_example_has_a_dry_run() {
     let test = Marked::new();
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
     let mut shown = 0;
@@ -451,7 +452,7 @@ fn every_run_begins_with_the_data_of_the_snapshot() {
     test.assert_nothing_left();
 }
 
-/// A snapshot that rots is found before the first run, and not by a figure that nobody understands.
+/// A damaged snapshot is found before the first run.
 #[test]
 fn a_damaged_snapshot_and_a_file_outside_of_it_end_the_campaign() {
     let test = Marked::new();
@@ -496,7 +497,7 @@ fn a_damaged_snapshot_and_a_file_outside_of_it_end_the_campaign() {
     test.assert_nothing_left();
 }
 
-/// Results are read by others than the experiment file.
+/// Results may be read by people who may not read the experiment file.
 #[test]
 fn passwords_stay_out_of_results() {
     let test = Marked::new();
@@ -516,7 +517,8 @@ fn passwords_stay_out_of_results() {
             &format!("echo rate 12.5' --mysql-password={secret} redis-cli -a {secret}"),
         );
     let hooks = format!(
-        "[hooks]\nbefore_run = {{ command = \"REDISCLI_AUTH={secret} false\", on_failure = \"ignore\" }}\n"
+        "[hooks]\nbefore_run = {{ command = \
+         \"REDISCLI_AUTH={secret} false\", on_failure = \"ignore\" }}\n"
     );
     let text = format!("{text}{hooks}");
     let mut words = words(&test, &text);
@@ -539,15 +541,16 @@ fn passwords_stay_out_of_results() {
     assert!(!shown.stdout.contains(secret), "{shown:?}");
 }
 
-/// A hook that takes too long is a pipeline; none of it is at work under the next steps.
+/// A hook that exceeds its limit is killed with all processes of its pipeline.
 #[test]
-fn a_hook_that_takes_too_long_takes_its_pipeline_along() {
+fn a_hook_that_takes_too_long_is_killed_with_its_pipeline() {
     let test = Marked::new();
     let slow = "sleep 1000 | sleep 1000";
     let hooks = format!(
-        "[hooks]\nbefore_run = {{ command = \"{slow}\", timeout = \"300ms\", on_failure = \"ignore\" }}\n"
+        "[hooks]\nbefore_run = {{ command = \
+         \"{slow}\", timeout = \"300ms\", on_failure = \"ignore\" }}\n"
     );
-    // So is the server, whose shell waits for it.
+    // The server is a shell that waits for its child, which is killed, too.
     let server = "command = \"sh -c 'sleep 1000; true'\"";
     let text = PLAIN.replace("command = \"sleep 1000\"", server);
     let said = run(&test, &format!("{text}{hooks}"));

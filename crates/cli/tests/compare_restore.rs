@@ -1,5 +1,5 @@
-//! `[restore] kind = "logical"`: data are restored through a server that runs, here a Redis that
-//! keeps them from one start to the next.
+//! `[restore] kind = "logical"`: data are restored through a running server, here a Redis that
+//! keeps its data between starts.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod marked;
@@ -9,8 +9,8 @@ use std::fs;
 use marked::{Marked, Said};
 use saiga_trials::port;
 
-/// Its load adds one to `n`, and so begins with what the load before it has left. The hooks tell
-/// what was there before the load and after it.
+/// The load increments `n`, so that it would see the effect of the previous load. The hooks print
+/// the value before and after the load.
 const COUNTING: &str = r#"
 [plan]
 pairs = 2
@@ -38,7 +38,7 @@ unit = "1/s"
 better = "higher"
 "#;
 
-/// Compares with this `[restore]`, and perhaps some more words.
+/// Runs the comparison with this `[restore]` and more arguments.
 fn compared(test: &Marked, restore: &str, more: &[&str]) -> Said {
     fs::write(test.path("e.toml"), format!("{COUNTING}{restore}")).unwrap();
     let port = format!("PORT={}", port::free());
@@ -50,20 +50,20 @@ fn compared(test: &Marked, restore: &str, more: &[&str]) -> Said {
     test.said(&mut test.saiga(&[&words, more].concat()))
 }
 
-/// What the hooks have seen.
+/// The values that the hooks printed.
 fn seen(test: &Marked) -> Vec<String> {
     let text = fs::read_to_string(test.path("log")).unwrap_or_default();
     text.lines().map(str::to_owned).collect()
 }
 
-/// Whether the report says that runs began with what others had left.
+/// Whether the report warns that runs began with the data of other runs.
 fn warns(test: &Marked) -> bool {
     let warnings = test.result().warnings;
     warnings.iter().any(|one| one.text.contains("not restored"))
 }
 
 #[test]
-fn every_run_begins_with_what_the_commands_have_restored() {
+fn every_run_starts_with_the_restored_data() {
     let test = Marked::new();
     let said = compared(&test, "", &[]);
     assert_eq!(said.code, Some(0), "{said:?}");
@@ -73,7 +73,7 @@ fn every_run_begins_with_what_the_commands_have_restored() {
     test.assert_nothing_left();
 
     let test = Marked::new();
-    // In another order they would leave 7.
+    // Another order of the commands would leave 7.
     let restore = "[restore]\nkind = \"logical\"\ncommands = [\n\
                    \"redis-cli -p ${PORT} SET n 7\",\n\"redis-cli -p ${PORT} INCRBY n 10\",\n]\n";
     let said = compared(&test, restore, &[]);
@@ -82,7 +82,7 @@ fn every_run_begins_with_what_the_commands_have_restored() {
     assert!(!warns(&test));
     test.assert_nothing_left();
 
-    // Shown between the start of the server and the hooks of the run.
+    // Printed between the start of the server and the hooks of the run.
     let said = compared(&test, restore, &["--dry-run"]);
     assert_eq!(said.code, Some(0), "{said:?}");
     let at = |part: &str| {
@@ -100,9 +100,9 @@ fn every_run_begins_with_what_the_commands_have_restored() {
     assert!(steps.map(at).is_sorted(), "{}", said.stdout);
 }
 
-/// Data that are not restored are not measured, unless its rule says so.
+/// Without a restore, no run is measured, unless `on_failure` allows that.
 #[test]
-fn a_restore_that_fails_ends_the_experiment_or_its_run() {
+fn a_failed_restore_ends_the_experiment_or_its_run() {
     let failing = |rule: &str| {
         format!(
             "[restore]\nkind = \"logical\"\ncommands = [{{ command = \"echo broken; exit 3\", \

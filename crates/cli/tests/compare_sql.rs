@@ -1,4 +1,4 @@
-//! `saiga compare sql` with real servers: complete results, bad input, leftovers.
+//! `saiga compare sql` with real servers: complete results, bad input, no processes left.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod marked;
@@ -10,7 +10,7 @@ use rustix::process::Signal;
 use saiga_experiment::result::{ExperimentResult, Run};
 use saiga_trials::witness::await_true;
 
-/// The metrics that every run with lasting connections has.
+/// The metrics of every run with lasting connections.
 const METRICS: [&str; 6] = [
     "throughput_ops_s",
     "latency_p50_us",
@@ -20,7 +20,7 @@ const METRICS: [&str; 6] = [
     "total_cpu_us_per_op",
 ];
 
-/// Two arms, one pair, a tenth of a second; strangers may do what they want.
+/// Two arms, one pair, 0.1 s, without a limit on foreign CPU use.
 const SMALL: [&str; 8] = [
     "--pairs",
     "1",
@@ -44,7 +44,7 @@ fn result_of(test: &Marked, engine: &str, cells: &[&str]) -> ExperimentResult {
     test.result()
 }
 
-/// Every arm ran and measured everything; Saiga's runs were accelerated, others cannot be.
+/// Checks that every arm has all metrics, and that only Saiga's runs were accelerated.
 fn assert_complete(result: &ExperimentResult, cells: &[&str]) {
     let arms: Vec<&str> = result.arms.iter().map(|arm| arm.name.as_str()).collect();
     assert_eq!(arms, ["kernel", "unix", "saiga"]);
@@ -76,7 +76,7 @@ fn assert_complete(result: &ExperimentResult, cells: &[&str]) {
     assert!(durability, "{:?}", result.warnings);
 }
 
-/// The programs whose versions the result must name, and cells of one engine.
+/// Checks the program versions in the result, and the cells of one engine.
 fn is_compared_completely(engine: &str, programs: [&str; 2], cells: [&str; 3]) {
     let result = result_of(&Marked::with_real_library(), engine, &cells);
     assert_complete(&result, &cells);
@@ -105,7 +105,7 @@ fn postgres_is_compared_completely() {
     is_compared_completely("postgres", ["postgres", "pgbench"], cells);
 }
 
-/// The library of this installation accelerates nothing; its runs must not count.
+/// The library of this installation accelerates nothing, so its runs are not valid.
 #[test]
 fn runs_that_are_not_accelerated_do_not_count() {
     let test = Marked::with_library();
@@ -124,14 +124,14 @@ fn runs_that_are_not_accelerated_do_not_count() {
     assert_eq!(said.code, Some(2), "{said:?}");
     assert!(
         said.stderr
-            .contains("no pair of runs counts (not accelerated: "),
+            .contains("no pair of runs is valid (not accelerated: "),
         "{}",
         said.stderr
     );
     test.assert_nothing_left();
 }
 
-/// While PostgreSQL is at work with its backends: Ctrl-C, and the end that nobody can catch.
+/// While PostgreSQL's backends are running: Ctrl-C, then SIGKILL.
 #[test]
 fn nothing_survives_an_interrupt_or_a_kill() {
     for signal in [Signal::INT, Signal::KILL] {
@@ -167,13 +167,13 @@ fn nothing_survives_an_interrupt_or_a_kill() {
 }
 
 #[test]
-fn what_cannot_be_done_is_said_and_exit_2() {
+fn errors_exit_with_2() {
     let (_taken, port) = taken_port();
     let test = Marked::new();
     let out = test.text("out");
     let lost = format!("port {port} on 127.0.0.1 is taken");
     for (more, message) in [
-        (&[][..], "--engine is missing: mariadb, postgres, or both"),
+        (&[][..], "give --engine mariadb, --engine postgres, or"),
         (
             &["--engine", "oracle"],
             "invalid value 'oracle' for '--engine",
@@ -184,7 +184,7 @@ fn what_cannot_be_done_is_said_and_exit_2() {
         ),
         (
             &["--engine", "mariadb", "--topology", "replica"],
-            "--topology replica is for `saiga compare redis`; `compare sql` has standalone servers",
+            "--topology replica is for `saiga compare redis`; `compare sql` uses one server",
         ),
         (
             &["--cluster", "--dry-run"],
@@ -192,7 +192,7 @@ fn what_cannot_be_done_is_said_and_exit_2() {
         ),
         (
             &["--engine", "postgres", "-c", "9", "-d", "3"],
-            "-c is for `saiga compare redis`; `compare sql` has loads of its own",
+            "-c is for `saiga compare redis`; select loads of `compare sql` with --only",
         ),
         (
             &["--engine", "postgres", "--threads", "2"],
@@ -201,9 +201,9 @@ fn what_cannot_be_done_is_said_and_exit_2() {
         (&["--engine", "mariadb"], "libsaiga.so is neither at"),
         (
             &["--engine", "postgres", "--arms", "kernel,unix"],
-            "--out DIR is missing",
+            "give --out DIR",
         ),
-        // Either arm needs the port: a run that came before it would be kept, and told.
+        // The port is checked for both arms before the first run.
         (
             &[
                 "--engine",
@@ -240,7 +240,8 @@ fn a_missing_load_generator_is_named_with_its_package() {
         .args(["--out", &test.text("out")]);
     assert_eq!(
         test.refused(&mut saiga),
-        "saiga: sysbench is not installed (not found in PATH); on Debian: apt-get install sysbench\n"
+        "saiga: sysbench is not installed (not found in PATH); on Debian: apt-get install \
+         sysbench\n"
     );
     assert!(
         !test.path("out").exists(),
@@ -267,7 +268,7 @@ fn a_dry_run_prints_the_commands_and_runs_none() {
     }
 }
 
-/// With one core there is no second placement, and two of the hogs have no place either.
+/// Expected number of cells: with one core there is no second placement and only one hog.
 fn cells_here() -> usize {
     let cores = std::thread::available_parallelism().unwrap().get();
     if cores > 1 { 216 } else { 72 }

@@ -1,4 +1,4 @@
-//! `saiga compare tpcc` and `kind = "tpcc"`: on SQLite, on a private MariaDB, and what is refused.
+//! `saiga compare tpcc` and `kind = "tpcc"`: on SQLite, on a private MariaDB, and refusals.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[path = "compare_tpcc/interrupted.rs"]
@@ -15,7 +15,7 @@ use saiga_tpcc::db::rows::Rows;
 use saiga_tpcc::db::sqlite::Sqlite;
 use saiga_tpcc::props::Url;
 
-/// An experiment on SQLite, which has no server: a process that sleeps stands for it.
+/// An experiment on SQLite, which has no server: `sleep` runs in place of one.
 const ON_SQLITE: &str = r#"
 [plan]
 pairs = 1
@@ -38,7 +38,7 @@ options = ["--for", "6s", "--ramp-up", "200ms"]
 devices = ["lo"]
 "#;
 
-/// A props file for the tables of MariaDB at `port`, with what stands behind it.
+/// A props file for the tables of MariaDB at `port`, followed by `more`.
 fn props(test: &Marked, port: &str, more: &str) {
     let text = format!(
         "conn=jdbc:mysql://127.0.0.1:{port}/tpcc\nuser=u\npassword=p\nwarehouses=1\n{more}"
@@ -57,8 +57,8 @@ fn has_series(detail: &Detail, names: &[&str]) {
     }
 }
 
-/// What every run of TPC-C tells.
-fn is_told_in_full(run: &Run, folder: &str) {
+/// Checks the details that every run of TPC-C has in the result.
+fn has_every_detail(run: &Run, folder: &str) {
     assert_eq!(run.rejected, None);
     for metric in [
         "tpmc_no_think_time",
@@ -104,8 +104,8 @@ fn is_told_in_full(run: &Run, folder: &str) {
     );
 }
 
-/// The host, told once, by the load alone.
-fn is_told_with_its_host(run: &Run) {
+/// Checks that the result has the host's figures once, from the load.
+fn has_the_host_once(run: &Run) {
     let detail = run.detail.as_ref().unwrap();
     let host = ["cpu_user_percent", "server_cpu_percent", "net_lo_rx_kb_s"];
     has_series(detail, &host);
@@ -135,8 +135,8 @@ fn a_file_runs_tpcc_and_its_result_has_every_detail() {
     assert_eq!(result.own_metrics[0].name, "tpmc_no_think_time");
     for (run, number) in result.runs.iter().zip(1..) {
         let folder = format!("runs/{number:04}-{}", run.arm);
-        is_told_in_full(run, &folder);
-        is_told_with_its_host(run);
+        has_every_detail(run, &folder);
+        has_the_host_once(run);
         assert!(test.path("out").join(&folder).join("series.csv").is_file());
     }
     let measured = |metric: &str| result.comparisons.iter().any(|one| one.metric == metric);
@@ -150,10 +150,10 @@ fn a_file_runs_tpcc_and_its_result_has_every_detail() {
         assert!(page.to_lowercase().contains(&told.to_lowercase()), "{told}");
     }
     test.assert_nothing_left();
-    nothing_is_written_into_a_campaign_of_others(&test);
+    nothing_is_written_into_a_campaign_of_another_plan(&test);
 }
 
-/// A check before the load would find the tables that `before_run` puts in place, and one before
+/// A check before the load would see the tables that `before_run` creates, and a check before
 /// `after_run` those that only the arm `a` removes again.
 const BETWEEN_HOOKS: &str = r#"
 [plan]
@@ -180,7 +180,7 @@ check = "sample"
 "#;
 
 #[test]
-fn checks_lie_outside_the_hooks_of_a_run_and_mark_it_without_taking_its_figures() {
+fn checks_enclose_the_hooks_and_reject_a_run_but_keep_its_figures() {
     let test = Marked::new();
     let url = format!("jdbc:sqlite:{}", test.text("t.db"));
     let props = format!("conn={url}\nwarehouses=1\n{RUN}");
@@ -220,8 +220,8 @@ fn checks_lie_outside_the_hooks_of_a_run_and_mark_it_without_taking_its_figures(
     test.assert_nothing_left();
 }
 
-/// The folder holds a campaign, here made one that was interrupted.
-fn nothing_is_written_into_a_campaign_of_others(test: &Marked) {
+/// The directory has an interrupted campaign of another plan.
+fn nothing_is_written_into_a_campaign_of_another_plan(test: &Marked) {
     let record = test.path("out/campaign.jsonl");
     let text = fs::read_to_string(&record).unwrap();
     let (runs, end) = text.trim_end().rsplit_once('\n').unwrap();
@@ -255,7 +255,7 @@ fn nothing_is_written_into_a_campaign_of_others(test: &Marked) {
     test.assert_nothing_left();
 }
 
-/// From which the inputs of a run followed.
+/// The seed of a run.
 fn seed_of(test: &Marked, run: &Run) -> u64 {
     let folder = &run.detail.as_ref().unwrap().folder;
     let path = test
@@ -298,7 +298,7 @@ fn one_command_compares_on_a_private_server() {
     let result = test.result();
     assert_eq!(result.runs.len(), 4);
     for (run, number) in result.runs.iter().zip(1..) {
-        is_told_in_full(run, &format!("runs/{number:04}-{}", run.arm));
+        has_every_detail(run, &format!("runs/{number:04}-{}", run.arm));
         let upgraded = run.metrics.get("upgraded_sockets");
         assert_eq!(
             upgraded.is_some_and(|count| *count >= 2.0),
@@ -314,7 +314,7 @@ fn one_command_compares_on_a_private_server() {
         "the arms of a pair have the same inputs"
     );
     assert_ne!(seeds[0], seeds[2]);
-    // Every setting of the servers is known, and the arms differ in one thing.
+    // The settings of both servers are recorded, and the arms differ in one of them.
     let [kernel, saiga] = result.arms.as_slice() else {
         panic!("{:?}", result.arms);
     };
@@ -327,16 +327,16 @@ fn one_command_compares_on_a_private_server() {
     test.assert_nothing_left();
 }
 
-/// Whatever is missing before the first step: there is no trace of the attempt.
+/// An error before the first step leaves no files.
 #[test]
-fn what_cannot_begin_leaves_nothing_behind() {
+fn a_failed_start_leaves_no_files() {
     let test = Marked::new();
     let out = test.text("out");
     let private = ["compare", "tpcc", "--engine", "mariadb", "--out", &out];
     let told = test.refused(&mut test.saiga(&private));
     assert!(told.contains("libsaiga.so"), "{told}");
     assert!(!test.path("out").exists());
-    // Nor in a folder that is there.
+    // Nor in an existing directory.
     fs::create_dir(test.path("out")).unwrap();
     test.refused(&mut test.saiga(&private));
     props(&test, "1", RUN);
@@ -355,7 +355,7 @@ fn what_cannot_begin_leaves_nothing_behind() {
     assert_eq!(fs::read_dir(&out).unwrap().count(), 0);
 }
 
-/// A server that is wanted on a port, or in a directory, where another one is.
+/// Refuses a port or directory that another server uses.
 #[test]
 fn nothing_is_started_or_restored_over_a_running_server() {
     let test = Marked::with_library();
@@ -401,7 +401,7 @@ fn nothing_is_started_or_restored_over_a_running_server() {
 }
 
 #[test]
-fn what_is_missing_or_does_not_go_together_is_told() {
+fn missing_and_conflicting_options_are_reported() {
     let test = Marked::with_library();
     let (file, out) = (test.text("props"), test.text("out"));
     let with = |more: &[&str]| {
@@ -413,16 +413,17 @@ fn what_is_missing_or_does_not_go_together_is_told() {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         test.assert_refused(&words, told);
     };
-    refused(&[], "what is compared? --engine mariadb or postgres");
-    refused(&["--engine", "mariadb,postgres"], "what is compared?");
+    let give = "give --engine mariadb or";
+    refused(&[], give);
+    refused(&["--engine", "mariadb,postgres"], give);
     refused(&["--server", "mysqld"], "--server needs --props FILE");
     for arms in ["kernel,unix", "kernel"] {
-        let told = "--arms: TPC-C on a private server compares two or more of kernel and saiga";
+        let told = "--arms: give at least two of kernel and saiga";
         refused(&["--engine", "mariadb", "--arms", arms], told);
     }
     refused(
         &["--engine", "mariadb", "--terminals", "21"],
-        "--terminals 21: ten for each warehouse",
+        "--terminals 21: at most ten for each",
     );
     refused(
         &["--engine", "mariadb", "-c", "5"],
@@ -437,21 +438,19 @@ fn what_is_missing_or_does_not_go_together_is_told() {
     let own = ["--props", &file];
     refused(
         &own,
-        &format!("--server is missing: the command line that starts the server of {file}"),
+        &format!("give --server with the command line that starts the server of {file}"),
     );
-    refused(
-        &[&own[..], &["--engine", "mariadb"]].concat(),
-        "--engine does not go with --props",
-    );
+    let both = [&own[..], &["--engine", "mariadb"]].concat();
+    refused(&both, "--engine is not allowed with --props");
     let pipe = [&own[..], &["--server", "a | b"]].concat();
     refused(&pipe, "--server a | b: '|' means something to a shell");
     let two = [&own[..], &["--server", "a", "--server", "b"]].concat();
-    refused(&two, "--server is there 2 times, and --props has 1 files");
+    refused(&two, "--server is given 2 times, but --props has 1 files");
     let nothing = test.text("none");
     let snapshot = [&own[..], &["--server", "a", "--snapshot", &nothing]].concat();
     refused(
         &snapshot,
-        &format!("--snapshot {nothing}: there is no snapshot, and no props file says data="),
+        &format!("--snapshot {nothing}: no snapshot exists, and no props file has data="),
     );
 
     props(&test, "3306", "");
@@ -468,9 +467,9 @@ fn what_is_missing_or_does_not_go_together_is_told() {
     refused(&mute, &format!("{file}: SQLite has no server"));
 }
 
-/// A server would be started and restored here, and another one measured.
+/// The server would be started and restored here, but another server would be measured.
 #[test]
-fn props_that_lead_elsewhere_are_refused_before_anything_is_done() {
+fn props_of_another_server_are_refused_before_the_start() {
     let test = Marked::with_library();
     fs::create_dir(test.path("data")).unwrap();
     let [file, data, out, snapshot] = ["props", "data", "out", "snapshot"].map(|it| test.text(it));
@@ -500,7 +499,7 @@ fn props_that_lead_elsewhere_are_refused_before_anything_is_done() {
     has_line(&shown, &format!("# ! refused: {told}"));
 }
 
-/// A props file with every hint, whose folders are there.
+/// A props file with all optional keys, whose directories exist.
 fn hinted(test: &Marked) {
     for folder in ["data", "etc"] {
         fs::create_dir(test.path(folder)).unwrap();
@@ -511,7 +510,7 @@ fn hinted(test: &Marked) {
     props(test, "3399", &hints);
 }
 
-/// A dry run with that file.
+/// The output of a dry run with that file.
 fn shown(test: &Marked, more: &[&str]) -> marked::Said {
     let file = test.text("props");
     let words = [
@@ -541,7 +540,7 @@ fn hints_of_the_props_file_become_server_and_restore() {
     let said = shown(&test, &["--seconds", "2"]);
     let server = format!("mysqld --defaults-file={} &", test.text("etc/my.cnf"));
     let props = test.text("props");
-    // Both arms of the pair are given the same seed.
+    // Both arms of the pair get the same seed.
     let (_, seed) = said.stdout.split_once("--json --seed ").unwrap();
     let seed = seed.lines().next().unwrap();
     let client = format!(
@@ -551,7 +550,7 @@ fn hints_of_the_props_file_become_server_and_restore() {
         has_line(&said, &line);
         has_line(&said, &format!("saiga run --require -- {line}"));
     }
-    let told = "is not a snapshot, and nothing is restored";
+    let told = "is not a snapshot, so nothing is restored";
     assert!(said.stderr.contains(told), "{}", said.stderr);
 
     let (data, backup) = (test.text("data"), test.text("backup"));
@@ -566,7 +565,7 @@ fn hints_of_the_props_file_become_server_and_restore() {
 }
 
 #[test]
-fn arms_may_have_lines_of_their_own() {
+fn arms_may_have_different_commands() {
     let test = Marked::with_library();
     hinted(&test);
     fs::write(test.path("line"), "taskset -c 0 \\\n  mysqld --port=3399\n").unwrap();
@@ -581,11 +580,11 @@ fn arms_may_have_lines_of_their_own() {
 }
 
 #[test]
-fn a_private_server_is_described_and_not_made() {
+fn a_dry_run_describes_a_private_server() {
     let test = Marked::with_library();
     let said = test.said(&mut test.saiga(&["compare", "tpcc", "--engine", "mariadb", "--dry-run"]));
     assert_eq!(said.code, Some(0), "{said:?}");
-    let told = "# once: make the private server";
+    let told = "# once: create the private server";
     assert!(said.stdout.starts_with(told), "{}", said.stdout);
     let against_itself = ["compare", "tpcc", "--engine", "mariadb", "--dry-run"];
     let against_itself = [&against_itself[..], &["--arms", "kernel,kernel"]].concat();

@@ -1,4 +1,4 @@
-//! The dashboard in a terminal: what is drawn, and that the terminal is in order after whatever ends it.
+//! The dashboard in a terminal: its content, and the state of the terminal after each kind of end.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod marked;
@@ -13,7 +13,7 @@ use terminal::Terminal;
 
 const CTRL_C: u8 = 3;
 
-/// A warehouse in SQLite, and a run on it that nobody waits for.
+/// Starts a run without an end on one warehouse in SQLite.
 fn endless_run(test: &Marked, more: &[&str]) -> Command {
     let props = test.path("props");
     let file = test.text("t.db");
@@ -29,7 +29,7 @@ fn endless_run(test: &Marked, more: &[&str]) -> Command {
     command
 }
 
-/// Requests of a run that is drawn several times, however fast the machine is.
+/// Requests of a run that is long enough to be drawn several times on any machine.
 const DRAWN: &str = "200000";
 
 fn comparison(test: &Marked, requests: &str, more: &[&str]) -> Command {
@@ -84,11 +84,11 @@ fn a_run_of_tpcc_is_drawn_resized_and_interrupted() {
     let left = terminal.screen.text();
     assert!(!left.contains("all [") && !left.contains("p95 "), "{left}");
     assert!(left.contains("interrupted"), "{left}");
-    assert!(terminal.screen.awaits_a_prompt(), "{left}");
+    assert!(terminal.screen.is_ready_for_a_prompt(), "{left}");
     test.assert_nothing_left();
 }
 
-/// The load is another process, which knows alone how it fares.
+/// The load is another process, which writes its figures to a file.
 #[test]
 fn a_campaign_draws_the_load_that_it_runs() {
     let test = Marked::new();
@@ -129,7 +129,7 @@ options = ["--for", "30m", "--no-check"]
     test.assert_nothing_left();
 }
 
-/// Whatever kills it, a panic included, nobody is left to put anything back.
+/// After a SIGKILL or a panic, no code runs that could restore the terminal.
 #[test]
 fn a_run_that_is_killed_leaves_the_terminal_in_order() {
     let test = Marked::new();
@@ -139,14 +139,14 @@ fn a_run_that_is_killed_leaves_the_terminal_in_order() {
     let (code, _) = terminal.end();
     assert_eq!(code, None);
     assert!(
-        terminal.screen.awaits_a_prompt(),
+        terminal.screen.is_ready_for_a_prompt(),
         "{}",
         terminal.screen.text()
     );
 }
 
 #[test]
-fn a_comparison_is_drawn_and_its_lines_stay_above() {
+fn messages_of_a_comparison_are_above_the_panel() {
     let test = Marked::new();
     let mut terminal = Terminal::start(&comparison(&test, DRAWN, &[]), 90, 30);
     terminal.await_screen("campaign", |screen| {
@@ -169,10 +169,10 @@ fn a_comparison_is_drawn_and_its_lines_stay_above() {
         !left.contains("last of") && !left.contains("of 4 runs"),
         "{left}"
     );
-    assert!(terminal.screen.awaits_a_prompt(), "{left}");
+    assert!(terminal.screen.is_ready_for_a_prompt(), "{left}");
 }
 
-/// A window with room for nothing is not a reason to fail.
+/// A window too small for a panel is not an error.
 #[test]
 fn a_tiny_terminal_gets_what_fits() {
     let test = Marked::new();
@@ -180,14 +180,14 @@ fn a_tiny_terminal_gets_what_fits() {
     let (code, printed) = terminal.end();
     assert_eq!(code, Some(0), "{printed}");
     assert!(
-        terminal.screen.awaits_a_prompt(),
+        terminal.screen.is_ready_for_a_prompt(),
         "{}",
         terminal.screen.text()
     );
 }
 
 #[test]
-fn without_a_dashboard_or_a_terminal_there_are_lines() {
+fn progress_lines_replace_the_dashboard() {
     let test = Marked::new();
     let said = test.said(&mut comparison(&test, "2000", &[]));
     assert!(said.stderr.contains("saiga: 0 of 4 runs, "), "{said:?}");

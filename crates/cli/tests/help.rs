@@ -1,7 +1,7 @@
-//! The help of verbs, as committed in `tests/help`.
+//! The help texts, as committed in `tests/help`.
 //!
-//! After a wanted change: `saiga VERB --help > crates/cli/tests/help/VERB.txt`, where a space
-//! in VERB is a hyphen in the file's name.
+//! To update one: `saiga VERB --help > crates/cli/tests/help/VERB.txt`, with a hyphen for a space
+//! in the file name.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;

@@ -1,4 +1,4 @@
-//! `saiga history`, as a user calls it.
+//! `saiga history` from the command line.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;
@@ -9,7 +9,7 @@ use support::{Installation, said};
 const SAMPLE: &str = include_str!("../../measure/experiment/tests/data/result-v1.json");
 
 #[test]
-fn folders_are_listed_and_a_page_is_written() {
+fn results_are_listed_and_a_page_is_written() {
     let (saiga, dir) = (Installation::bare(), tempfile::tempdir().unwrap());
     let all = dir.path().join("all");
     for (name, started) in [
@@ -36,13 +36,12 @@ fn folders_are_listed_and_a_page_is_written() {
 }
 
 #[test]
-fn a_folder_without_results_and_a_damaged_one_are_named() {
+fn directories_without_results_and_damaged_results_are_named() {
     let (saiga, dir) = (Installation::bare(), tempfile::tempdir().unwrap());
     let folder = dir.path().to_str().unwrap();
     let out = said(&mut saiga.saiga(&["history", folder]));
     assert_eq!(out.code, Some(2));
-    let wanted =
-        format!("saiga: {folder} has no result.json, nor has a folder in it; name folders");
+    let wanted = format!("saiga: {folder} has no result.json, nor do its subdirectories; give");
     assert!(out.stderr.starts_with(&wanted), "{}", out.stderr);
     fs::write(dir.path().join("result.json"), "{}").unwrap();
     let out = said(&mut saiga.saiga(&["history", folder]));

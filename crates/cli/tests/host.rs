@@ -1,4 +1,4 @@
-//! What a run records of the host and of its database, with a real server.
+//! The figures of the host and the database in the record of a run, with a real server.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod marked;
@@ -12,7 +12,7 @@ use saiga_trials::mariadb::{Kind, Server};
 use saiga_trials::parity::Arm;
 use serde_json::Value;
 
-fn course<'a>(run: &'a Run, name: &str) -> &'a Series {
+fn series<'a>(run: &'a Run, name: &str) -> &'a Series {
     let all = &run.detail.as_ref().unwrap().series;
     all.iter().find(|one| one.name == name).unwrap_or_else(|| {
         let names: Vec<&str> = all.iter().map(|one| one.name.as_str()).collect();
@@ -24,9 +24,9 @@ fn greatest(course: &Series) -> f64 {
     course.mean.iter().flatten().copied().fold(0.0, f64::max)
 }
 
-/// Named devices have courses of their own, and BenchmarkSQL's files; the whole is summed up.
-fn devices_and_summary_are_told(test: &Marked, run: &Run, stdout: &str) {
-    assert!(greatest(course(run, "net_lo_rx_packets_s")) > 0.0);
+/// Given devices have time series of their own, and BenchmarkSQL's files; all are summed up.
+fn devices_and_summary_are_recorded(test: &Marked, run: &Run, stdout: &str) {
+    assert!(greatest(series(run, "net_lo_rx_packets_s")) > 0.0);
     for (name, header) in [
         ("sys_info", "run,elapsed,cpu_user,"),
         ("net_lo", "run,elapsed,device,"),
@@ -46,14 +46,15 @@ fn devices_and_summary_are_told(test: &Marked, run: &Run, stdout: &str) {
         assert!(run.metrics[name] > 0.0, "{name} in {:?}", run.metrics);
     }
     assert!(
-        stdout.contains("\nCPU seconds meanwhile: client ") && stdout.contains(", server "),
+        stdout.contains("\nCPU seconds during the measurement: client ")
+            && stdout.contains(", server "),
         "{}",
         stdout
     );
 }
 
 #[test]
-fn a_run_of_tpcc_has_the_host_and_the_database_beside_it() {
+fn a_run_of_tpcc_records_the_host_and_the_database() {
     let test = Marked::new();
     let mut server = Server::start(Kind::MariaDb, Arm::Kernel, &[]);
     for sql in [
@@ -76,7 +77,7 @@ fn a_run_of_tpcc_has_the_host_and_the_database_beside_it() {
     let run = ["bench", "tpcc", "run", "--props", &props, "--for", "6s"];
     let mut command = test.saiga(&run);
     let said = test.said(command.args(["--no-check", "--out", &out]));
-    // A short run may miss a share of the mix; that is another test's matter.
+    // A short run may miss its share of a transaction type; another test checks that.
     assert!(matches!(said.code, Some(0 | 1)), "{said:?}");
 
     let record = fs::read_to_string(test.path("out/result.json")).unwrap();
@@ -89,10 +90,10 @@ fn a_run_of_tpcc_has_the_host_and_the_database_beside_it() {
         "context_switches_s",
         "db_mysql_Innodb_log_writes_s",
     ] {
-        assert!(greatest(course(&run, name)) > 0.0, "{name}");
+        assert!(greatest(series(&run, name)) > 0.0, "{name}");
     }
-    devices_and_summary_are_told(&test, &run, &said.stdout);
-    let user = course(&run, "cpu_user_percent");
+    devices_and_summary_are_recorded(&test, &run, &said.stdout);
+    let user = series(&run, "cpu_user_percent");
     assert!((5..=8).contains(&user.mean.len()), "{user:?}");
     for when in ["before", "after"] {
         let end = format!("_data_{when}_percent");
@@ -106,9 +107,9 @@ fn a_run_of_tpcc_has_the_host_and_the_database_beside_it() {
     test.assert_nothing_left();
 }
 
-/// Redis is left alone here: how long its runs are is a matter of luck.
+/// Runs of Redis are not checked here, because their length varies.
 #[test]
-fn runs_that_are_long_enough_have_the_host_beside_them_and_in_the_report() {
+fn long_runs_record_the_host_and_have_it_in_the_report() {
     let test = Marked::new();
     let only = "postgres-select-c16-one-core";
     let mut command = test.saiga(&["compare", "sql", "--engine", "postgres", "--only", only]);
@@ -123,7 +124,7 @@ fn runs_that_are_long_enough_have_the_host_beside_them_and_in_the_report() {
         let file = test.path("out").join(folder).join("host.csv");
         assert!(file.exists(), "{}", file.display());
         for name in ["server_cpu_percent", "client_cpu_percent"] {
-            assert!(greatest(course(run, name)) > 0.0, "{name}");
+            assert!(greatest(series(run, name)) > 0.0, "{name}");
         }
     }
     let page = fs::read_to_string(test.path("out/report.html")).unwrap();

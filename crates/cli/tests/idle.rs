@@ -1,4 +1,4 @@
-//! `--idle N`: connections that rest beside the load; what they cost, refusals, leftovers.
+//! `--idle N`: idle connections beside the load; their cost, refusals, no processes left.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod marked;
@@ -8,9 +8,9 @@ use std::fs;
 use marked::Marked;
 use saiga_experiment::result::{ExperimentResult, Run};
 
-/// The holders' connections are in channels before the load begins, and are counted apart.
+/// The idle connections use channels before the load starts, and are counted separately.
 #[test]
-fn idle_connections_are_upgraded_and_weighed() {
+fn idle_connections_are_upgraded_and_measured() {
     let test = Marked::with_real_library();
     let mut saiga = test.saiga(&["bench", "redis", "--idle", "300", "-t", "get", "--json"]);
     saiga.args(["-c", "8", "-n", "40000"]);
@@ -23,7 +23,7 @@ fn idle_connections_are_upgraded_and_weighed() {
     assert!((count("idle_connections") - 300.0).abs() < 1e-9);
     let active = count("upgraded_sockets");
     assert!((4.0..=8.0).contains(&active), "{active} of 8 active ones");
-    // A slot of a segment and its share of the header, at least; no ring, which has 8 KiB.
+    // At least a slot of a segment and its share of the header; no ring, which has 8 KiB.
     let client = count("client_rss_per_idle_bytes");
     assert!((1024.0..8192.0).contains(&client), "{client} bytes each");
     test.assert_nothing_left();
@@ -55,7 +55,7 @@ fn an_arm_is_compared_with_itself_beside_idle_connections() {
     test.assert_nothing_left();
 }
 
-/// Each arm is judged against itself, not against the first one.
+/// Each arm is compared with itself, not with the first one.
 #[test]
 fn a_dry_run_shows_the_holders_of_both_arms() {
     let test = Marked::with_library();
@@ -78,12 +78,12 @@ fn a_dry_run_shows_the_holders_of_both_arms() {
 }
 
 #[test]
-fn what_cannot_be_held_is_refused_by_name() {
+fn too_many_idle_connections_are_refused() {
     let test = Marked::with_library();
     for (words, wanted) in [
         (
             &["compare", "redis", "--idle", "1000000", "--out", "x"][..],
-            "descriptors, and the hard limit is ",
+            "descriptors, but the hard limit is ",
         ),
         (
             &["bench", "redis", "--idle", "1000000"],
@@ -91,7 +91,7 @@ fn what_cannot_be_held_is_refused_by_name() {
         ),
         (
             &["bench", "redis", "--idle", "9", "--arm", "unix"],
-            "--idle has no unix arm",
+            "the unix arm cannot be used with --idle",
         ),
         (
             &["bench", "redis", "--idle", "9", "--cluster"],

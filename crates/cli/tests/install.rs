@@ -1,11 +1,11 @@
-//! `make install` into an empty folder: the right files, which work from there.
+//! `make install` into an empty directory installs the right files, which work there.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// Runs make in the repository, free of the make that may have started this test.
+/// Runs make in the repository, without the variables of a make that runs this test.
 fn make(arguments: &[&str]) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut command = Command::new("make");

@@ -1,4 +1,4 @@
-//! `tools/results`: what is measured once and goes on, what is refused, and how tables are marked.
+//! `tools/results`: resumption, refusals, and marks in the tables.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
@@ -10,7 +10,7 @@ use std::process::{Child, Command};
 use serde_json::{Value, json};
 use support::{Installation, Said, said, text};
 
-/// A `saiga` that notes its arguments, and fails after its first run while the file `full` is there.
+/// A `saiga` that logs its arguments, and fails after its first run while the file `full` exists.
 const FAKE: &str = r#"#!/bin/sh
 echo "$*" >> HERE/log
 for word; do out=$word; [ "$last" = --out ] && break; last=$word; done
@@ -49,7 +49,7 @@ impl Tool {
         said(command.args(arguments))
     }
 
-    /// The commands that were run, without their folders.
+    /// The logged commands, without their directories.
     fn log(&self) -> Vec<String> {
         let said = fs::read_to_string(self.path("log")).unwrap_or_default();
         let without = |line: &str| line.replace(text(&self.path("out")), "OUT");
@@ -57,7 +57,8 @@ impl Tool {
     }
 }
 
-/// As much of a result as tables read: throughput in cells, with the median ratio and its interval.
+/// The part of a result that tables use: throughput in cells, with the median ratio and its
+/// interval.
 fn result(cells: &[(&str, f64, [f64; 2])], b: &str) -> Value {
     let comparison = |(cell, median, ci95): &(&str, f64, [f64; 2])| {
         json!({
@@ -76,19 +77,20 @@ fn result(cells: &[(&str, f64, [f64; 2])], b: &str) -> Value {
     })
 }
 
-/// Nobody has so many CPUs: the machine that runs the tests is busy.
+/// A limit that is never exceeded, because the machine that runs the tests is busy.
 const ANY: [&str; 4] = ["--only", "itself", "--max-busy", "100000"];
 
 #[test]
-fn what_is_measured_is_kept_and_not_measured_again() {
+fn finished_measurements_are_not_repeated() {
     let tool = Tool::new();
     let first = tool.run(&ANY);
     assert_eq!(first.code, Some(0), "{first:?}");
     let wanted = [
         "compare redis --only set-c50 --arms kernel,kernel --no-dashboard --out OUT/itself-redis",
-        "compare tpcc --engine mariadb --arms kernel,kernel --pairs 8 --seconds 15 --no-dashboard --out \
-         OUT/itself-mariadb",
-        "compare tpcc --engine postgres --arms kernel,kernel --pairs 8 --seconds 15 --no-dashboard --out \
+        "compare tpcc --engine mariadb --arms kernel,kernel --pairs 8 --seconds 15 --no-dashboard \
+         --out OUT/itself-mariadb",
+        "compare tpcc --engine postgres --arms kernel,kernel --pairs 8 --seconds 15 \
+         --no-dashboard --out \
          OUT/itself-postgres",
     ];
     assert_eq!(tool.log(), wanted);
@@ -109,7 +111,7 @@ fn what_is_measured_is_kept_and_not_measured_again() {
 }
 
 #[test]
-fn what_failed_goes_on_and_takes_the_others_not_with_it() {
+fn a_failed_measurement_resumes_and_does_not_stop_the_others() {
     let tool = Tool::new();
     fs::write(tool.path("full"), "").unwrap();
     let failed = tool.run(&ANY);
@@ -138,7 +140,7 @@ fn what_failed_goes_on_and_takes_the_others_not_with_it() {
     assert!(other.stderr.contains(told), "{}", other.stderr);
 }
 
-/// A process that wants a CPU all the time.
+/// A process that uses a CPU all the time.
 struct Hog(Child);
 
 impl Drop for Hog {
@@ -149,7 +151,7 @@ impl Drop for Hog {
 }
 
 #[test]
-fn a_busy_machine_is_refused_with_the_names_of_those_at_work() {
+fn a_busy_machine_is_refused_with_the_busy_processes() {
     let tool = Tool::new();
     let endless = ["-c", "while :; do :; done"];
     let hogs: Vec<Hog> = (0..2)
@@ -167,7 +169,7 @@ fn a_busy_machine_is_refused_with_the_names_of_those_at_work() {
 }
 
 #[test]
-fn tables_say_what_was_missed_and_what_was_not_shown() {
+fn tables_mark_missed_goals_and_missing_evidence() {
     let tool = Tool::new();
     for (median, interval, wanted) in [
         (
@@ -203,7 +205,7 @@ fn tables_say_what_was_missed_and_what_was_not_shown() {
 }
 
 #[test]
-fn a_part_that_is_not_there_is_named() {
+fn an_unknown_part_is_named() {
     let tool = Tool::new();
     let refused = tool.run(&["--only", "redsi"]);
     assert_eq!(refused.code, Some(2));
@@ -222,7 +224,7 @@ fn a_part_that_is_not_there_is_named() {
     );
 }
 
-/// What Python code says that has the modules of tools.
+/// The output of Python code that imports the modules of tools.
 fn python(code: &str) -> String {
     let tools = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tools");
     let begin = "import sys; sys.path.insert(0, '.'); sys.dont_write_bytecode = True";
@@ -236,7 +238,7 @@ fn python(code: &str) -> String {
     said.stdout
 }
 
-/// Idle CPUs are perf's swapper.
+/// perf shows idle CPUs as swapper.
 #[test]
 fn the_share_of_the_library_is_that_of_busy_cpus() {
     let report = "80 ;mariadbd ;mariadbd ;[.] row_search\\n15 ;mariadbd ;libsaiga.so ;[.] send\\n\
@@ -244,7 +246,8 @@ fn the_share_of_the_library_is_that_of_busy_cpus() {
     let shown = python(&format!(
         "import importlib.machinery, importlib.util\n\
          loader = importlib.machinery.SourceFileLoader('results', 'results')\n\
-         module = importlib.util.module_from_spec(importlib.util.spec_from_loader('results', loader))\n\
+         module = importlib.util.module_from_spec(importlib.util.spec_from_loader('results', \
+         loader))\n\
          loader.exec_module(module)\n\
          print(module.share_of_library('{report}'), end='')"
     ));
@@ -253,10 +256,10 @@ fn the_share_of_the_library_is_that_of_busy_cpus() {
     assert_eq!(shown, wanted);
 }
 
-/// Ten values whose standard deviation is 0.065: the interval is that of chi-square with nine degrees
-/// of freedom (2.70 and 19.02).
+/// Ten values with a standard deviation of 0.065. The expected interval is that of chi-square with
+/// nine degrees of freedom (2.70 and 19.02).
 #[test]
-fn pairs_with_one_seed_and_with_two_have_a_spread_each() {
+fn pairs_with_one_and_two_seeds_have_separate_spreads() {
     let shown = python(
         "import seeds\n\
          order = seeds.planned(['same', 'other'], 10)\n\

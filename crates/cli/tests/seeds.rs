@@ -1,4 +1,4 @@
-//! All arms of a pair give their load generator the same seed, and the next pair another one.
+//! The load generators of both arms of a pair get the same seed, and the next pair another one.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod marked;
@@ -9,7 +9,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use marked::Marked;
 
-/// Two arms that are one; strangers may do what they want.
+/// Two equal arms, without a limit on foreign CPU use.
 const SMALL: [&str; 8] = [
     "--arms",
     "kernel,kernel",
@@ -21,7 +21,7 @@ const SMALL: [&str; 8] = [
     "1",
 ];
 
-/// What stands before Redis 7.0's own, which knows no seed.
+/// A wrapper that adds --seed to redis-benchmark, which has no such option in Redis 7.0.
 const REDIS: &str = r#"case "$1" in
     --help) echo ' --seed <num>  Set the seed for the random numbers.'; exit;;
 esac
@@ -32,7 +32,7 @@ for word; do
     set -- "$@" "$word"
 done"#;
 
-/// Puts a program before that of this machine that notes its arguments first.
+/// Installs a program in PATH that logs its arguments and runs the real one.
 fn noting(test: &Marked, program: &str, before: &str) {
     let log = test.path("log");
     fs::write(&log, "").unwrap();
@@ -44,7 +44,7 @@ fn noting(test: &Marked, program: &str, before: &str) {
     test.script(&format!("first/{program}"), &text);
 }
 
-/// Runs `saiga`, and comes back with the values that follow `option` in what `program` was given.
+/// Runs `saiga`, and returns the logged values of `option`.
 fn seeds(test: &Marked, arguments: &[&str], program: &str, option: &str) -> Vec<String> {
     let path = std::env::var("PATH").unwrap();
     let mut saiga = test.saiga(arguments);
@@ -60,7 +60,7 @@ fn seeds(test: &Marked, arguments: &[&str], program: &str, option: &str) -> Vec<
     lines.filter_map(value).collect()
 }
 
-/// Two pairs of two runs, in the order of time.
+/// Checks two pairs of two runs, in the order of time.
 fn assert_of_pairs(seeds: &[String], what: &str) {
     let [a, b, c, d] = seeds else {
         panic!("{what}: {seeds:?}")
@@ -127,7 +127,7 @@ fn a_redis_benchmark_whose_help_names_a_seed_is_given_that_of_its_pair() {
     test.assert_nothing_left();
 }
 
-/// An option that it does not know would end it.
+/// The old program would fail with an unknown option.
 #[test]
 fn a_redis_benchmark_without_a_seed_is_given_none() {
     let test = Marked::new();

@@ -88,7 +88,8 @@ fn enable_writes_one_file_and_disable_removes_it() {
     );
     let library = machine.saiga.path("lib/saiga/libsaiga.so");
     let expected = format!(
-        "# Written by `saiga enable`; removed by `saiga disable`.\n[Service]\nEnvironment=\"LD_PRELOAD={}\"\n",
+        "# Written by `saiga enable`; removed by `saiga \
+         disable`.\n[Service]\nEnvironment=\"LD_PRELOAD={}\"\n",
         library.display()
     );
     assert_eq!(fs::read_to_string(machine.drop_in()).unwrap(), expected);
@@ -104,7 +105,7 @@ fn enable_writes_one_file_and_disable_removes_it() {
         machine
             .run("enable", "db.service")
             .stdout
-            .contains("is enabled already")
+            .contains("is already enabled")
     );
 
     let shown = machine.saiga(&["status"]);

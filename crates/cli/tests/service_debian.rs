@@ -27,7 +27,7 @@ const PROGRAMS: [&str; 5] = [
     "usr/sbin/nginx",
     "usr/sbin/sshd",
 ];
-/// The file that pg_createcluster writes, with a line of the user's.
+/// The file that pg_createcluster writes, with an additional line of the user.
 const ENVIRONMENT: &str = "# environment variables for postgres processes\nLC_MESSAGES = 'C'\n";
 const LINE: &str = "LD_PRELOAD = '/usr/local/lib/saiga/libsaiga.so' # written by `saiga enable`; `saiga disable` removes it\n";
 
@@ -178,7 +178,7 @@ fn an_alias_stands_for_its_unit() {
     assert_eq!(machine.drop_in("mariadb.service"), preload(""));
     let out = machine.saiga(&["enable", "mariadb"]);
     assert!(
-        out.stdout.contains("mariadb.service is enabled already"),
+        out.stdout.contains("mariadb.service is already enabled"),
         "{out:?}"
     );
     assert_eq!(machine.saiga(&["disable", "mysql"]).code, Some(0));
@@ -215,9 +215,9 @@ fn a_sandbox_is_relaxed_on_request_and_only_as_necessary() {
             .map(|(why, line)| format!("saiga:   {why}; --relax adds {line}\n"))
             .collect();
         let expected = format!(
-            "saiga: {unit} was not enabled:\n{named}saiga: `saiga enable --relax {unit}` adds these \
-             lines to Saiga's drop-in, and `saiga disable` removes them; the rest of the sandbox \
-             stays\n"
+            "saiga: {unit} was not enabled:\n{named}saiga: `saiga enable --relax {unit}` adds \
+             these lines to Saiga's drop-in, and `saiga disable` removes them; the other sandbox \
+             options stay\n"
         );
         assert_eq!(out.stderr, expected);
         assert_eq!(machine.everything(), before, "nothing is written");
@@ -236,7 +236,7 @@ fn a_sandbox_is_relaxed_on_request_and_only_as_necessary() {
             );
         }
         let again = machine.saiga(&["enable", unit]);
-        assert!(again.stdout.contains("is enabled already"), "{again:?}");
+        assert!(again.stdout.contains("is already enabled"), "{again:?}");
         assert_eq!(machine.saiga(&["disable", unit]).code, Some(0));
         assert_eq!(machine.everything(), before, "every file is as before");
     }
@@ -327,7 +327,7 @@ fn a_cluster_is_enabled_by_a_line_that_pg_ctlcluster_reads() {
         "a drop-in would have no effect"
     );
     let again = machine.saiga(&["enable", "postgresql@15-main"]);
-    assert!(again.stdout.contains("is enabled already"), "{again:?}");
+    assert!(again.stdout.contains("is already enabled"), "{again:?}");
     let shown = machine.saiga(&["status"]);
     assert!(
         shown
@@ -342,7 +342,10 @@ fn a_cluster_is_enabled_by_a_line_that_pg_ctlcluster_reads() {
     assert_eq!(machine.everything(), before, "every file is as before");
     let out = machine.saiga(&["disable", "postgresql@15-main"]);
     assert_eq!(out.code, Some(1), "{out:?}");
-    assert!(out.stderr.contains("has no line of Saiga's"), "{out:?}");
+    assert!(
+        out.stderr.contains("has no line written by Saiga"),
+        "{out:?}"
+    );
 }
 
 #[test]

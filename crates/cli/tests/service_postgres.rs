@@ -13,7 +13,7 @@ use saiga_trials::{port, postgres::Account};
 mod support;
 use support::{Installation, Said, said, text};
 
-/// A variable of the user's in the file to which Saiga adds a line.
+/// A variable of the user in the file to which Saiga adds a line.
 const OWN: &str = "# mine\nSAIGA_TEST_OWN = 'kept'\n";
 
 /// A root with one cluster, which is stopped when this is dropped.
@@ -55,7 +55,8 @@ impl Host {
         let quoted = |name: &str| format!("'{}'", self.path(name).display());
         let (data, run, pid) = (quoted("data"), quoted("run"), quoted("run/pid"));
         let conf = format!(
-            "data_directory = {data}\nunix_socket_directories = {run}\nexternal_pid_file = {pid}\nport = {}\n\
+            "data_directory = {data}\nunix_socket_directories = {run}\nexternal_pid_file = \
+             {pid}\nport = {}\n\
              listen_addresses = '127.0.0.1'\nfsync = off\ndynamic_shared_memory_type = mmap\n",
             port::free()
         );

@@ -1,5 +1,5 @@
-//! `tools/setup` against stand-ins for apt-get and its friends: what it asks for, and that
-//! it leaves the host as it was.
+//! `tools/setup` with stand-ins for apt-get and other programs: the calls that it makes, and that
+//! it leaves the host unchanged.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;
@@ -7,13 +7,13 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// Programs that the script may use from the real system.
+/// Programs of the real system that the script may use.
 const REAL: [&str; 16] = [
     "bash", "cut", "sed", "sort", "head", "grep", "id", "mktemp", "chmod", "ln", "rm", "flock",
     "tr", "dirname", "cat", "ls",
 ];
 
-/// What the demo needs; each is a stand-in that does nothing.
+/// Stand-ins for the programs that the demo needs.
 const DEMO: [&str; 4] = ["redis-server", "redis-benchmark", "redis-cli", "cc"];
 
 mod support;
@@ -23,8 +23,8 @@ struct Host {
 }
 
 impl Host {
-    /// A Debian with a new enough cargo, everything for the demo except `missing`, and an
-    /// apt-get that runs `apt`.
+    /// A Debian with a recent cargo, everything for the demo except `missing`, and an apt-get that
+    /// runs `apt`.
     fn new(missing: &[&str], apt: &str) -> Self {
         let host = Self {
             root: tempfile::tempdir().unwrap(),
@@ -75,7 +75,7 @@ impl Host {
         fs::read_to_string(self.path("log")).unwrap_or_default()
     }
 
-    /// What is left of the policy, by the names in its folder.
+    /// The remaining policy files.
     fn policies(&self) -> Vec<String> {
         fs::read_dir(self.root.path())
             .unwrap()
@@ -85,7 +85,7 @@ impl Host {
     }
 }
 
-/// Notes its arguments and what the policy says while it runs.
+/// Logs its arguments and the output of the policy while it runs.
 const APT: &str = "\"$POLICY_RC_D\" redis-server start; echo \"apt $* policy $?\" >>\"$LOG\"";
 
 fn said(output: &Output) -> (Option<i32>, String) {

@@ -1,4 +1,4 @@
-//! `saiga snapshot` on the data directories of real servers, and from the outside.
+//! `saiga snapshot` on the data directories of real servers.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;
@@ -30,7 +30,8 @@ fn mariadb_gets_its_rows_back() {
     let mut server = mariadb::Server::start(mariadb::Kind::MariaDb, Arm::Kernel, &[]);
     server.must(
         Arm::Kernel,
-        "CREATE TABLE trial.t (id INT PRIMARY KEY) ENGINE=InnoDB; INSERT INTO trial.t VALUES (1),(2),(3)",
+        "CREATE TABLE trial.t (id INT PRIMARY KEY) ENGINE=InnoDB; INSERT INTO trial.t VALUES \
+         (1),(2),(3)",
     );
     let (data, place) = (server.folder().join("data"), saiga.path("bak"));
     let (data, place) = (text(&data), text(&place));
@@ -71,7 +72,7 @@ fn mariadb_gets_its_rows_back() {
     assert_eq!(server.must(Arm::Kernel, "SHOW DATABASES LIKE 'other'"), "");
 }
 
-/// A tablespace on another disk, and the log too, as openGauss's procedure has them.
+/// A tablespace on another disk, and the log too, as in openGauss's procedure.
 #[test]
 fn postgres_gets_its_rows_and_its_tablespace_back() {
     let saiga = Installation::bare();
@@ -106,7 +107,7 @@ fn postgres_gets_its_rows_and_its_tablespace_back() {
     server.query("DELETE FROM t WHERE id > 10");
     server.query("CREATE TABLE more (id int) TABLESPACE example2");
     server.kill();
-    // Its pid file is left: that of a server that did not end cleanly.
+    // Its pid file remains, as after a crash of the server.
     must(&saiga, &["restore", place]);
     server.launch();
     assert_eq!(server.query("SELECT count(*) FROM t"), "1000");
@@ -145,13 +146,13 @@ fn every_verb_says_what_it_did_in_words_and_in_json() {
     fs::write(saiga.path("data/table"), "cows").unwrap();
     let restored = must(&saiga, &["restore", &place]);
     let expected = format!(
-        "restored {data}: 4 B written, 0 B shared with the snapshot, 0 B as they were, 0 names removed; \
-         fingerprint {fingerprint}\n"
+        "restored {data}: 4 B written, 0 B shared with the snapshot, 0 B unchanged, 0 names \
+         removed; fingerprint {fingerprint}\n"
     );
     assert_eq!(restored.stdout, expected);
     assert_eq!(
         must(&saiga, &["verify", &place]).stdout,
-        format!("{place} is whole\n")
+        format!("{place} is undamaged\n")
     );
     fs::write(saiga.path("bak/files/0000000"), "bows").unwrap();
     let damaged = snapshot(&saiga, &["verify", &place]);
@@ -165,9 +166,9 @@ fn every_verb_says_what_it_did_in_words_and_in_json() {
     assert_eq!(fs::read(saiga.path("data/table")).unwrap(), b"cows");
 }
 
-/// A user who is not root does not see what others have open.
+/// A user other than root cannot see the open files of other users.
 #[test]
-fn who_cannot_see_has_to_know() {
+fn a_user_without_root_must_assume_stopped_servers() {
     let saiga = Installation::bare();
     let home = saiga.path("home");
     fs::create_dir(&home).unwrap();
@@ -189,8 +190,8 @@ fn who_cannot_see_has_to_know() {
     };
     let taken = nobody(&["take", text(&data), "--to", text(&place)]);
     assert_eq!(taken.code, Some(0), "{taken:?}");
-    // A file of root's: one of root's processes may be the server that wrote it. Those that this test
-    // comes from are no suspects, and a container may run no others.
+    // The files belong to root: another process of root may be the server that wrote them. The
+    // ancestors of the test are excluded, and a container may run no other processes.
     fs::write(data.join("table"), "rows").unwrap();
     let mut bystander = bystander();
     let second = saiga.path("home/bak2");
@@ -221,10 +222,10 @@ fn who_cannot_see_has_to_know() {
     assert!(bystander.wait().unwrap().success());
 }
 
-/// What a user may not give back is told before anything is touched; what they may comes back,
-/// attributes of what nobody may write to as well.
+/// Ownership that a user may not restore is reported before anything is changed. The rest is
+/// restored, including attributes of read-only files.
 #[test]
-fn a_user_restores_what_is_their_own() {
+fn a_user_restores_their_own_files() {
     let saiga = Installation::bare();
     let home = saiga.path("home");
     let data = home.join("data");
@@ -257,7 +258,7 @@ fn a_user_restores_what_is_their_own() {
         0o400
     );
 
-    // A group that they are not in: the file may stay as it is, and not be made anew.
+    // A group without this user: an existing file may keep it, but a new file cannot get it.
     chown(&table, None, Some(0)).unwrap();
     let second = home.join("second");
     let taken = nobody(&["take", text(&data), "--to", text(&second)]);
@@ -279,7 +280,7 @@ fn a_user_restores_what_is_their_own() {
     assert!(data.join("stranger").exists());
 }
 
-/// A process of root's that serves nothing; it ends when its standard input does.
+/// A process of root that is not a server; it ends at the end of its stdin.
 fn bystander() -> Child {
     let mut command = Command::new("cat");
     command.stdin(Stdio::piped()).stdout(Stdio::null());

@@ -14,7 +14,7 @@ use saiga_status::{Flags, Reason, State, StatusPage};
 mod support;
 use support::{Installation, said};
 
-/// One test, because there is one process to look at.
+/// One test, because it starts one process.
 #[test]
 fn a_process_is_shown_as_its_page_and_the_kernel_see_it() {
     let saiga = Installation::bare();
@@ -48,7 +48,7 @@ fn a_process_is_shown_as_its_page_and_the_kernel_see_it() {
         "1 of 3 connections upgraded",
         "peer is not a Saiga process",
         "not upgraded 2 times: peer is remote",
-        "taken back 1 times: stdio on the socket",
+        "downgraded 1 times: stdio on the socket",
         "reset 1 times: peer's process ended",
         "1.00 MiB",
         "not opened through the library",
@@ -60,7 +60,8 @@ fn a_process_is_shown_as_its_page_and_the_kernel_see_it() {
     page.header()
         .disable(Reason::BadSettings, "/etc/saiga/saiga.toml line 1");
     let out = said(&mut saiga.saiga(&["status", &pid]));
-    let expected = "accelerates nothing: settings could not be read: /etc/saiga/saiga.toml line 1";
+    let expected =
+        "no connection is accelerated: settings could not be read: /etc/saiga/saiga.toml line 1";
     assert!(out.stdout.contains(expected), "{}", out.stdout);
 }
 
@@ -78,7 +79,7 @@ fn show(page: StatusPage, upgraded: &TcpStream, remote: &TcpStream) {
     page.entry(remote.as_raw_fd())
         .unwrap()
         .begin(State::Never, Reason::PeerNotSaiga);
-    // Shown for a number that is not a socket: nobody's connection.
+    // Shown for a number that is not a socket of the process.
     page.entry(0).unwrap().begin(State::Upgraded, Reason::None);
 }
 
@@ -148,7 +149,7 @@ fn top_leaves_the_terminal_as_it_was() {
     let by_key = |master: &mut File, _pid: i32| master.write_all(b"xq").unwrap();
     let by_interrupt_key = |master: &mut File, _pid: i32| master.write_all(&[3]).unwrap();
     let by_signal = |_master: &mut File, pid: i32| {
-        // SAFETY: a signal to our own child, which has not been waited for.
+        // SAFETY: a signal to a child that has not been waited for.
         assert_eq!(unsafe { libc::kill(pid, libc::SIGTERM) }, 0);
     };
     let ways: [fn(&mut File, i32); 3] = [by_key, by_interrupt_key, by_signal];
@@ -165,7 +166,7 @@ fn top_leaves_the_terminal_as_it_was() {
             .unwrap();
         let mut seen = Vec::new();
         let mut buffer = [0; 4096];
-        while !String::from_utf8_lossy(&seen).contains("q quits") {
+        while !String::from_utf8_lossy(&seen).contains("press q to quit") {
             let read = master.read(&mut buffer).unwrap();
             seen.extend_from_slice(&buffer[..read]);
         }
@@ -194,9 +195,9 @@ fn terminal() -> (File, OwnedFd) {
         )
     };
     assert_eq!(opened, 0);
-    // SAFETY: new and ours.
+    // SAFETY: new and owned by nothing else.
     let master = unsafe { OwnedFd::from_raw_fd(master) };
-    // SAFETY: new and ours.
+    // SAFETY: new and owned by nothing else.
     (File::from(master), unsafe { OwnedFd::from_raw_fd(slave) })
 }
 

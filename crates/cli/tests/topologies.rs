@@ -1,5 +1,5 @@
-//! `saiga compare redis` and `saiga bench redis` with servers that are joined: results,
-//! fail-overs, refusals, leftovers.
+//! `saiga compare redis` and `saiga bench redis` with several servers: results, fail-overs,
+//! refusals, no processes left.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod marked;
@@ -16,7 +16,7 @@ use saiga_trials::witness::await_true;
 
 const TOPOLOGIES: [&str; 3] = ["replica", "sentinel", "cluster"];
 
-/// One run of `bench redis` with these words.
+/// Runs `bench redis` with these arguments.
 fn bench(test: &Marked, words: &str) -> Run {
     let mut saiga = test.saiga(&["bench", "redis", "--json"]);
     let said = test.said(saiga.args(words.split(' ')));
@@ -28,7 +28,7 @@ fn bench(test: &Marked, words: &str) -> Run {
 }
 
 #[test]
-fn every_topology_is_made_measured_and_taken_down() {
+fn every_topology_starts_is_measured_and_stops() {
     let test = Marked::with_real_library();
     for topology in TOPOLOGIES {
         for arm in ["kernel", "saiga"] {
@@ -42,7 +42,8 @@ fn every_topology_is_made_measured_and_taken_down() {
                 (share - 1.0).abs() < 1e-9,
                 "{topology} {arm}: {share} found"
             );
-            // Of fifty clients; links between servers, which were upgraded before, do not count.
+            // Connections of the 50 clients; links between servers were upgraded before and are not
+            // counted.
             let upgraded = run.metrics.get("upgraded_sockets");
             assert_eq!(upgraded.is_some(), arm == "saiga", "{topology} {arm}");
             assert!(
@@ -53,9 +54,9 @@ fn every_topology_is_made_measured_and_taken_down() {
     }
 }
 
-/// The library of this installation accelerates nothing; its runs must not count.
+/// The library of this installation accelerates nothing, so its runs are not valid.
 #[test]
-fn no_topology_and_no_fail_over_counts_that_was_not_accelerated() {
+fn topologies_without_acceleration_are_rejected() {
     let test = Marked::with_library();
     for (topology, kind) in [("replica", "get"), ("sentinel", "failover")] {
         let run = bench(&test, &format!("--topology {topology} -t {kind} -n 8000"));
@@ -80,7 +81,7 @@ fn a_fail_over_is_measured_and_reported_for_both_arms() {
     assert_eq!(result.runs.len(), 2);
     for run in &result.runs {
         assert_eq!(run.rejected, None);
-        // A sentinel calls a master down after a second, at the earliest.
+        // A sentinel waits at least a second before it declares a master down.
         let gap = run.metrics["without_service_s"];
         assert!((1.0..20.0).contains(&gap), "{gap}");
         let written = run.metrics["acknowledged_writes"];
@@ -111,7 +112,7 @@ fn a_fail_over_is_measured_and_reported_for_both_arms() {
     test.assert_nothing_left();
 }
 
-/// A cluster under an endless load, each of whose nodes has begun to serve.
+/// A cluster under an endless load; returns when every node serves requests.
 fn endless(test: &Marked) -> Child {
     let mut saiga = test.saiga(&["bench", "redis", "--arm", "kernel", "--cluster"]);
     saiga.args(["-n", "2000000000"]).stderr(Stdio::null());
@@ -140,7 +141,7 @@ fn an_interrupt_and_a_kill_leave_no_node_behind() {
 }
 
 #[test]
-fn a_dry_run_prints_what_an_operator_would_type() {
+fn a_dry_run_prints_the_commands_of_an_operator() {
     let test = Marked::with_library();
     let library = test.text("lib/saiga/libsaiga.so");
     let steps = |topology: &str, more: &[&str]| {
@@ -148,7 +149,7 @@ fn a_dry_run_prints_what_an_operator_would_type() {
         saiga
             .args(["--topology", topology, "--port", "7000"])
             .args(more);
-        // No program can be started from here.
+        // PATH is empty, so that no program can be started.
         let said = test.said(saiga.env("PATH", test.path("nowhere")));
         assert_eq!(said.code, Some(0), "{said:?}");
         said.stdout
@@ -208,7 +209,7 @@ fn a_dry_run_prints_what_an_operator_would_type() {
 }
 
 #[test]
-fn what_cannot_be_done_is_said_once_and_is_exit_2() {
+fn errors_are_reported_once_and_exit_with_2() {
     let (_taken, port) = port_behind_two_free_ones();
     let before = (port - 2).to_string();
     let test = Marked::new();
@@ -224,7 +225,7 @@ fn what_cannot_be_done_is_said_once_and_is_exit_2() {
         ),
         (
             vec!["--topology", "sentinel", "--arm", "unix"],
-            "the unix arm has no sentinel topology".to_owned(),
+            "the unix arm cannot be used with topology sentinel".to_owned(),
         ),
         (
             vec!["--topology", "replica", "--port", &before],
@@ -243,7 +244,7 @@ fn what_cannot_be_done_is_said_once_and_is_exit_2() {
     }
 }
 
-/// Below the ports that the kernel hands out, so that no other test is given one of the two.
+/// A port below the ephemeral range, so that no other test gets one of the two ports.
 fn port_behind_two_free_ones() -> (TcpListener, u16) {
     let listen = |port| TcpListener::bind(("127.0.0.1", port)).ok();
     (20_000..32_000)
@@ -255,10 +256,9 @@ fn port_behind_two_free_ones() -> (TcpListener, u16) {
         .expect("three free ports in a row")
 }
 
-/// Servers that never become one, although each of them runs: the limit is half a minute, and
-/// all three are waited for at once.
+/// Servers that run but never form a topology. The limit is half a minute for all three together.
 #[test]
-fn a_topology_that_does_not_converge_is_said_with_what_is_missing_and_who_lacks_it() {
+fn a_topology_that_does_not_converge_is_reported_with_its_state() {
     let forgets =
         "[ -f \"$1\" ] && /usr/bin/sed -i /^replicaof/d \"$1\"\nexec /usr/bin/redis-server \"$@\"";
     let looks_elsewhere = "case \"$*\" in\n*--sentinel) \
@@ -308,7 +308,7 @@ fn a_topology_that_does_not_converge_is_said_with_what_is_missing_and_who_lacks_
     });
 }
 
-/// Programs of redis of which `name` is replaced by a script.
+/// Redis's programs, with a script in place of `name`.
 fn with_script(test: &Marked, name: &str, script: &str) -> String {
     let folder = test.path("programs");
     fs::create_dir(&folder).unwrap();
@@ -327,7 +327,7 @@ fn with_script(test: &Marked, name: &str, script: &str) -> String {
 }
 
 #[test]
-fn a_topology_that_does_not_form_is_said_with_the_last_words_of_its_servers() {
+fn a_topology_that_does_not_form_is_reported_with_server_output() {
     let sentinel_ends = "case \"$*\" in *--sentinel*) echo no sentinel today; exit 1;; esac\n\
                          exec /usr/bin/redis-server \"$@\"";
     let cli_fails = "case \"$*\" in *create*) echo '[ERR] no cluster today'; exit 1;; esac\n\

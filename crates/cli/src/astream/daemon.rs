@@ -1,4 +1,4 @@
-//! The daemon: started as a process of its own, found again by the lock on its pid file.
+//! The daemon: a separate process, found by the lock on its pid file.
 
 use std::ffi::OsString;
 use std::fs::{File, Permissions};
@@ -21,20 +21,19 @@ use saiga_streams::route::System;
 use saiga_streams::rules::RuleSet;
 use saiga_streams::setter::Fcntl;
 
-use super::words::Start;
+use super::options::DaemonOptions;
 use crate::printable::printable;
 
-/// The first word of the process that becomes the daemon.
+/// The first argument of the process that becomes the daemon.
 pub(super) const SERVE: &str = "--serve";
-/// Where its pid is.
 const PID_FILE: &str = "/var/run/astream.pid";
-/// What the daemon says on its standard output once files are labelled.
+/// Written to the daemon's stdout once all files are labelled.
 const READY: &[u8] = b"ready\n";
-/// Whoever may open it may lock it, and so say that a daemon is there.
+/// Mode of the pid file: a process that can open it could hold the lock and look like a daemon.
 const OWN: u32 = 0o600;
-/// How long it may take to end.
+/// Maximum time for the daemon to end.
 const END: Duration = Duration::from_secs(30);
-/// How often everything is looked at.
+/// Interval between checks of all files.
 const LOOK: Duration = Duration::from_secs(60);
 
 fn open_pid_file() -> Result<File, String> {
@@ -54,7 +53,7 @@ fn open_pid_file() -> Result<File, String> {
         .map_err(|error: std::io::Error| format!("cannot open {PID_FILE}: {error}"))
 }
 
-/// Takes the lock; `false` when a daemon has it.
+/// Takes the lock; `false` if a daemon holds it.
 fn lock(file: &File) -> Result<bool, String> {
     match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(true),
@@ -63,14 +62,14 @@ fn lock(file: &File) -> Result<bool, String> {
     }
 }
 
-/// Whether the pid file's name leads to this file.
+/// Whether the pid file's name still leads to this file.
 fn is_named(file: &File) -> bool {
     let named = std::fs::symlink_metadata(PID_FILE);
     let open = file.metadata();
     named.is_ok_and(|named| open.is_ok_and(|open| named.ino() == open.ino()))
 }
 
-/// Starts the daemon and waits until it is at work.
+/// Starts the daemon and waits until all files are labelled.
 pub(super) fn start(words: &[OsString]) -> Result<(), String> {
     let mut child = Command::new("/proc/self/exe")
         .arg0("astream")
@@ -82,18 +81,18 @@ pub(super) fn start(words: &[OsString]) -> Result<(), String> {
         .map_err(|error| format!("cannot start the daemon: {error}"))?;
     let mut said = Vec::new();
     if let Some(stdout) = &mut child.stdout {
-        // It closes this end when it is ready, or when it ends.
+        // The daemon closes its stdout when it is ready, or when it ends.
         let _ = stdout.read_to_end(&mut said);
     }
     if said == READY {
         return Ok(());
     }
-    // The reason is on our standard error already, which is the daemon's, too.
+    // The daemon has printed the reason to the stderr that it shares with this process.
     let _ = child.wait();
-    Err("the daemon has not started".to_owned())
+    Err("the daemon did not start".to_owned())
 }
 
-/// Ends the daemon and waits until it is gone.
+/// Stops the daemon and waits until it has ended.
 pub(super) fn stop() -> Result<(), String> {
     let mut file = match File::open(PID_FILE) {
         Ok(file) => file,
@@ -102,7 +101,7 @@ pub(super) fn stop() -> Result<(), String> {
         }
         Err(error) => return Err(format!("cannot open {PID_FILE}: {error}")),
     };
-    // A pid alone proves nothing, it may be a stranger's by now; the lock is the daemon's.
+    // The pid may have been reused; only the lock proves that the daemon runs.
     if lock(&file)? {
         return Err("no daemon is running".to_owned());
     }
@@ -110,33 +109,32 @@ pub(super) fn stop() -> Result<(), String> {
     let read = file.read_to_string(&mut text);
     let Some(pid) = holder::pid_in(&text).filter(|_| read.is_ok()) else {
         return Err(format!(
-            "a daemon is running, but {PID_FILE} does not say which"
+            "a daemon is running, but {PID_FILE} does not contain its pid"
         ));
     };
     let fail = |error: std::io::Error| {
         let pid = pid.as_raw_nonzero();
-        format!("cannot end the daemon (pid {pid}): {error}")
+        format!("cannot stop the daemon (pid {pid}): {error}")
     };
-    // While a daemon starts, the number is still that of the last one.
+    // While a daemon starts, the file still has the pid of the previous one.
     let Some(process) = holder::process_with(pid, Path::new(PID_FILE)).map_err(fail)? else {
-        return Err("a daemon is starting or ending just now; try again".to_owned());
+        return Err("a daemon is starting or ending at the moment; try again".to_owned());
     };
     holder::end(pid, &process, END).map_err(|error| error.to_string())?;
     let _ = writeln!(std::io::stdout(), "stopped");
     Ok(())
 }
 
-/// The daemon itself.
-pub(super) fn serve(start: &Start) -> Result<(), String> {
+pub(super) fn serve(start: &DaemonOptions) -> Result<(), String> {
     let mut file = open_pid_file()?;
-    // A daemon that ends just now takes the name away from the file that was opened.
+    // An ending daemon removes the name of the file that was just opened.
     while lock(&file)? && !is_named(&file) {
         file = open_pid_file()?;
     }
     if !lock(&file)? {
-        return Err("daemon is running; `astream stop` ends it".to_owned());
+        return Err("a daemon is already running; stop it with `astream stop`".to_owned());
     }
-    // Away from the terminal: its signals are not meant for us.
+    // A session of its own: signals of the terminal are not for the daemon.
     rustix::process::setsid().map_err(|error| format!("cannot leave the terminal: {error}"))?;
     let written = file
         .set_len(0)
@@ -168,7 +166,7 @@ pub(super) fn serve(start: &Start) -> Result<(), String> {
     let syslog = Syslog::new(start.level);
     labeller::run(&options, Arc::new(Fcntl), &control, &|level, text| {
         syslog.say(level, text);
-        // Whoever starts it should know at once when hints go nowhere.
+        // Also to the terminal: hints that do not reach the drive concern the user who starts it.
         if level == Level::Warn && !syslog.is_detached.get() {
             let _ = writeln!(std::io::stderr(), "astream: warning: {}", printable(text));
         }
@@ -177,12 +175,12 @@ pub(super) fn serve(start: &Start) -> Result<(), String> {
         }
     })
     .map_err(|error| error.to_string())?;
-    // While the lock is still ours.
+    // Before the lock is released.
     let _ = std::fs::remove_file(PID_FILE);
     Ok(())
 }
 
-/// Where astream logs.
+/// The log of astream, in syslog.
 struct Syslog {
     socket: Option<UnixDatagram>,
     level: u8,
@@ -214,12 +212,12 @@ impl Syslog {
         }
         if let Some(socket) = &self.socket {
             let (pid, text) = (std::process::id(), printable(text));
-            // A log that is full must not hold up labels.
+            // Errors are ignored: a full log must not delay labels.
             let _ = socket.send(format!("<{priority}>astream[{pid}]: {text}").as_bytes());
         }
     }
 
-    /// Tells the process that started this one, and leaves its terminal alone from here on.
+    /// Reports readiness to the parent process, and writes nothing more to its terminal.
     fn detach(&self) {
         let _ = std::io::stdout().write_all(READY);
         let _ = std::io::stdout().flush();

@@ -12,16 +12,16 @@ use crate::compare::{
     this_tool,
 };
 
-/// Options of `saiga bench redis`; short ones are redis-benchmark's.
+/// Options of `saiga bench redis`; the short ones are those of redis-benchmark.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// How servers are joined to each other
+    /// Number and roles of the servers
     #[arg(long, value_enum, default_value_t = TopologyName::Standalone)]
     topology: TopologyName,
-    /// The same as --topology cluster
+    /// Same as --topology cluster
     #[arg(long, conflicts_with = "topology")]
     cluster: bool,
-    /// What the requests do, such as set,get; each is a run of its own
+    /// Request types, such as set,get; each is a separate run
     #[arg(
         short = 't',
         long,
@@ -38,13 +38,13 @@ pub(super) struct Args {
     /// Requests of each test
     #[arg(short = 'n', long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..=2_000_000_000))]
     requests: u64,
-    /// Requests sent before the first answer is awaited
+    /// Requests sent before waiting for the first answer
     #[arg(short = 'P', long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pipeline: u32,
     /// Size of a value in bytes
     #[arg(short = 'd', long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1_073_741_824))]
     value_bytes: u32,
-    /// Use N random keys; a GET finds every one of them
+    /// Use N random keys, all of which exist for GET
     #[arg(short = 'r', long, value_name = "N", default_value_t = 0)]
     keys: u32,
     /// Threads of redis-benchmark
@@ -53,7 +53,7 @@ pub(super) struct Args {
     /// io-threads of redis-server
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=128))]
     io_threads: u32,
-    /// Run beside N connections that have been used and rest
+    /// Also hold N idle connections that were used before
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, value_parser = clap::value_parser!(u32).range(..=1_000_000))]
     idle: u32,
     /// Close each connection after one request

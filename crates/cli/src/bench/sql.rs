@@ -17,13 +17,13 @@ pub(super) struct Args {
     /// The database system
     #[arg(long, value_enum)]
     engine: EngineName,
-    /// What each transaction does
+    /// Type of the transactions
     #[arg(short = 't', long = "test", value_enum, default_value_t = TestName::Select)]
     test: TestName,
     /// Parallel connections
     #[arg(short, long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..))]
     clients: u32,
-    /// How long is measured, after warming up, in seconds
+    /// Measured time in seconds, after the warm-up
     #[arg(long, value_name = "S", default_value_t = 1.0, value_parser = seconds)]
     seconds: f64,
     /// Close each connection after one transaction
@@ -33,22 +33,20 @@ pub(super) struct Args {
     conditions: Conditions,
 }
 
-/// What each transaction does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum TestName {
-    /// One row by its key: sysbench oltp_point_select, pgbench -S
+    /// Read one row by its key: sysbench oltp_point_select, pgbench -S
     Select,
-    /// A transaction that writes: sysbench oltp_read_write, pgbench's TPC-B
+    /// Read and write: sysbench oltp_read_write, pgbench's TPC-B
     ReadWrite,
 }
 
-/// Runs one load and prints its record.
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let Args { conditions, .. } = args;
     let load = args.load();
     check_connections(args.clients)?;
     let length = Duration::from_secs_f64(args.seconds);
-    // The workload measures such a load for longer than it is told; here the user's time holds.
+    // The workload multiplies the length for such a load; here the given length applies.
     let window = length.div_f64(load.length_factor());
     let engines = [load.engine];
     let size = RunSize::Timed(length);

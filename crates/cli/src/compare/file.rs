@@ -1,7 +1,7 @@
 //! `saiga compare FILE.toml`: a campaign from an experiment file.
 //!
-//! Options that describe private servers and their loads are refused: the file says all of
-//! it. Deliberately absent: what a file may say (`saiga_experiment::file`).
+//! Options that describe private servers and their loads are refused, because the file describes
+//! them. The keys of the file are in `saiga_experiment::file`.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -16,12 +16,12 @@ use saiga_program::library;
 
 use crate::exit;
 
-use super::finish::{self, Told};
+use super::finish::{self, Description};
 use super::options::{Args, Expectation, TopologyName};
 use super::plan::this_tool;
 use super::{conduct, out, probe};
 
-/// The folder of what each run measured, beside `result.json`.
+/// Directory of the files of each run, beside `result.json`.
 const RUNS: &str = "runs";
 
 /// Whether the workload on the command line names a file.
@@ -32,28 +32,28 @@ pub(super) fn is_file(workload: &str) -> bool {
         || workload.contains('/')
 }
 
-/// Runs the campaign, or says what it would run.
+/// Runs the campaign, or prints its steps.
 pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
     refuse_others(&args)?;
     let file = Experiment::read(Path::new(&args.workload), &args.set)?;
     campaign(file, args)
 }
 
-/// The same for an experiment that did not come from a file.
+/// Like [`run`], for an experiment that did not come from a file.
 pub(super) fn campaign(file: Experiment, args: Args) -> anyhow::Result<ExitCode> {
     campaign_by(this_tool()?, file, args, Prepared::default())
 }
 
-/// What was done before an experiment that did not come from a file.
+/// State of an experiment that did not come from a file.
 #[derive(Debug, Default)]
 pub(super) struct Prepared {
-    /// Its campaign, taken before its files were written.
+    /// Its campaign, claimed before its files were written.
     pub(super) claim: Option<Claim>,
     /// Whether this process made the data.
     pub(super) makes_data_anew: bool,
 }
 
-/// The same with a copy of this tool, which other users can reach.
+/// Like [`campaign`], with a copy of this tool that other users can execute.
 pub(super) fn campaign_by(
     tool: PathBuf,
     mut file: Experiment,
@@ -63,16 +63,16 @@ pub(super) fn campaign_by(
     file.plan.max_foreign_cores = args.pace.max_foreign.or(file.plan.max_foreign_cores);
     let library = library::find().ok();
     if args.pace.pairs.is_none() {
-        args.course.until = args.course.until.or(file.plan.until);
+        args.stopping.until = args.stopping.until.or(file.plan.until);
     }
     let pairs = args
-        .course
+        .stopping
         .pairs(args.pace.pairs.unwrap_or(file.plan.pairs));
     let given = args.pace.seed.or(file.plan.seed);
-    let seed = args.course.seed(given, args.out.as_deref())?;
+    let seed = args.stopping.seed(given, args.out.as_deref())?;
     let describe = |job: &Job| {
         let plan = job.plan(pairs, seed);
-        args.course.check(&plan.cells).map(|()| plan)
+        args.stopping.check(&plan.cells).map(|()| plan)
     };
     if args.dry_run {
         let job = Job::described(file, tool, library.as_deref())?;
@@ -98,17 +98,17 @@ pub(super) fn campaign_by(
     if let Some(checks) = job.outlook_of_checks(&plan) {
         exit::say(&checks);
     }
-    let told = Told {
+    let description = Description {
         experiment: job.file().name.clone(),
         goal: job.file().goal.clone(),
         load_file: job.load_file(),
         expected: job.file().expectations.clone(),
     };
-    let (result, verdict) = conduct(&job, &plan, &args, out, told, prepared.claim)?;
+    let (result, verdict) = conduct(&job, &plan, &args, out, description, prepared.claim)?;
     judge(job.file(), &args, &result, verdict)
 }
 
-/// Says which expectations are not met.
+/// Prints which expectations are not met.
 fn judge(
     file: &Experiment,
     args: &Args,
@@ -121,7 +121,7 @@ fn judge(
         unmet.extend(finish::unmet(verdict));
     }
     for what in &unmet {
-        exit::say(&format!("not as expected: {what}"));
+        exit::say(&format!("expectation not met: {what}"));
     }
     Ok(if unmet.is_empty() {
         ExitCode::SUCCESS
@@ -130,7 +130,7 @@ fn judge(
     })
 }
 
-/// What the file says itself cannot be said beside it.
+/// Refuses options for values that the file sets.
 fn refuse_others(args: &Args) -> anyhow::Result<()> {
     let load = args.load.first_load_flag();
     let given = [
@@ -149,7 +149,10 @@ fn refuse_others(args: &Args) -> anyhow::Result<()> {
         (load.unwrap_or(""), load.is_some()),
     ];
     match given.iter().find(|(_, given)| *given) {
-        Some((flag, _)) => bail!("{flag}: {} says what is compared, and how", args.workload),
+        Some((flag, _)) => bail!(
+            "{flag} is not allowed here: {} describes the arms and the load",
+            args.workload
+        ),
         None => Ok(()),
     }
 }

@@ -1,4 +1,4 @@
-//! The end of a comparison: the result, its files, and what is printed.
+//! The end of a comparison: the result, its files, and the printed report.
 
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -21,29 +21,26 @@ use crate::exit;
 
 use super::options::Args;
 
-/// What whoever planned an experiment says of it.
-pub(super) struct Told {
-    /// Its name.
+/// Description of an experiment by its author.
+pub(super) struct Description {
     pub(super) experiment: String,
-    /// What it is to find out.
     pub(super) goal: Option<String>,
-    /// Where its load says how it fares, if it does.
+    /// File with the load's current figures, if it writes one.
     pub(super) load_file: Option<PathBuf>,
-    /// What it must show.
     pub(super) expected: Vec<Expectation>,
 }
 
-/// Everything that was measured and concluded, and the verdict of the headline.
+/// The complete result, and the verdict of the headline.
 pub(super) fn result<W: Workload>(
     workload: &W,
     plan: &Plan<W::Load>,
     outcome: Outcome,
     args: &Args,
-    told: Told,
+    description: Description,
 ) -> (ExperimentResult, Verdict) {
     let (arms, own) = (workload.arms(), workload.metrics());
     let mut cells = described(plan);
-    let until = args.course.until();
+    let until = args.stopping.until();
     let method = match until {
         Some(_) => Method::Sequential,
         None => Method::Fixed,
@@ -77,8 +74,8 @@ pub(super) fn result<W: Workload>(
     }
     let mut result = ExperimentResult {
         format_version: FORMAT_VERSION,
-        experiment: told.experiment,
-        goal: told.goal,
+        experiment: description.experiment,
+        goal: description.goal,
         own_metrics: own,
         host: host(),
         subject: arms.last().map(|arm| arm.name.clone()),
@@ -96,7 +93,7 @@ pub(super) fn result<W: Workload>(
         seed: Some(plan.seed),
         versions,
     };
-    let expected = told.expected.iter();
+    let expected = description.expected.iter();
     let without_ratio: Vec<_> = expected.flat_map(|one| one.left_out(&result)).collect();
     for warning in without_ratio {
         if !result.warnings.contains(&warning) {
@@ -106,13 +103,11 @@ pub(super) fn result<W: Workload>(
     (result, conclusion.verdict)
 }
 
-/// This machine.
 pub(super) fn host() -> Host {
     let cores = Cores::choose().map_or(0, |cores| cores.allowed.len());
     host::describe(cores)
 }
 
-/// The cells of a plan for a result.
 pub(super) fn described(plan: &Plan<impl Load>) -> Vec<Cell> {
     let one = |cell: &plan::Cell<_>| Cell {
         id: cell.id.clone(),
@@ -135,7 +130,7 @@ fn command_line() -> Vec<String> {
     words
 }
 
-/// Fails when the plan was not done, or when nothing of it counts.
+/// Fails if the plan was interrupted, or if no pair is valid.
 pub(super) fn check_done(
     result: &ExperimentResult,
     stopped: Option<&str>,
@@ -143,31 +138,29 @@ pub(super) fn check_done(
 ) -> anyhow::Result<()> {
     let out = out.display();
     if let Some(reason) = stopped {
-        bail!(
-            "{reason}; what was measured until then is in {out}, and --resume goes on from there"
-        );
+        bail!("{reason}; the finished runs are in {out}, and --resume continues from there");
     }
     if result.headline.is_empty() {
         let mut warnings = result.warnings.iter();
         if let Some(without) = warnings.find(|one| one.text.contains(NO_RATIO)) {
             bail!(
-                "nothing can be compared: {} All runs are in {out}",
+                "no comparison is possible: {} All runs are in {out}",
                 without.text
             );
         }
-        let reason = first_cause(result).unwrap_or("none was made");
-        bail!("no pair of runs counts ({reason}); all runs are in {out}");
+        let reason = first_cause(result).unwrap_or("no run was made");
+        bail!("no pair of runs is valid ({reason}); all runs are in {out}");
     }
     Ok(())
 }
 
-/// What `--expect faster` does not find in a verdict.
+/// The failure of `--expect faster` for a verdict, if it fails.
 pub(super) fn unmet(verdict: Verdict) -> Option<String> {
     (verdict != Verdict::Faster)
-        .then(|| "expected faster, and the headline comparison does not show it".to_owned())
+        .then(|| "expected faster, but the headline comparison does not show it".to_owned())
 }
 
-/// The first rejection that is not the consequence of another.
+/// The first rejection that is not a consequence of another.
 fn first_cause(result: &ExperimentResult) -> Option<&str> {
     let reasons = result.runs.iter().filter_map(|run| run.rejected.as_deref());
     reasons
@@ -175,14 +168,13 @@ fn first_cause(result: &ExperimentResult) -> Option<&str> {
         .find(|reason| !reason.starts_with(REPEATED))
 }
 
-/// A result that is on the disk.
+/// The result and the paths of its files.
 pub(super) struct Written {
     data: String,
     report: Document,
     paths: [PathBuf; 2],
 }
 
-/// Writes both files.
 pub(super) fn write(result: &ExperimentResult, out: &Path) -> anyhow::Result<Written> {
     let data = result.to_json()?;
     let report = document(result);
@@ -197,7 +189,7 @@ pub(super) fn write(result: &ExperimentResult, out: &Path) -> anyhow::Result<Wri
     })
 }
 
-/// Prints the report, or with `json` the result.
+/// Prints the report, or the result as JSON.
 pub(super) fn print(written: &Written, json: bool) -> anyhow::Result<()> {
     let Written {
         data,
@@ -210,7 +202,7 @@ pub(super) fn print(written: &Written, json: bool) -> anyhow::Result<()> {
         stdout
             .write_all(data.as_bytes())
             .context("cannot print the result")?;
-        exit::say(&format!("written: {result_path}, {report_path}"));
+        exit::say(&format!("wrote {result_path} and {report_path}"));
     } else {
         let text = text::render(report, style());
         write!(stdout, "{text}\n{result_path}\n{report_path}\n")?;
@@ -219,7 +211,7 @@ pub(super) fn print(written: &Written, json: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// For a terminal of its width, unless colour is unwanted; else plain.
+/// The style for a terminal: its width, and colour unless disabled; plain text elsewhere.
 fn style() -> text::Style {
     let stdout = std::io::stdout();
     if !stdout.is_terminal() {

@@ -7,40 +7,41 @@ use saiga_experiment::cpu::usual_foreign_cores;
 use saiga_experiment::file::TableCheck;
 use saiga_redis::{Test, Topology};
 
-use super::course::Course;
+use super::stopping::Stopping;
 
 /// Options of `saiga compare`.
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "Servers and clients are started by saiga on private ports and folders, \
-and stopped again; no server of this host is touched.\nEach finished run is kept in \
-DIR/campaign.jsonl; after a reboot, the same command with --resume goes on.\nA first Ctrl-C stops everything and keeps \
-what was measured, a second one ends at once."
-)]
+#[command(after_help = "\
+Saiga starts servers and clients on private ports and in private directories, and \
+stops them again; it does not touch other servers of this host.\n\
+Each finished run is kept in DIR/campaign.jsonl; after a reboot, the same command with --resume \
+continues.\n\
+A first Ctrl-C stops everything and keeps the finished runs, a second one exits immediately.")]
 pub(crate) struct Args {
     /// The workload: redis, sql, tpcc, or an experiment file, FILE.toml
     #[arg(value_name = "WORKLOAD")]
     pub(crate) workload: String,
-    /// Folder for result.json and report.html; made if it is not there
+    /// Directory for result.json and report.html; created if it does not exist
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// Measure everything. redis: also 1000 clients, 4096-byte values, threads on either side,
-    /// short connections and hogs (half an hour). sql: both engines, 256 connections and hogs
+    /// Run the full set of loads. redis: also 1000 clients, 4096-byte values, threads on either
+    /// side, short connections and hogs (half an hour). sql: both engines, 256 connections and hogs
     /// (hours)
     #[arg(long)]
     pub(crate) full: bool,
-    /// sql: the database systems, mariadb with sysbench and postgres with pgbench. tpcc: the one
-    /// of a private server
+    /// sql: the database systems, mariadb with sysbench and postgres with pgbench. tpcc: the
+    /// database system of a private server
     #[arg(long, value_enum, value_delimiter = ',', value_name = "ENGINE")]
     pub(crate) engine: Vec<EngineName>,
-    /// redis: how servers are joined to each other
+    /// redis: number and roles of the servers
     #[arg(long, value_enum, default_value_t = TopologyName::Standalone)]
     pub(crate) topology: TopologyName,
-    /// redis: run each arm also beside N connections that have been used and rest; what they
-    /// cost is the main comparison
+    /// redis: run each arm also with N idle connections that were used before; their cost becomes
+    /// the main comparison
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, conflicts_with = "full", value_parser = clap::value_parser!(u32).range(..=1_000_000))]
     pub(crate) idle: u32,
-    /// Keep the server's core (0), the client's (1), both or none busy with a process of our own
+    /// Keep the server's core (0), the client's (1), both or neither busy with a process that Saiga
+    /// starts
     #[arg(
         long,
         value_enum,
@@ -49,109 +50,109 @@ pub(crate) struct Args {
         conflicts_with = "full"
     )]
     pub(crate) hog: Vec<HogName>,
-    /// FILE.toml: the value of a variable, which wins over the file; may be repeated
+    /// FILE.toml: set a variable; overrides the file; can be repeated
     #[arg(long, value_name = "NAME=VALUE", value_parser = variable)]
     pub(crate) set: Vec<(String, String)>,
-    /// Print every step that would run, and run nothing
+    /// Print every step, but run nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Exit 1 unless the headline comparison shows this
+    /// Exit with status 1 unless the headline comparison shows this
     #[arg(long, value_enum)]
     pub(crate) expect: Option<Expectation>,
-    /// Print result.json on standard output instead of the report
+    /// Print result.json on stdout instead of the report
     #[arg(long)]
     pub(crate) json: bool,
-    /// Show a line of progress on a terminal, and no dashboard
+    /// Show a progress line on a terminal instead of the dashboard
     #[arg(long)]
     pub(crate) no_dashboard: bool,
     #[command(flatten)]
     pub(crate) pace: Pace,
     #[command(flatten)]
-    pub(crate) course: Course,
-    /// What to compare, the reference first; an arm given twice (kernel,kernel) is compared with
-    /// itself, which should show no difference
-    /// (default: kernel,unix,saiga; without unix where servers are joined, or with --idle)
+    pub(crate) stopping: Stopping,
+    /// The arms to compare, the reference first; an arm that is given twice (kernel,kernel) is
+    /// compared with itself, which should show no difference
+    /// (default: kernel,unix,saiga; without unix for several servers or with --idle)
     #[arg(long, value_enum, value_delimiter = ',')]
     pub(crate) arms: Vec<ArmName>,
-    /// redis, sql: one more arm, with both processes under this build of libsaiga.so; its name is
-    /// that of the file. May be repeated
+    /// redis, sql: add an arm with both processes under this build of libsaiga.so; the arm has the
+    /// name of the file. Can be repeated
     #[arg(long, value_name = "FILE")]
     pub(crate) library: Vec<PathBuf>,
-    /// Run only cells whose name contains TEXT, such as set-c50-one-core; may be repeated
+    /// Run only cells whose name contains TEXT, such as set-c50-one-core; can be repeated
     #[arg(long, value_name = "TEXT")]
     pub(crate) only: Vec<String>,
-    /// First port of the private servers on 127.0.0.1 (default: any free ones)
+    /// First port of the private servers on 127.0.0.1 (default: free ports)
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) port: Option<u16>,
     #[command(flatten)]
     pub(crate) tpcc: TpccFlags,
-    // The last, for its heading holds for all that follow.
+    // Last, because its heading applies to all options that follow.
     #[command(flatten)]
     pub(crate) load: LoadFlags,
 }
 
-/// How much is measured.
+/// Number and length of the runs.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Pace {
-    /// Runs of each arm in each cell; a verdict needs six (default: 6, or what FILE.toml says)
+    /// Runs of each arm in each cell; a verdict needs six (default: 6, or that of FILE.toml)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) pairs: Option<u32>,
     /// Length of a run in seconds. redis: with 50 clients (default: 0.27, with --full 0.6, with
     /// --idle 1).
-    /// sql: with few connections, after warming up (default: 0.4, with --full 0.6).
-    /// tpcc: 30 on a private server, else what the props file says
+    /// sql: with few connections, after the warm-up (default: 0.4, with --full 0.6).
+    /// tpcc: 30 on a private server, otherwise that of the props file
     #[arg(long, value_name = "S", value_parser = seconds, conflicts_with = "requests")]
     pub(crate) seconds: Option<f64>,
-    /// redis: requests of a run, instead of a length
+    /// redis: requests of a run, in place of its length
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=2_000_000_000))]
     pub(crate) requests: Option<u64>,
-    /// Seed of the random order (default: a new one, printed)
+    /// Seed of the random order (default: a new one, which is printed)
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
-    /// Reject a run during which other processes used more CPUs than this, or the hypervisor took
-    /// more of them; interrupts and kernel threads do not count
-    /// (default: 2% of the host's CPUs and at least 0.12, or what FILE.toml says)
+    /// Reject a run if other processes used more CPUs than this during it, or the hypervisor took
+    /// more than this; interrupts and kernel threads do not count
+    /// (default: 2% of the host's CPUs and at least 0.12, or that of FILE.toml)
     #[arg(long, value_name = "CPUS", value_parser = share)]
     pub(crate) max_foreign: Option<f64>,
 }
 
 impl Pace {
-    /// CPUs that other processes may use in a run that counts.
+    /// CPUs that other processes may use during a valid run.
     pub(crate) fn max_foreign_cores(&self) -> f64 {
         self.max_foreign.unwrap_or_else(usual_foreign_cores)
     }
 }
 
-/// Whose TPC-C is compared.
+/// Options of `compare tpcc`.
 #[derive(Debug, clap::Args)]
-#[command(next_help_heading = "tpcc: on a private server (--engine), or on your own")]
+#[command(next_help_heading = "tpcc: options for a private server (--engine) or for your own")]
 pub(crate) struct TpccFlags {
-    /// Warehouses of a private server (default: 2)
+    /// Warehouses of the private server (default: 2)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) warehouses: Option<u32>,
-    /// Terminals on a private server (default: 8)
+    /// Terminals on the private server (default: 8)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) terminals: Option<u32>,
-    /// A props file of BenchmarkSQL, whose tables are built; several run at the same time
+    /// A props file of BenchmarkSQL whose tables are already built; several run at the same time
     #[arg(long, value_name = "FILE")]
     pub(crate) props: Vec<PathBuf>,
-    /// The command line that starts its server in the foreground, or @FILE with it in it; for each
-    /// --props one. Compared are kernel and saiga, which is the same under `saiga run` (default: what
-    /// follows from profile= of the props file)
+    /// Command line that starts the server in the foreground, or @FILE with the command line; once
+    /// for each --props. The arms are kernel and saiga, which is the same command under `saiga run`
+    /// (default: derived from profile= of the props file)
     #[arg(long, value_name = "LINE", allow_hyphen_values = true)]
     pub(crate) server: Vec<String>,
-    /// The same for the reference alone: compared are a and b. `saiga run` before it is understood
+    /// Command line of the reference arm only: the arms are a and b. It may begin with `saiga run`
     #[arg(long, value_name = "LINE", allow_hyphen_values = true)]
     pub(crate) arm_a: Vec<String>,
-    /// And for what is judged
+    /// Command line of the other arm, b
     #[arg(long, value_name = "LINE", allow_hyphen_values = true)]
     pub(crate) arm_b: Vec<String>,
-    /// Restore this snapshot before each run; when it is not there, it is taken first, of data= of the
-    /// props files (default: backup= of the props file, when it is a snapshot)
+    /// Restore this snapshot before each run. If it does not exist, it is taken first, of data= of
+    /// the props files (default: backup= of the props file, if that is a snapshot)
     #[arg(long, value_name = "DIR")]
     pub(crate) snapshot: Option<PathBuf>,
-    /// What is checked of the tables before each run and after it: all, conditions, sample or none
-    /// (default: all, or what the props file says)
+    /// Checks of the tables before and after each run: all, conditions, sample or none (default:
+    /// all, or that of the props file)
     #[arg(long, value_name = "WHAT", value_parser = table_check)]
     pub(crate) check: Option<TableCheck>,
 }
@@ -159,12 +160,12 @@ pub(crate) struct TpccFlags {
 fn table_check(text: &str) -> Result<TableCheck, String> {
     TableCheck::named(text).ok_or_else(|| {
         let names = TableCheck::EACH.map(TableCheck::name);
-        format!("one of {}", names.join(", "))
+        format!("give one of {}", names.join(", "))
     })
 }
 
 impl TpccFlags {
-    /// The first one that is given.
+    /// Name of the first given option.
     pub(crate) fn first(&self) -> Option<&'static str> {
         let Self {
             warehouses,
@@ -191,13 +192,13 @@ impl TpccFlags {
     }
 }
 
-/// Flags of redis-benchmark: any of them replaces the loads of the plan.
+/// Options with the names of redis-benchmark; any of them replaces the loads of the plan.
 #[derive(Debug, clap::Args)]
 #[command(
-    next_help_heading = "redis: instead of the loads of the plan, as redis-benchmark names them"
+    next_help_heading = "redis: one load in place of those of the plan, with redis-benchmark's options"
 )]
 pub(crate) struct LoadFlags {
-    /// What the requests do, such as set,get
+    /// Request types, such as set,get
     #[arg(
         short = 't',
         long,
@@ -212,18 +213,17 @@ pub(crate) struct LoadFlags {
     /// Size of a value in bytes
     #[arg(short = 'd', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_073_741_824))]
     pub(crate) value_bytes: Option<u32>,
-    /// Use N random keys; a GET finds every one of them
+    /// Use N random keys, all of which exist for GET
     #[arg(short = 'r', long, value_name = "N")]
     pub(crate) keys: Option<u32>,
     /// Threads of redis-benchmark
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=500))]
     pub(crate) threads: Option<u32>,
-    /// The same as --topology cluster
+    /// Same as --topology cluster
     #[arg(long, conflicts_with = "topology")]
     pub(crate) cluster: bool,
 }
 
-/// What each request does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum TestName {
     /// SET of a value
@@ -232,25 +232,23 @@ pub(crate) enum TestName {
     Get,
     /// PING
     Ping,
-    /// SETs under which the master is killed (with --topology sentinel)
+    /// SET while the master is killed (with --topology sentinel)
     Failover,
 }
 
-/// How servers are joined to each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum TopologyName {
     /// One server
     Standalone,
     /// A master and two replicas; GET goes to a replica
     Replica,
-    /// The same with three sentinels, and a fail-over
+    /// A master, two replicas and three sentinels, with a fail-over
     Sentinel,
-    /// Three masters with a replica each
+    /// Three masters with one replica each
     Cluster,
 }
 
 impl TopologyName {
-    /// The same for the workload.
     pub(crate) fn topology(self) -> Topology {
         match self {
             Self::Standalone => Topology::Standalone,
@@ -262,7 +260,6 @@ impl TopologyName {
 }
 
 impl TestName {
-    /// The same for the workload.
     pub(crate) fn test(self) -> Test {
         match self {
             Self::Set => Test::Set,
@@ -274,7 +271,7 @@ impl TestName {
 }
 
 impl LoadFlags {
-    /// The first flag given that describes a load; `--cluster` describes the servers.
+    /// Name of the first given option that describes a load; `--cluster` describes the servers.
     pub(crate) fn first_load_flag(&self) -> Option<&'static str> {
         let Self {
             tests,
@@ -299,7 +296,6 @@ impl LoadFlags {
 }
 
 impl Args {
-    /// How the servers are joined.
     pub(crate) fn topology(&self) -> Topology {
         if self.load.cluster {
             Topology::Cluster
@@ -308,7 +304,6 @@ impl Args {
         }
     }
 
-    /// What is compared.
     pub(crate) fn arms(&self) -> &[ArmName] {
         match (self.arms.as_slice(), self.topology()) {
             ([], Topology::Standalone) if self.idle == 0 => {
@@ -320,7 +315,6 @@ impl Args {
     }
 }
 
-/// A database system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum EngineName {
     /// A thread per connection; sysbench as load
@@ -329,7 +323,7 @@ pub(crate) enum EngineName {
     Postgres,
 }
 
-/// Which cores are kept busy.
+/// The cores that hog processes keep busy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub(crate) enum HogName {
     /// Neither
@@ -344,14 +338,13 @@ pub(crate) enum HogName {
     Both,
 }
 
-/// What the headline must show.
+/// The verdict that `--expect` requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Expectation {
     /// The last arm is faster than the first
     Faster,
 }
 
-/// One arm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ArmName {
     /// Kernel TCP on 127.0.0.1
@@ -362,7 +355,7 @@ pub(crate) enum ArmName {
     Saiga,
 }
 
-/// A length of time that a run may have.
+/// Parses the length of a run.
 pub(crate) fn seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(seconds) if (0.02..=3600.0).contains(&seconds) => Ok(seconds),
@@ -370,7 +363,7 @@ pub(crate) fn seconds(text: &str) -> Result<f64, String> {
     }
 }
 
-/// `NAME=VALUE` of `--set`.
+/// Parses `NAME=VALUE` of `--set`.
 fn variable(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),

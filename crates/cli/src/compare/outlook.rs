@@ -1,37 +1,37 @@
-//! What the pairs of a comparison can resolve, in words, as early as it is known.
+//! The difference that the pairs of a comparison can show, printed as early as it is known.
 //!
-//! From an assumed spread or from recorded runs before anything runs, else from the first
-//! pairs. A spread is the standard deviation of log ratios over the pairs of one cell.
+//! It follows from an assumed spread, from recorded runs, or from the first pairs. A spread is the
+//! standard deviation of the log ratios of the pairs of one cell.
 
 use saiga_experiment::analysis::{Width, percent};
 use saiga_experiment::stats::{MIN_SPREAD_PAIRS, Method, pairs_for, resolution, spread};
 
-use super::course::Course;
+use super::stopping::Stopping;
 
-/// Where pairs stop being counted for somebody who wants to know how many are needed.
+/// Upper limit when the number of necessary pairs is computed.
 const MOST_PAIRS: usize = 1000;
 
-/// What is planned.
+/// The planned number of pairs, or the precision at which to stop.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Outlook {
     pairs: usize,
     until: Option<f64>,
 }
 
-/// The narrowest and the widest spread of cells.
+/// The smallest and the largest spread of all cells.
 #[derive(Debug, PartialEq)]
 pub(super) struct Spreads {
     low: f64,
     high: f64,
-    /// The cell with the widest, where there are several.
+    /// The cell with the largest spread, if there are several cells.
     widest: Option<String>,
     source: String,
 }
 
 impl Spreads {
-    /// What the user assumes.
-    pub(super) fn assumed(course: &Course) -> Option<Self> {
-        let sd = course.assume_sd?;
+    /// The spread that the user assumes.
+    pub(super) fn assumed(stopping: &Stopping) -> Option<Self> {
+        let sd = stopping.assume_sd?;
         Some(Self {
             low: sd,
             high: sd,
@@ -40,7 +40,7 @@ impl Spreads {
         })
     }
 
-    /// What pairs show; `None` until each of the cells has enough of them.
+    /// The observed spreads; `None` until each cell has enough pairs.
     pub(super) fn of(widths: &[Width]) -> Option<Self> {
         let fewest = widths.iter().map(|width| width.ratios.len()).min()?;
         if fewest < MIN_SPREAD_PAIRS {
@@ -60,30 +60,30 @@ impl Spreads {
         })
     }
 
-    fn words(&self) -> String {
+    fn describe(&self) -> String {
         let range = range(&[self.low, self.high].map(percent));
         let widest = self.widest.as_ref();
-        let widest = widest.map_or_else(String::new, |cell| format!(", the widest in {cell}"));
+        let widest = widest.map_or_else(String::new, |cell| format!(", the largest in {cell}"));
         format!("{} of {range} % between pairs{widest}", self.source)
     }
 }
 
 impl Outlook {
-    /// For this many pairs, or for as many as it takes.
-    pub(super) fn new(course: &Course, pairs: u32) -> Self {
+    /// `pairs` is the fixed number, or the maximum with `--until`.
+    pub(super) fn new(stopping: &Stopping, pairs: u32) -> Self {
         Self {
             pairs: usize::try_from(pairs).unwrap_or(usize::MAX),
-            until: course.until,
+            until: stopping.until,
         }
     }
 
-    /// One sentence: what the pairs resolve, or how many it takes.
+    /// One sentence: which difference the pairs can show, or how many pairs are necessary.
     pub(super) fn sentence(&self, spreads: &Spreads) -> String {
         let said = match self.until {
             Some(wanted) => self.needed(wanted, spreads),
             None => self.resolved(spreads),
         };
-        format!("{said} (judging by {})", spreads.words())
+        format!("{said} (from {})", spreads.describe())
     }
 
     fn resolved(&self, spreads: &Spreads) -> String {
@@ -92,30 +92,30 @@ impl Outlook {
         match (of(spreads.low), of(spreads.high)) {
             (Some(low), Some(high)) => {
                 format!(
-                    "{pairs} pairs resolve about {} %",
+                    "{pairs} pairs can show a difference of about {} %",
                     range(&[low, high].map(percent))
                 )
             }
             _ => {
                 let noun = if pairs == 1 { "pair is" } else { "pairs are" };
-                format!("{pairs} {noun} too few for an interval: six give one")
+                format!("{pairs} {noun} too few for an interval; six are needed")
             }
         }
     }
 
     fn needed(&self, wanted: f64, spreads: &Spreads) -> String {
         let of = |spread| pairs_for(Method::Sequential, wanted, spread, MOST_PAIRS);
-        let within = format!("to come within {} %", percent(wanted));
+        let within = format!("a precision of {} %", percent(wanted));
         let said = match (of(spreads.low), of(spreads.high)) {
             (Some(low), Some(high)) if high <= self.pairs => {
                 let (low, high) = (low.to_string(), high.to_string());
-                return format!("{within} takes about {} pairs", range(&[low, high]));
+                return format!("{within} needs about {} pairs", range(&[low, high]));
             }
             (_, Some(high)) => format!("about {high} pairs"),
             (_, None) => format!("more than {MOST_PAIRS} pairs"),
         };
         let most = self.pairs;
-        format!("{within} takes {said}, more than the {most} of --max-pairs")
+        format!("{within} needs {said}, more than the {most} of --max-pairs")
     }
 }
 
@@ -147,24 +147,25 @@ mod tests {
 
     /// 1.06 deviations for six pairs: see `stats::power`.
     #[test]
-    fn a_fixed_number_of_pairs_says_what_it_resolves() {
+    fn a_fixed_number_of_pairs_gives_a_difference() {
         assert_eq!(
             sentence(6, None, &spreads(0.014, 0.014)),
-            "6 pairs resolve about 1.5 % (judging by 3 pairs with a spread of 1.4 % between pairs)"
+            "6 pairs can show a difference of about 1.5 % (from 3 pairs with a spread of 1.4 % \
+             between pairs)"
         );
         assert_eq!(
             sentence(6, None, &spreads(0.01, 0.1)),
-            "6 pairs resolve about 1.1 to 11 % (judging by 3 pairs with a spread of 1 to 10 % \
-             between pairs, the widest in set-c1)"
+            "6 pairs can show a difference of about 1.1 to 11 % (from 3 pairs with a spread of 1 \
+             to 10 % between pairs, the largest in set-c1)"
         );
         assert!(sentence(5, None, &spreads(0.01, 0.01)).starts_with("5 pairs are too few"));
     }
 
     #[test]
-    fn a_wanted_width_says_how_many_pairs_it_takes() {
+    fn a_wanted_precision_gives_a_number_of_pairs() {
         let said = sentence(100, Some(0.02), &spreads(0.01, 0.02));
         assert!(
-            said.starts_with("to come within 2 % takes about 8 to "),
+            said.starts_with("a precision of 2 % needs about 8 to "),
             "{said}"
         );
         let said = sentence(20, Some(0.02), &spreads(0.05, 0.05));
@@ -174,13 +175,13 @@ mod tests {
         );
         let said = sentence(20, Some(0.001), &spreads(0.5, 0.5));
         assert!(
-            said.starts_with("to come within 0.1 % takes more than 1000 pairs"),
+            said.starts_with("a precision of 0.1 % needs more than 1000 pairs"),
             "{said}"
         );
     }
 
     #[test]
-    fn the_first_pairs_say_nothing_until_every_cell_has_three() {
+    fn spreads_need_three_pairs_in_every_cell() {
         let width = |cell: &str, ratios: &[f64]| Width {
             cell: cell.to_owned(),
             ratios: ratios.to_vec(),
@@ -191,8 +192,8 @@ mod tests {
         let e = std::f64::consts::E;
         let found = Spreads::of(&[width("a", &[1.0, e, e * e]), width("b", &[1.0; 4])]).unwrap();
         assert_eq!(
-            found.words(),
-            "3 pairs with a spread of 0 to 100 % between pairs, the widest in a"
+            found.describe(),
+            "3 pairs with a spread of 0 to 100 % between pairs, the largest in a"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! From options to a plan, and the plan as text for `--dry-run`.
+//! Makes a plan from the options, and prints it for `--dry-run`.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -17,27 +17,27 @@ use saiga_sql::{Engine, SqlLoad};
 
 use super::options::{Args, ArmName, EngineName, HogName, LoadFlags, TestName};
 
-/// Redis, with ten loads, three placements, three arms and six pairs: three to four minutes.
+/// Seconds of a run. With ten loads, three placements, three arms and six pairs: 3 to 4 minutes.
 const REDIS_RUN: f64 = 0.27;
-/// With idle connections, which take some ten seconds to be made and to come to rest; the run
-/// itself is longer than whatever happens once a second.
+/// Seconds of a run with idle connections, which take about ten seconds to open and settle. A run
+/// is longer than the period of once-a-second activities.
 const REDIS_IDLE_RUN: f64 = 1.0;
-/// About half an hour.
+/// Seconds of a run with --full, which takes about half an hour.
 const REDIS_FULL_RUN: f64 = 0.6;
-/// SQL, with five loads, three placements, three arms and six pairs: five minutes, in which
-/// servers start and warm up for longer than they are measured.
+/// Seconds of a run. With five loads, three placements, three arms and six pairs: 5 minutes, most
+/// of them for starting servers and warming up.
 const SQL_RUN: f64 = 0.4;
-/// Hours.
+/// Seconds of a run with --full, which takes hours.
 const SQL_FULL_RUN: f64 = 0.6;
-/// A verdict needs so many.
+/// The minimum for a verdict.
 const USUAL_PAIRS: u32 = 6;
-/// Connections of redis-benchmark that is not told otherwise.
+/// Default number of connections of redis-benchmark.
 const USUAL_CLIENTS: u32 = 50;
-/// Files of a load generator besides its connections, with room to spare.
+/// Files that a load generator opens besides its connections, with a margin.
 const OTHER_FILES: u64 = 50;
 const HOGS: [Hog; 3] = [Hog::First, Hog::Second, Hog::Both];
 
-/// Everything that the options ask for, with Redis.
+/// The plan for Redis.
 pub(super) fn redis(args: &Args) -> anyhow::Result<Plan<RedisLoad>> {
     let cores = cores()?;
     let usual = if args.idle > 0 {
@@ -53,7 +53,7 @@ pub(super) fn redis(args: &Args) -> anyhow::Result<Plan<RedisLoad>> {
     of(args, redis_cells(args, &cores)?, size)
 }
 
-/// The same with these database systems, and how long each run is measured.
+/// The plan for these database systems, and the measured length of each run.
 pub(super) fn sql(args: &Args, engines: &[Engine]) -> anyhow::Result<(Plan<SqlLoad>, Duration)> {
     let cores = cores()?;
     let window = seconds(args, SQL_RUN, SQL_FULL_RUN);
@@ -72,7 +72,7 @@ pub(super) fn sql(args: &Args, engines: &[Engine]) -> anyhow::Result<(Plan<SqlLo
     Ok((of(args, cells, RunSize::Timed(window))?, window))
 }
 
-/// The database systems of `compare sql`, each once.
+/// The database systems of `compare sql`, without duplicates.
 pub(super) fn engines(args: &Args) -> anyhow::Result<Vec<Engine>> {
     check_sql(args)?;
     let mut engines: Vec<Engine> = args.engine.iter().map(|name| name.engine()).collect();
@@ -82,7 +82,7 @@ pub(super) fn engines(args: &Args) -> anyhow::Result<Vec<Engine>> {
         engines = Engine::ALL.to_vec();
     }
     if engines.is_empty() {
-        bail!("--engine is missing: mariadb, postgres, or both with a comma between them");
+        bail!("give --engine mariadb, --engine postgres, or --engine mariadb,postgres");
     }
     Ok(engines)
 }
@@ -91,7 +91,7 @@ fn cores() -> anyhow::Result<Cores> {
     Cores::choose().context("cannot tell which CPUs this process may use")
 }
 
-/// The cells beside each hog that the user names, or without one.
+/// The cells for each hog that the user gives, or without a hog.
 fn beside_hogs<L>(
     args: &Args,
     cells: impl Fn(Hog) -> Vec<Cell<L>>,
@@ -107,7 +107,7 @@ fn beside_hogs<L>(
         let beside = cells(hog);
         if beside.is_empty() {
             bail!(
-                "--hog {}: needs two CPUs, this process may use one",
+                "--hog {}: needs two CPUs, but this process may use only one",
                 hog.name()
             );
         }
@@ -121,23 +121,23 @@ fn seconds(args: &Args, short: f64, full: f64) -> Duration {
     Duration::from_secs_f64(args.pace.seconds.unwrap_or(usual))
 }
 
-/// The cells that the user wants, at the pace that the user wants.
+/// A plan with the selected cells and the given number of runs.
 fn of<L>(args: &Args, mut cells: Vec<Cell<L>>, size: RunSize) -> anyhow::Result<Plan<L>> {
     if !args.only.is_empty() {
         cells.retain(|cell| args.only.iter().any(|text| cell.id.contains(text.as_str())));
         if cells.is_empty() {
             bail!(
-                "--only {}: no cell has such a name; --dry-run lists them",
+                "--only {}: no cell has such a name; --dry-run lists the cells",
                 args.only.join(" ")
             );
         }
     }
-    args.course.check(&cells)?;
+    args.stopping.check(&cells)?;
     let pace = &args.pace;
     Ok(Plan {
         cells,
-        pairs: args.course.pairs(pace.pairs.unwrap_or(USUAL_PAIRS)),
-        seed: args.course.seed(pace.seed, args.out.as_deref())?,
+        pairs: args.stopping.pairs(pace.pairs.unwrap_or(USUAL_PAIRS)),
+        seed: args.stopping.seed(pace.seed, args.out.as_deref())?,
         size,
         max_foreign_cores: pace.max_foreign_cores(),
     })
@@ -148,7 +148,7 @@ fn redis_cells(args: &Args, cores: &Cores) -> anyhow::Result<Vec<Cell<RedisLoad>
     let topology = args.topology();
     let own = own_loads(&args.load, topology)?;
     if own.is_some() && args.full {
-        bail!("--full chooses the loads; leave it out beside -t, -c, -d, -r and --threads");
+        bail!("--full selects the loads; do not combine it with -t, -c, -d, -r or --threads");
     }
     let few = own.is_some() || !args.full || topology != Topology::Standalone;
     if few {
@@ -168,7 +168,7 @@ fn redis_cells(args: &Args, cores: &Cores) -> anyhow::Result<Vec<Cell<RedisLoad>
     Ok(all)
 }
 
-/// The loads that redis-benchmark's flags describe; `None` when none of them is given.
+/// The loads that redis-benchmark's options describe; `None` if none is given.
 fn own_loads(flags: &LoadFlags, topology: Topology) -> anyhow::Result<Option<Vec<RedisLoad>>> {
     let LoadFlags {
         tests,
@@ -206,7 +206,7 @@ fn own_loads(flags: &LoadFlags, topology: Topology) -> anyhow::Result<Option<Vec
     Ok(Some(loads.collect()))
 }
 
-/// Each test once, as the user orders them; only sentinels fail over to another master.
+/// Each test once, in the given order. Only sentinels fail over to another master.
 pub(crate) fn tests(names: &[TestName], topology: Topology) -> anyhow::Result<Vec<Test>> {
     if names.contains(&TestName::Failover) && topology != Topology::Sentinel {
         bail!("-t failover needs --topology sentinel, not {topology}");
@@ -220,15 +220,18 @@ pub(crate) fn tests(names: &[TestName], topology: Topology) -> anyhow::Result<Ve
     Ok(tests)
 }
 
-/// Servers reach each other by TCP only.
+/// Refuses AF_UNIX arms for several servers, which connect to each other by TCP only.
 pub(crate) fn check_arms(arms: &[ArmName], topology: Topology) -> anyhow::Result<()> {
     if arms.contains(&ArmName::Unix) && topology != Topology::Standalone {
-        bail!("the unix arm has no {topology} topology: servers reach each other by TCP");
+        bail!(
+            "the unix arm cannot be used with topology {topology}: its servers connect to each \
+             other by TCP"
+        );
     }
     Ok(())
 }
 
-/// Idle connections are made by TCP to one server, which must have a descriptor for each.
+/// Checks that idle connections are possible: by TCP, to one server with a descriptor for each.
 pub(crate) fn check_idle<'a>(
     idle: u32,
     arms: &[ArmName],
@@ -238,7 +241,7 @@ pub(crate) fn check_idle<'a>(
         return Ok(());
     }
     if arms.contains(&ArmName::Unix) {
-        bail!("--idle has no unix arm: idle connections are made by TCP");
+        bail!("the unix arm cannot be used with --idle: idle connections use TCP");
     }
     let allowed = getrlimit(Resource::Nofile).maximum;
     for load in loads {
@@ -248,7 +251,7 @@ pub(crate) fn check_idle<'a>(
         let needed = RedisArm::server_descriptors(load, idle);
         if let Some(allowed) = allowed.filter(|allowed| u64::from(needed) > *allowed) {
             bail!(
-                "--idle {idle} beside {} clients: redis-server needs {needed} descriptors, and the \
+                "--idle {idle} beside {} clients: redis-server needs {needed} descriptors, but the \
                  hard limit is {allowed} (ulimit -Hn); give fewer, or raise the limit",
                 load.clients
             );
@@ -257,32 +260,27 @@ pub(crate) fn check_idle<'a>(
     Ok(())
 }
 
-/// What only redis-server and redis-benchmark can do, `compare sql` refuses.
+/// Refuses options for redis-server and redis-benchmark.
 fn check_sql(args: &Args) -> anyhow::Result<()> {
     let topology = args.topology();
     if topology != Topology::Standalone {
-        bail!(
-            "--topology {topology} is for `saiga compare redis`; `compare sql` has standalone servers only"
-        );
+        bail!("--topology {topology} is for `saiga compare redis`; `compare sql` uses one server");
     }
     if let Some(flag) = args.load.first_load_flag() {
-        bail!(
-            "{flag} is for `saiga compare redis`; `compare sql` has loads of its own (see --only)"
-        );
+        bail!("{flag} is for `saiga compare redis`; select loads of `compare sql` with --only");
     }
     if args.pace.requests.is_some() {
-        bail!("--requests is for `saiga compare redis`; give --seconds");
+        bail!("--requests is for `saiga compare redis`; give --seconds instead");
     }
     Ok(())
 }
 
-/// The file of this program, which is also the writer of fail-overs.
+/// The path of this program, which is also the client of fail-overs.
 pub(crate) fn this_tool() -> anyhow::Result<PathBuf> {
-    std::env::current_exe().context("cannot tell which file this program is")
+    std::env::current_exe().context("cannot find the path of this program")
 }
 
 impl HogName {
-    /// The same for the engine.
     pub(crate) fn hog(self) -> Hog {
         match self {
             Self::None => Hog::None,
@@ -294,7 +292,6 @@ impl HogName {
 }
 
 impl EngineName {
-    /// The same for the workload.
     pub(crate) fn engine(self) -> Engine {
         match self {
             Self::Mariadb => Engine::MariaDb,
@@ -303,7 +300,7 @@ impl EngineName {
     }
 }
 
-/// The arms, the library found when one of them needs it.
+/// The arms; finds the library if one of them needs it.
 pub(crate) fn arm_kinds(names: &[ArmName]) -> anyhow::Result<Vec<ArmKind>> {
     let kind = |name: &ArmName| match name {
         ArmName::Kernel => Ok(ArmKind::Kernel),
@@ -313,7 +310,7 @@ pub(crate) fn arm_kinds(names: &[ArmName]) -> anyhow::Result<Vec<ArmKind>> {
     names.iter().map(kind).collect()
 }
 
-/// The arms of `--library`: names that are given twice would be two arms of one name.
+/// The arms of `--library`. Fails if two arms would have the same name.
 pub(crate) fn builds(files: &[PathBuf], others: &[ArmKind]) -> anyhow::Result<Vec<ArmKind>> {
     let mut known: Vec<String> = others.iter().map(|kind| kind.name().into_owned()).collect();
     let build = |file: &PathBuf| {
@@ -322,8 +319,7 @@ pub(crate) fn builds(files: &[PathBuf], others: &[ArmKind]) -> anyhow::Result<Ve
             .with_context(|| format!("--library {}", file.display()))?;
         if !whole.is_file() || library::machine(&whole).is_err() {
             bail!(
-                "--library {}: not a shared library that can be read; give the libsaiga.so of a \
-                 build",
+                "--library {}: not a readable shared library; give the libsaiga.so of a build",
                 file.display()
             );
         }
@@ -332,7 +328,7 @@ pub(crate) fn builds(files: &[PathBuf], others: &[ArmKind]) -> anyhow::Result<Ve
         let name = kind.name().into_owned();
         if known.contains(&name) {
             bail!(
-                "--library {}: there is an arm {name} already; name the file otherwise",
+                "--library {}: an arm named {name} exists already; rename the file",
                 file.display()
             );
         }
@@ -342,10 +338,10 @@ pub(crate) fn builds(files: &[PathBuf], others: &[ArmKind]) -> anyhow::Result<Ve
     files.iter().map(build).collect()
 }
 
-/// Lets our children open as many connections as the hard limit allows.
+/// Raises the soft limit of open files to the hard limit, for child processes.
 pub(crate) fn raise_descriptor_limit() {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
-    // When it fails, only loads with very many clients do, and they say why.
+    // Ignored: loads with very many clients then report the limit.
     let _ = setrlimit(
         Resource::Nofile,
         Rlimit {
@@ -355,18 +351,18 @@ pub(crate) fn raise_descriptor_limit() {
     );
 }
 
-/// Each connection needs a file in the client, and there is a limit on them.
+/// Checks that the client may open a file for each connection.
 pub(crate) fn check_connections(connections: u32) -> anyhow::Result<()> {
     match getrlimit(Resource::Nofile).maximum {
         Some(limit) if u64::from(connections) + OTHER_FILES > limit => bail!(
-            "-c {connections} needs {} open files; this process may have {limit} (ulimit -Hn)",
+            "-c {connections} needs {} open files, but the limit is {limit} (ulimit -Hn)",
             u64::from(connections) + OTHER_FILES
         ),
         Some(_) | None => Ok(()),
     }
 }
 
-/// Prints every command of every visit, in order, behind what is known beforehand.
+/// Prints every command in order, after the sentences that are known beforehand.
 pub(super) fn print_steps<W: Workload>(
     workload: &W,
     plan: &Plan<W::Load>,
@@ -390,7 +386,8 @@ pub(super) fn print_steps<W: Workload>(
         RunSize::Operations(_) | RunSize::Timed(_) => {}
         RunSize::Lasting(length) => writeln!(
             out,
-            "# -n stands for the first guess; calibration makes runs last about {} s, more with many clients",
+            "# -n is a first estimate; calibration makes runs last about {} s, longer with many \
+             clients",
             length.as_secs_f64()
         )?,
     }

@@ -1,4 +1,4 @@
-//! Asks a process's status page whether its connections run through channels.
+//! Reads from a process's status page whether its connections use channels.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -7,19 +7,18 @@ use std::rc::Rc;
 use saiga_experiment::acceleration::{Acceleration, AccelerationProbe};
 use saiga_status::reader::{Page, Socket};
 
-/// The servers' few descriptors besides those of their clients, with room to spare.
+/// Descriptors of a server besides those of its clients, with a margin.
 const OTHER_DESCRIPTORS: u32 = 64;
 
-/// Pages kept at most: more than the servers of any one run.
+/// Maximum number of cached pages: more than any run has servers.
 const MAX_PAGES: usize = 16;
 
-/// Keeps the pages that it read last: finding one anew costs a look at every descriptor.
+/// Caches the pages, because finding a page again means scanning all descriptors.
 #[derive(Default)]
 struct StatusPages {
     last: RefCell<BTreeMap<u32, Page>>,
 }
 
-/// The probe that reads status pages.
 pub(crate) fn status_pages() -> Rc<dyn AccelerationProbe> {
     Rc::new(StatusPages::default())
 }
@@ -34,14 +33,14 @@ impl AccelerationProbe for StatusPages {
             last.insert(pid, Page::open(pid).map_err(|error| error.to_string())?);
         }
         let Some(page) = last.get(&pid) else {
-            return Err("its page is gone".to_owned());
+            return Err("its status page has disappeared".to_owned());
         };
         let snapshot = page
             .snapshot(clients.saturating_add(OTHER_DESCRIPTORS))
             .map_err(|error| error.to_string())?;
         if let Some((reason, detail)) = snapshot.disabled {
             return Err(format!(
-                "the library stays out of process {pid}: {reason:?} {detail}"
+                "the library is disabled in process {pid}: {reason:?} {detail}"
             ));
         }
         let sum = |of: fn(&Socket) -> u64| snapshot.sockets.iter().map(of).sum();

@@ -1,4 +1,4 @@
-//! Progress on stderr: a dashboard or a bar on a terminal, a line now and then elsewhere.
+//! Progress on stderr: a dashboard or a bar on a terminal, otherwise a line every ten seconds.
 
 use std::time::{Duration, Instant};
 
@@ -12,25 +12,25 @@ use saiga_sampler::dashboard::Campaign;
 use crate::exit;
 use crate::panel::Panel;
 
-/// What starting and stopping servers adds to a run.
+/// Time to start and stop servers for a run.
 const RUN_OVERHEAD: Duration = Duration::from_millis(60);
-/// Runs with many clients last longer; on average by this factor.
+/// Runs with many clients last longer; this is the factor on average.
 const USUAL_FACTOR: f64 = 1.15;
-/// What starting a server and warming up adds to a run that is cut by the clock.
+/// Time to start a server and warm up for a run of fixed length.
 const WARM_UP: Duration = Duration::from_millis(1100);
-/// Between two lines where there is no terminal.
+/// Time between two lines without a terminal.
 const LINE_PAUSE: Duration = Duration::from_secs(10);
-/// Rejections that are shown one by one; the result holds all.
+/// Maximum number of rejections that are printed; the result has all of them.
 const MAX_SHOWN: u32 = 20;
 
-/// Shows how far an experiment is and how long it will take.
+/// Prints the progress of an experiment and the remaining time.
 pub(crate) struct Progress {
     bar: ProgressBar,
-    /// In place of the bar.
+    /// Used in place of the bar.
     panel: Option<Panel>,
     terminal: bool,
-    now: Now,
-    /// When the first visit was over, which also makes data, and how many runs it had.
+    now: PanelState,
+    /// End of the first visit, which may also make data, and its number of runs.
     paced: Option<(Instant, usize)>,
     last_line: Instant,
     planned_run: Option<Duration>,
@@ -38,13 +38,13 @@ pub(crate) struct Progress {
     done: usize,
     shown: u32,
     sequential: bool,
-    /// How sure the least sure cell is.
+    /// The interval of the least precise cell.
     open: Option<String>,
 }
 
-/// What the panel shows of the run under way and of those before it.
+/// Content of the panel: the current run and the previous runs of the cell.
 #[derive(Debug, Default)]
-struct Now {
+struct PanelState {
     cell: String,
     run: Vec<String>,
     /// The last run of each arm in this cell.
@@ -52,15 +52,14 @@ struct Now {
 }
 
 impl Progress {
-    /// For a plan that begins now; prints its seed and size.
-    /// `sequential` plans end when it is enough, often before their last pair.
+    /// For a new plan; prints its seed and size. A `sequential` plan may end before its last pair.
     pub(crate) fn new<L>(plan: &Plan<L>, sequential: bool, panel: Option<Panel>) -> Self {
         let target = match panel {
             Some(_) => ProgressDrawTarget::hidden(),
             None => ProgressDrawTarget::stderr(),
         };
         let bar = ProgressBar::with_draw_target(None, target);
-        // The template is a constant; a bar with the default style serves as well.
+        // The template is a constant; on an error the default style is used.
         if let Ok(style) = ProgressStyle::with_template("{bar:24} {pos}/{len} {wide_msg}") {
             bar.set_style(style);
         }
@@ -73,7 +72,7 @@ impl Progress {
             terminal: panel.is_some() || !bar.is_hidden(),
             bar,
             panel,
-            now: Now::default(),
+            now: PanelState::default(),
             paced: None,
             last_line: Instant::now(),
             planned_run,
@@ -93,7 +92,6 @@ impl Progress {
         progress
     }
 
-    /// Takes one event.
     pub(crate) fn on(&mut self, event: &Event<'_>) {
         match event {
             Event::Planned { runs } => {
@@ -130,7 +128,7 @@ impl Progress {
                 let next = if *repeated {
                     "to be repeated"
                 } else {
-                    "not repeated again"
+                    "not repeated"
                 };
                 let reason = run.rejected.as_deref().unwrap_or_default();
                 self.notice(&format!(
@@ -139,14 +137,14 @@ impl Progress {
                 ));
             }
             Event::GivenUp { cell, arm, reason } => {
-                self.notice(&format!("gave up {arm} in {cell}: {reason}"));
+                self.notice(&format!("gave up on {arm} in {cell}: {reason}"));
             }
         }
         self.show();
     }
 
-    /// Takes the cells that are not sure enough after a round.
-    pub(crate) fn on_look(&mut self, open: &[Width]) {
+    /// Shows the cells that are not precise enough after a round.
+    pub(crate) fn on_check(&mut self, open: &[Width]) {
         let unknown = open.iter().any(|width| width.half_width.is_none());
         let widest = open.iter().filter_map(|width| width.half_width);
         let widest = widest.max_by(f64::total_cmp).filter(|_| !unknown);
@@ -156,7 +154,6 @@ impl Progress {
         });
     }
 
-    /// Prints a sentence.
     pub(crate) fn say(&self, text: &str) {
         match &self.panel {
             Some(panel) => panel.say(text),
@@ -164,12 +161,10 @@ impl Progress {
         }
     }
 
-    /// Removes the bar, or the panel.
     pub(crate) fn finish(self) {
         self.bar.finish_and_clear();
     }
 
-    /// Tells the panel everything.
     fn show(&self) {
         let Some(panel) = &self.panel else {
             return;
@@ -186,7 +181,7 @@ impl Progress {
                 .map(|(_, parts)| parts.clone())
                 .collect(),
         };
-        panel.tell(|dashboard| dashboard.on_campaign(campaign));
+        panel.update(|dashboard| dashboard.on_campaign(campaign));
     }
 
     fn counted(&self) -> String {
@@ -198,7 +193,7 @@ impl Progress {
         self.shown += 1;
         match self.shown {
             ..MAX_SHOWN => self.say(text),
-            MAX_SHOWN => self.say("more rejections follow; result.json has all"),
+            MAX_SHOWN => self.say("further rejections are only in result.json"),
             _ => {}
         }
     }
@@ -210,14 +205,14 @@ impl Progress {
         }
     }
 
-    /// How long a run takes; unknown as long as all that is over is the first visit.
+    /// Mean time of a run; `None` until the second visit has begun.
     fn pace(&self) -> Option<Duration> {
         let (since, first) = self.paced?;
         let done = u32::try_from(self.done - first).ok()?;
         (done > 0).then(|| since.elapsed() / done)
     }
 
-    /// From the pace so far, or from the plan before there is one.
+    /// The remaining time, from the observed pace or from the plan.
     fn left(&self) -> String {
         let left = u32::try_from(self.runs - self.done).unwrap_or(u32::MAX);
         let each = self.pace().or(self.planned_run);
@@ -232,7 +227,7 @@ impl Progress {
     }
 }
 
-impl Now {
+impl PanelState {
     fn begin(&mut self, cell: &str, arm: &str, pair: u32, calibrating: bool) {
         if self.cell != cell {
             cell.clone_into(&mut self.cell);
@@ -248,12 +243,12 @@ impl Now {
     fn end(&mut self, run: &Run) {
         self.last.retain(|(arm, _)| *arm != run.arm);
         self.last.push((run.arm.clone(), figures(run)));
-        // Each arm has its line, whichever ran last.
+        // Sorted by arm, so that the lines keep their places.
         self.last.sort();
     }
 }
 
-/// The few figures of a run that a glance can take in.
+/// The most important figures of a run.
 fn figures(run: &Run) -> Vec<String> {
     const SHOWN: [(&str, &str, f64); 5] = [
         ("tpmc_no_think_time", "New-Orders/min", 1.0),
@@ -299,8 +294,8 @@ mod tests {
     }
 
     #[test]
-    fn each_arm_has_its_last_run_until_another_cell_begins() {
-        let mut now = Now::default();
+    fn the_last_run_of_each_arm_is_shown_until_the_next_cell() {
+        let mut now = PanelState::default();
         now.begin("set-c1", "saiga", 2, true);
         assert_eq!(now.run, ["set-c1", "saiga", "pair 3", "calibrating"]);
         now.end(&run("set-c1", "saiga", 20_000.0));

@@ -1,7 +1,7 @@
-//! `saiga compare tpcc`: TPC-C on the servers that props files name, in pairs.
+//! `saiga compare tpcc`: TPC-C on the servers of props files, or on a private server, in pairs.
 //!
-//! What the options say becomes an experiment file, `experiment.toml` in `--out`, which is then run
-//! as any other; the user can go on from it. Without props files the server is private.
+//! The options become an experiment file, `experiment.toml` in `--out`, which is run like any other
+//! and which the user can edit.
 
 mod draft;
 mod private;
@@ -30,12 +30,11 @@ use super::options::{Args, TopologyName};
 use super::plan::this_tool;
 use super::{file, out};
 use draft::Draft;
-use text::{Sheet, Snapshotted};
+use text::{ExperimentFile, RestorePoint};
 
-/// What the options become.
 const EXPERIMENT: &str = "experiment.toml";
 
-/// Runs the comparison, or says what it would run.
+/// Runs the comparison, or prints its steps.
 pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
     refuse_others(&args)?;
     if args.tpcc.props.is_empty() {
@@ -51,7 +50,7 @@ pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let arms = servers::arms(&args.tpcc, &props)?;
     let servers = props.iter().enumerate();
     let servers = servers.map(|(index, one)| servers::server(one, index, props.len()));
-    let sheet = Sheet {
+    let content = ExperimentFile {
         goal: servers::goal(&arms),
         servers: servers.collect(),
         arms,
@@ -59,10 +58,10 @@ pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
         options: length(&args),
         restore: restored(&args, &props)?,
     };
-    let told = sheet.toml(&args);
-    let file = parsed(&args, &told)?;
+    let toml = content.toml(&args);
+    let file = parsed(&args, &toml)?;
     if args.dry_run {
-        if let Some(restore) = sheet.restore.as_ref().filter(|one| !one.is_there()) {
+        if let Some(restore) = content.restore.as_ref().filter(|one| !one.exists()) {
             preface(&format!(
                 "# once: take the snapshot\n{}\n\n",
                 restore.line()
@@ -70,17 +69,17 @@ pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
         }
         return file::campaign(file, args);
     }
-    // Before a snapshot is taken of data that the load would never reach.
+    // Checked before a snapshot is taken of data that the load does not use.
     saiga_job::check_reach(&file, &props, &ThisMachine)?;
     let dir = out(&args)?;
-    // Dropped after the claim, without which there is no campaign.
+    // Dropped after the claim: without the claim there is no campaign.
     let mut draft = Draft::in_folder(dir)?;
-    let claim = Claim::take(dir, args.course.begin())?;
-    check_goes_on(&claim, dir, &[(EXPERIMENT, &told)])?;
-    if let Some(restore) = &sheet.restore {
+    let claim = Claim::take(dir, args.stopping.begin())?;
+    check_goes_on(&claim, dir, &[(EXPERIMENT, &toml)])?;
+    if let Some(restore) = &content.restore {
         take_if_missing(restore)?;
     }
-    draft.write(EXPERIMENT, &told)?;
+    draft.write(EXPERIMENT, &toml)?;
     let prepared = Prepared {
         claim: Some(claim),
         makes_data_anew: false,
@@ -88,8 +87,8 @@ pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
     file::campaign_by(this_tool()?, file, args, prepared)
 }
 
-/// A campaign that goes on finds its own files. What this command would write over them with other
-/// contents belongs to another plan.
+/// Checks that a resumed campaign has the same files. Files with other contents belong to another
+/// plan.
 fn check_goes_on(claim: &Claim, dir: &Path, files: &[(&str, &str)]) -> anyhow::Result<()> {
     let Some(campaign) = claim.goes_on() else {
         return Ok(());
@@ -103,8 +102,8 @@ fn check_goes_on(claim: &Claim, dir: &Path, files: &[(&str, &str)]) -> anyhow::R
         if before != *text {
             let (there, here) = lines.find(|(a, b)| a != b).unwrap_or(("", ""));
             bail!(
-                "{} is of another plan ({}: `{there}` there, `{here}` here); resume it with the \
-                 command that began it, or choose another --out",
+                "{} belongs to another plan ({}: `{there}` there, `{here}` now); resume it with \
+                 the command that started it, or give another --out",
                 campaign.display(),
                 path.display()
             );
@@ -113,13 +112,13 @@ fn check_goes_on(claim: &Claim, dir: &Path, files: &[(&str, &str)]) -> anyhow::R
     Ok(())
 }
 
-/// The text as the experiment that will lie in `--out`.
+/// Parses the text as the experiment file that will be in `--out`.
 fn parsed(args: &Args, text: &str) -> anyhow::Result<Experiment> {
     let dir = args.out.as_deref().unwrap_or(Path::new("."));
     Ok(Experiment::parse(&dir.join(EXPERIMENT), text, &[])?)
 }
 
-/// `--for` of a run, where the props file is not to say it.
+/// `--for` of a run, unless the props file sets the length.
 fn length(args: &Args) -> Vec<String> {
     let Some(seconds) = args.pace.seconds else {
         return Vec::new();
@@ -142,9 +141,9 @@ fn absolute(paths: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     paths.iter().map(one).collect()
 }
 
-/// What is restored before each run, from where: `--snapshot`, or `backup` of the props file when
-/// it is a snapshot. The directories are `data` of the props files, or those of the snapshot.
-fn restored(args: &Args, props: &[Props]) -> anyhow::Result<Option<Snapshotted>> {
+/// The snapshot to restore before each run: `--snapshot`, or `backup` of the props file if that is
+/// a snapshot. The directories are `data` of the props files, or those of the snapshot.
+fn restored(args: &Args, props: &[Props]) -> anyhow::Result<Option<RestorePoint>> {
     let hint = match props {
         [one] => one.hints.backup.clone(),
         _ => None,
@@ -156,8 +155,8 @@ fn restored(args: &Args, props: &[Props]) -> anyhow::Result<Option<Snapshotted>>
     let held = Snapshot::open(&dir);
     if given.is_none() && held.is_err() {
         exit::say(&format!(
-            "backup={} is not a snapshot, and nothing is restored between runs; with --snapshot DIR \
-             one is taken of data=",
+            "backup={} is not a snapshot, so nothing is restored between runs; with --snapshot \
+             DIR, a snapshot of data= is taken",
             dir.display()
         ));
         return Ok(None);
@@ -170,23 +169,22 @@ fn restored(args: &Args, props: &[Props]) -> anyhow::Result<Option<Snapshotted>>
         parts = held.parts();
     } else if parts.is_empty() {
         bail!(
-            "--snapshot {}: there is no snapshot, and no props file says data=, of which one could be \
-             taken",
+            "--snapshot {}: no snapshot exists, and no props file has data= to take one of",
             dir.display()
         );
     } else {
         parts = absolute(&parts)?;
     }
-    Ok(Some(Snapshotted {
+    Ok(Some(RestorePoint {
         parts,
-        dir: std::path::absolute(&dir).context("cannot tell where --snapshot is")?,
+        dir: std::path::absolute(&dir).context("cannot make the path of --snapshot absolute")?,
     }))
 }
 
-/// Takes the snapshot that every run is to begin with; refuses while a server is at work.
-fn take_if_missing(restore: &Snapshotted) -> anyhow::Result<()> {
-    let Snapshotted { parts, dir } = restore;
-    if restore.is_there() {
+/// Takes the snapshot that is restored before every run; refuses while a server is running.
+fn take_if_missing(restore: &RestorePoint) -> anyhow::Result<()> {
+    let RestorePoint { parts, dir } = restore;
+    if restore.exists() {
         return Ok(());
     }
     let interrupt = Interrupt::on_signals().context("cannot watch for Ctrl-C")?;
@@ -195,23 +193,25 @@ fn take_if_missing(restore: &Snapshotted) -> anyhow::Result<()> {
         false => ControlFlow::Continue(()),
     };
     exit::say(&format!("taking the snapshot {}", dir.display()));
-    saiga_snapshot::take(parts, dir, &Options::default(), &report).map_err(|error| {
-        let is_linked = matches!(error, TakeError::LinkedFiles(_));
-        let told = anyhow::Error::new(error);
-        told.context(format!(
+    saiga_snapshot::take(parts, dir, &Options::default(), &report)
+        .map_err(|error| {
+            let is_linked = matches!(error, TakeError::LinkedFiles(_));
+            let error = anyhow::Error::new(error);
+            error.context(format!(
             "cannot take the snapshot {}{}",
             dir.display(),
             if is_linked {
-                " (taken by `saiga snapshot take --leave-linked-files` beforehand it is used as it is)"
+                " (take it beforehand with `saiga snapshot take --leave-linked-files`; then it is \
+                 used)"
             } else {
                 ""
             }
         ))
-    })
-    .map(drop)
+        })
+        .map(drop)
 }
 
-/// What has no meaning for TPC-C.
+/// Refuses options that do not apply to TPC-C.
 fn refuse_others(args: &Args) -> anyhow::Result<()> {
     let load = args.load.first_load_flag();
     let given = [
@@ -231,7 +231,7 @@ fn refuse_others(args: &Args) -> anyhow::Result<()> {
     }
 }
 
-/// What only a private server has.
+/// Refuses options that apply only to a private server.
 fn refuse_private(args: &Args) -> anyhow::Result<()> {
     let given = [
         ("--engine", !args.engine.is_empty()),
@@ -241,12 +241,14 @@ fn refuse_private(args: &Args) -> anyhow::Result<()> {
         ("--arms", !args.arms.is_empty()),
     ];
     match given.iter().find(|(_, given)| *given) {
-        Some((flag, _)) => bail!("{flag} does not go with --props, which says it"),
+        Some((flag, _)) => {
+            bail!("{flag} is not allowed with --props, because the props file sets it")
+        }
         None => Ok(()),
     }
 }
 
-/// Prints what comes before the steps of a dry run.
+/// Prints the text before the steps of a dry run.
 fn preface(text: &str) -> anyhow::Result<()> {
     std::io::stdout().lock().write_all(text.as_bytes())?;
     Ok(())

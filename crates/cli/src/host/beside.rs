@@ -1,4 +1,4 @@
-//! The host beside the runs of a workload, as the experiment engine asks for it.
+//! Samples the host during the runs of a workload, for the experiment engine.
 
 use std::fs;
 use std::io;
@@ -11,32 +11,32 @@ use saiga_sampler::{Config, Device, Group};
 
 use super::{Host, Recording};
 
-/// The folder of all runs, below that of the results.
+/// The directory of all runs, below that of the results.
 const RUNS: &str = "runs";
-/// What is known beforehand to be shorter is left alone: a sampler that starts and ends would be
-/// most of what it sees.
+/// Runs that are planned to be shorter are not sampled: starting and stopping a sampler would be
+/// most of its samples.
 const WATCHED: Duration = Duration::from_secs(5);
 
-/// Watches the host beside each run that is long enough.
+/// Samples the host during each run that is long enough.
 #[derive(Debug)]
 pub(crate) struct BesideRuns<'a> {
     host: &'a Host,
-    /// Of the results; none where nothing is kept.
+    /// The result directory, if there is one.
     out: Option<PathBuf>,
-    now: Option<Watched<'a>>,
+    now: Option<SampledRun<'a>>,
     problem: Option<String>,
 }
 
 #[derive(Debug)]
-struct Watched<'a> {
+struct SampledRun<'a> {
     recording: Recording<'a>,
-    /// Seen from the folder of the results.
+    /// Relative to the result directory.
     folder: Option<String>,
     began: Instant,
 }
 
 impl<'a> BesideRuns<'a> {
-    /// `out` gets a folder for each run.
+    /// `out` gets a directory for each run.
     pub(crate) fn new(host: &'a Host, out: Option<&Path>) -> Self {
         Self {
             host,
@@ -46,15 +46,15 @@ impl<'a> BesideRuns<'a> {
         }
     }
 
-    /// The first thing that could not be done; the runs themselves are not the worse for it.
+    /// The first error. It does not affect the runs.
     pub(crate) fn problem(&self) -> Option<String> {
         let problem = self.problem.as_ref()?;
         Some(format!(
-            "the host was not watched beside every run: {problem}"
+            "the host was not sampled during every run: {problem}"
         ))
     }
 
-    fn watch(&self, begun: &Begun<'_>) -> anyhow::Result<Watched<'a>> {
+    fn watch(&self, begun: &Begun<'_>) -> anyhow::Result<SampledRun<'a>> {
         let folder = match &self.out {
             Some(out) => Some(new_folder(out, begun.arm)?),
             None => None,
@@ -65,7 +65,8 @@ impl<'a> BesideRuns<'a> {
             name: name.to_owned(),
             pids,
         };
-        // Everything we start descends from us; what is neither a server nor a hog is the client.
+        // All our processes descend from this one; those other than servers and hogs are the
+        // client.
         let mut groups = vec![
             group("server", begun.servers.clone()),
             group("client", vec![std::process::id()]),
@@ -79,7 +80,7 @@ impl<'a> BesideRuns<'a> {
             ..Config::default()
         };
         let began = Instant::now();
-        Ok(Watched {
+        Ok(SampledRun {
             recording: Recording::begin(self.host, config, path.as_deref(), None)?,
             folder,
             began,
@@ -103,12 +104,12 @@ impl Beside for BesideRuns<'_> {
     }
 
     fn stand_back(&mut self) {
-        self.host.stand_back();
+        self.host.pause();
     }
 
     fn end(&mut self) -> Option<Detail> {
-        self.host.look_again();
-        let Watched {
+        self.host.resume();
+        let SampledRun {
             recording,
             folder,
             began,
@@ -132,7 +133,7 @@ impl Beside for BesideRuns<'_> {
     }
 }
 
-/// A disk or a network interface, as this host has it.
+/// A disk or a network interface of this host.
 pub(crate) fn device(name: &str) -> Device {
     if Path::new("/sys/class/net").join(name).exists() {
         Device::Network(name.to_owned())
@@ -141,8 +142,8 @@ pub(crate) fn device(name: &str) -> Device {
     }
 }
 
-/// `runs/0003-saiga`, with the first number that no folder has; those of a campaign that was
-/// interrupted stay.
+/// Creates `runs/0003-saiga` with the first free number; the directories of an interrupted campaign
+/// stay.
 fn new_folder(out: &Path, arm: &str) -> io::Result<String> {
     let runs = out.join(RUNS);
     fs::create_dir_all(&runs)?;
@@ -165,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_run_has_a_folder_of_its_own() {
+    fn every_run_has_its_own_directory() {
         let out = tempfile::tempdir().unwrap();
         let folder = |arm| new_folder(out.path(), arm).unwrap();
         assert_eq!(folder("kernel (again)"), "runs/0001-kernel-again");
@@ -175,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_is_planned_to_be_short_is_left_alone() {
+    fn a_short_run_is_not_sampled() {
         let (host, out) = (Host::default(), tempfile::tempdir().unwrap());
         let mut beside = BesideRuns::new(&host, Some(out.path()));
         let begun = |planned: Option<u64>| Begun {
@@ -190,7 +191,7 @@ mod tests {
         assert!(!out.path().join("runs").exists());
         beside.begin(&begun(None));
         let seen = beside.end().unwrap();
-        // It was over at once: its file is kept, and there is nothing to draw.
+        // The run ended at once: its file is kept, but there are too few rows to draw.
         assert_eq!(seen.folder.as_deref(), Some("runs/0001-kernel"));
         assert_eq!(seen.series, []);
         assert!(out.path().join("runs/0001-kernel/host.csv").exists());
@@ -198,26 +199,29 @@ mod tests {
     }
 
     #[test]
-    fn while_the_load_looks_itself_nobody_here_does() {
+    fn the_host_is_not_sampled_here_while_the_load_samples_it() {
         let host = Host::default();
         let mut beside = BesideRuns::new(&host, None);
         assert!(host.latest().is_none(), "the first row has no rates");
         beside.stand_back();
         assert!(matches!(
-            *host.watching(),
-            super::super::Watching::Elsewhere
+            *host.sampler_state(),
+            super::super::SamplerState::Elsewhere
         ));
         assert!(host.latest().is_none());
         assert!(matches!(
-            *host.watching(),
-            super::super::Watching::Elsewhere
+            *host.sampler_state(),
+            super::super::SamplerState::Elsewhere
         ));
         assert_eq!(beside.end(), None);
-        assert!(matches!(*host.watching(), super::super::Watching::Nothing));
+        assert!(matches!(
+            *host.sampler_state(),
+            super::super::SamplerState::Nothing
+        ));
     }
 
     #[test]
-    fn what_cannot_be_watched_is_told_and_harms_no_run() {
+    fn a_sampling_error_is_reported_and_does_not_fail_the_run() {
         let (host, out) = (Host::default(), tempfile::tempdir().unwrap());
         fs::write(out.path().join("runs"), "in the way").unwrap();
         let mut beside = BesideRuns::new(&host, Some(out.path()));
@@ -229,6 +233,6 @@ mod tests {
             planned: None,
         });
         assert_eq!(beside.end(), None);
-        assert!(beside.problem().unwrap().contains("not watched"));
+        assert!(beside.problem().unwrap().contains("not sampled"));
     }
 }

@@ -1,4 +1,4 @@
-//! The host beside one run: its rows in `host.csv`, and from them what a result keeps.
+//! The samples of the host during one run: rows in `host.csv`, and time series for the result.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -9,37 +9,34 @@ use saiga_sampler::series::Series;
 use saiga_sampler::summary::Summary;
 use saiga_sampler::{BenchmarkSqlSink, Config, Device, Sampler, Sink};
 
-use super::{Host, Watching, series};
+use super::{Host, SamplerState, series};
 
-/// The name of the file.
 const FILE: &str = "host.csv";
 /// Shorter runs have too few rows to draw.
 const DRAWN: Duration = Duration::from_secs(5);
 
-/// A run that is watched.
 #[derive(Debug)]
 pub(crate) struct Recording<'a> {
     host: &'a Host,
     file: PathBuf,
-    /// Whose courses are kept one by one.
+    /// Devices whose time series are kept individually.
     devices: Vec<Device>,
     began: Instant,
-    /// Where the file is when nobody wants to keep it.
+    /// Directory of the file if it is not kept.
     private: Option<tempfile::TempDir>,
 }
 
-/// What was seen.
 #[derive(Debug)]
-pub(crate) struct Seen {
-    /// The courses that a result keeps; none of a short run.
+pub(crate) struct HostSamples {
+    /// The time series for the result; empty for a short run.
     pub(crate) series: Vec<detail::Series>,
-    /// Everything in a few numbers.
+    /// Mean and quantiles of all metrics.
     pub(crate) summary: Summary,
 }
 
 impl<'a> Recording<'a> {
-    /// Begins to watch; `folder` gets the file, and must be there; `benchmarksql` gets the files of
-    /// its collector.
+    /// Starts sampling. The file is written to `folder`, which must exist; `benchmarksql` gets the
+    /// files of BenchmarkSQL's collector.
     ///
     /// # Errors
     /// There is no `/proc`, no thread, or the file cannot be made.
@@ -51,7 +48,7 @@ impl<'a> Recording<'a> {
     ) -> anyhow::Result<Self> {
         let private = match folder {
             Some(_) => None,
-            None => Some(tempfile::tempdir().context("cannot make a folder for temporary files")?),
+            None => Some(tempfile::tempdir().context("cannot create a temporary directory")?),
         };
         let folder = folder.or(private.as_ref().map(tempfile::TempDir::path));
         let file = folder.unwrap_or(Path::new(".")).join(FILE);
@@ -60,12 +57,12 @@ impl<'a> Recording<'a> {
             benchmarksql,
         };
         let devices = config.devices.clone();
-        let mut watching = host.watching();
-        // What looked until now ends first.
-        *watching = Watching::Nothing;
+        let mut sampler = host.sampler_state();
+        // Stops the previous sampler first.
+        *sampler = SamplerState::Nothing;
         let began = Instant::now();
-        *watching = Watching::Run(Sampler::start(config, &sink)?);
-        drop(watching);
+        *sampler = SamplerState::Run(Sampler::start(config, &sink)?);
+        drop(sampler);
         Ok(Self {
             host,
             file,
@@ -75,11 +72,11 @@ impl<'a> Recording<'a> {
         })
     }
 
-    /// Ends it. Times count from `zero`; what came before is left out.
+    /// Stops sampling. Times count from `zero`; earlier rows are left out.
     ///
     /// # Errors
     /// The file cannot be read.
-    pub(crate) fn end(self, zero: Instant) -> anyhow::Result<Seen> {
+    pub(crate) fn end(self, zero: Instant) -> anyhow::Result<HostSamples> {
         let Self {
             host,
             file,
@@ -87,9 +84,9 @@ impl<'a> Recording<'a> {
             began,
             private,
         } = self;
-        let watched = std::mem::take(&mut *host.watching());
-        let Watching::Run(sampler) = watched else {
-            anyhow::bail!("another run is watched")
+        let watched = std::mem::take(&mut *host.sampler_state());
+        let SamplerState::Run(sampler) = watched else {
+            anyhow::bail!("another run is being sampled")
         };
         let summary = sampler.stop();
         let shift_s = match zero.checked_duration_since(began) {
@@ -104,6 +101,6 @@ impl<'a> Recording<'a> {
             series::of(&Series::read_columns(&file, is_wanted)?, &devices, shift_s)
         };
         drop(private);
-        Ok(Seen { series, summary })
+        Ok(HostSamples { series, summary })
     }
 }

@@ -1,7 +1,7 @@
-//! Which of the host's metrics a result keeps, and in which form.
+//! Selects the host's metrics that a result keeps as time series.
 //!
-//! All of them are in `host.csv`. A report draws a panel for each that is kept, so they are those that
-//! explain most runs: disks and interfaces are added up, cores are not kept one by one.
+//! All metrics are in `host.csv`. A report draws a panel for each time series, so only those that
+//! explain most runs are kept: disks and interfaces are added up, and single cores are left out.
 
 use std::num::NonZeroUsize;
 
@@ -9,76 +9,76 @@ use saiga_experiment::result::detail;
 use saiga_sampler::Device;
 use saiga_sampler::series::{Bucket, Series};
 
-/// Points of a course.
+/// Maximum number of points of a time series.
 const POINTS: NonZeroUsize = NonZeroUsize::new(300).expect("300 is not zero");
 
-/// A course that is kept, and the columns that are added up for it.
-struct Kept {
+/// A time series, and the columns that are added up for it.
+struct KeptSeries {
     name: &'static str,
     is_part: fn(&str) -> bool,
 }
 
 /// In the order of the report.
-const KEPT: [Kept; 14] = [
-    Kept {
+const KEPT: [KeptSeries; 14] = [
+    KeptSeries {
         name: "cpu_user_percent",
         is_part: |name| matches!(name, "cpu_user_percent" | "cpu_nice_percent"),
     },
-    Kept {
+    KeptSeries {
         name: "cpu_system_percent",
         is_part: |name| name == "cpu_system_percent",
     },
-    Kept {
+    KeptSeries {
         name: "cpu_interrupts_percent",
         is_part: |name| matches!(name, "cpu_irq_percent" | "cpu_softirq_percent"),
     },
-    Kept {
+    KeptSeries {
         name: "cpu_iowait_percent",
         is_part: |name| name == "cpu_iowait_percent",
     },
-    Kept {
+    KeptSeries {
         name: "server_cpu_percent",
         is_part: |name| name == "server_cpu_percent",
     },
-    Kept {
+    KeptSeries {
         name: "client_cpu_percent",
         is_part: |name| name == "client_cpu_percent",
     },
-    Kept {
+    KeptSeries {
         name: "run_queue_tasks",
         is_part: |name| name == "run_queue_tasks",
     },
-    Kept {
+    KeptSeries {
         name: "disk_write_kb_s",
         is_part: |name| name.starts_with("disk_") && name.ends_with("_write_kb_s"),
     },
-    Kept {
+    KeptSeries {
         name: "disk_read_kb_s",
         is_part: |name| name.starts_with("disk_") && name.ends_with("_read_kb_s"),
     },
-    Kept {
+    KeptSeries {
         name: "net_out_kb_s",
         is_part: |name| name.starts_with("net_") && name.ends_with("_tx_kb_s"),
     },
-    Kept {
+    KeptSeries {
         name: "net_in_kb_s",
         is_part: |name| name.starts_with("net_") && name.ends_with("_rx_kb_s"),
     },
-    Kept {
+    KeptSeries {
         name: "steal_percent",
         is_part: |name| name == "steal_percent",
     },
-    Kept {
+    KeptSeries {
         name: "context_switches_s",
         is_part: |name| name == "context_switches_s",
     },
-    Kept {
+    KeptSeries {
         name: "server_rss_kb",
         is_part: |name| name == "server_rss_kb",
     },
 ];
 
-/// Counters of databases that are kept, as their metrics end.
+/// Database counters that are kept, by the end of their names.
 const DATABASE: [&str; 8] = [
     "_Innodb_row_lock_waits_s",
     "_Innodb_buffer_pool_reads_s",
@@ -94,7 +94,7 @@ fn is_of_database(name: &str) -> bool {
     name.starts_with("db_") && DATABASE.iter().any(|end| name.ends_with(end))
 }
 
-/// What is kept of a disk that is named, as its metrics end.
+/// Metrics that are kept of a given disk, by the end of their names.
 const OF_DISK: [&str; 6] = [
     "write_kb_s",
     "read_kb_s",
@@ -103,7 +103,7 @@ const OF_DISK: [&str; 6] = [
     "util_percent",
     "queue_requests",
 ];
-/// And of a network interface.
+/// Metrics that are kept of a given network interface.
 const OF_NETWORK: [&str; 4] = ["tx_kb_s", "rx_kb_s", "tx_packets_s", "rx_packets_s"];
 
 fn is_of_device(name: &str, devices: &[Device]) -> bool {
@@ -117,14 +117,14 @@ fn is_of_device(name: &str, devices: &[Device]) -> bool {
     })
 }
 
-/// Whether a column of the file takes part in a course; those of `devices` are kept one by one, too.
+/// Whether a column is part of a time series; those of `devices` are also kept individually.
 pub(super) fn is_wanted(name: &str, devices: &[Device]) -> bool {
     is_of_database(name)
         || is_of_device(name, devices)
         || KEPT.iter().any(|kept| (kept.is_part)(name))
 }
 
-/// The courses, `shift_s` later than in the file; what lies before zero is left out.
+/// The time series, `shift_s` later than in the file, without rows before zero.
 pub(super) fn of(file: &Series, devices: &[Device], shift_s: f64) -> Vec<detail::Series> {
     let times_s = file.times_s.iter().map(|time_s| time_s + shift_s);
     let first = times_s.clone().take_while(|time_s| *time_s <= 0.0).count();
@@ -145,7 +145,7 @@ pub(super) fn of(file: &Series, devices: &[Device], shift_s: f64) -> Vec<detail:
     thinned(&Series::of(times_s.skip(first).collect(), columns))
 }
 
-/// A part that is not known adds nothing; where none is, nothing is known.
+/// The sum of the known values; unknown if neither is known.
 fn added(a: Option<f64>, b: Option<f64>) -> Option<f64> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a + b),
@@ -156,7 +156,7 @@ fn added(a: Option<f64>, b: Option<f64>) -> Option<f64> {
 fn thinned(series: &Series) -> Vec<detail::Series> {
     let few = series.downsample(POINTS);
     let is_thinned = few.times_s.len() < series.times_s.len();
-    // A row is about the time since the one before it.
+    // A row covers the time since the previous row.
     let starts = std::iter::once(0.0).chain(few.times_s.iter().copied());
     let at_s: Vec<f64> = starts
         .zip(&few.times_s)
@@ -183,7 +183,7 @@ fn thinned(series: &Series) -> Vec<detail::Series> {
         .collect()
 }
 
-/// A thousandth is finer than anything that is counted here, and shorter in a result.
+/// Rounds to a thousandth, which is finer than any metric here and shorter in a result.
 fn rounded(value: f64) -> f64 {
     (value * 1000.0).round() / 1000.0
 }
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn disks_are_added_up_and_cores_are_left_out() {
+    fn disks_are_added_up_and_cores_left_out() {
         let names = [
             ("cpu0_user_percent", Some(1.0)),
             ("disk_sda_write_kb_s", Some(10.0)),
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_that_is_named_is_kept_by_itself_as_well() {
+    fn a_given_device_is_also_kept_individually() {
         let columns = [
             ("disk_sda_write_kb_s", Some(10.0)),
             ("disk_sdb_write_kb_s", Some(5.5)),

@@ -1,8 +1,7 @@
-//! What to write so that a panel changes in place.
+//! Computes the escape sequences that change a panel in place.
 //!
-//! The panel stands at the end of what the terminal shows, with the cursor in the first column below
-//! it. No mode of the terminal is changed: whatever ends the process, a signal or a
-//! panic, there is nothing to put back.
+//! The panel is at the end of the terminal's output, with the cursor in the first column below it.
+//! No mode of the terminal is changed, so that a signal or a panic leaves nothing to restore.
 
 use saiga_sampler::dashboard::Size;
 
@@ -10,7 +9,7 @@ const CLEAR_LINE: &str = "\x1b[2K";
 const CLEAR_BELOW: &str = "\x1b[J";
 const CLEAR_SCREEN: &str = "\x1b[H\x1b[J";
 
-/// What of the panel is on the terminal.
+/// The part of the panel that is on the terminal.
 #[derive(Debug, Default)]
 pub(super) struct Painter {
     rows: usize,
@@ -18,10 +17,10 @@ pub(super) struct Painter {
 }
 
 impl Painter {
-    /// Replaces what is there by `panel`, which has fewer rows than the terminal.
+    /// Replaces the current panel by `panel`, which has fewer rows than the terminal.
     pub(super) fn paint(&mut self, panel: &str, size: Size) -> String {
         let mut text = if self.widest > size.columns {
-            // The terminal has wrapped our lines, and nobody knows how many there are now.
+            // The terminal has wrapped the lines, and their number is unknown now.
             CLEAR_SCREEN.to_owned()
         } else {
             self.up()
@@ -30,7 +29,7 @@ impl Painter {
         for line in panel.lines() {
             self.rows += 1;
             self.widest = self.widest.max(line.chars().count());
-            // First, for a full line may be waiting to wrap at its end.
+            // Before the text, because a full line may be about to wrap.
             text.push_str(CLEAR_LINE);
             text.push_str(line);
             text.push('\n');
@@ -39,7 +38,7 @@ impl Painter {
         text
     }
 
-    /// Removes it; what is written next stands in its place.
+    /// Removes the panel; the next output takes its place.
     pub(super) fn erase(&mut self) -> String {
         let text = match self.rows {
             0 => String::new(),
@@ -49,7 +48,7 @@ impl Painter {
         text
     }
 
-    /// The cursor may have been moved to the right by the echo of a key.
+    /// Moves to the first column of the panel: the echo of a key may have moved the cursor.
     fn up(&self) -> String {
         match self.rows {
             0 => "\r".to_owned(),
@@ -67,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panel_is_written_over_and_removed() {
+    fn a_panel_is_overwritten_and_removed() {
         let mut painter = Painter::default();
         assert_eq!(
             painter.paint("one\ntwo", size(10)),
@@ -82,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_were_wrapped_are_cleared_with_the_screen() {
+    fn wrapped_lines_are_cleared_with_the_screen() {
         let mut painter = Painter::default();
         painter.paint("1234567890\n12", size(10));
         assert!(painter.paint("12345", size(5)).starts_with("\x1b[H\x1b[J"));

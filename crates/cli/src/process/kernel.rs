@@ -1,4 +1,4 @@
-//! What `/proc` says of a process's TCP sockets.
+//! Reads a process's TCP sockets from `/proc`.
 
 use std::collections::HashMap;
 use std::fs;
@@ -16,7 +16,7 @@ pub(super) struct Connection {
 /// `TCP_LISTEN` in the kernel's `tcp_states.h`.
 const LISTEN: &str = "0A";
 
-/// The descriptors of `pid` that are sockets, with their inodes, in the order of their numbers.
+/// The socket descriptors of `pid` with their inodes, in ascending order.
 pub(super) fn sockets_of(pid: u32) -> io::Result<Vec<(u32, u64)>> {
     let mut sockets: Vec<(u32, u64)> = fs::read_dir(format!("/proc/{pid}/fd"))?
         .filter_map(|entry| {
@@ -31,7 +31,6 @@ pub(super) fn sockets_of(pid: u32) -> io::Result<Vec<(u32, u64)>> {
     Ok(sockets)
 }
 
-/// The largest descriptor number of `pid`.
 pub(super) fn last_descriptor(pid: u32) -> io::Result<u32> {
     let entries = fs::read_dir(format!("/proc/{pid}/fd"))?;
     let number = |entry: io::Result<fs::DirEntry>| entry.ok()?.file_name().to_str()?.parse().ok();
@@ -53,7 +52,7 @@ pub(super) fn connections_of(pid: u32) -> HashMap<u64, Connection> {
         .collect()
 }
 
-/// The inodes of sockets that listen on `port` where `pid` is.
+/// The inodes of sockets that listen on `port` in the network namespace of `pid`.
 pub(super) fn listeners_on(pid: u32, port: u16) -> Vec<u64> {
     let all = connections_of(pid).into_iter();
     let listens = |one: &Connection| one.is_listening && one.local.port() == port;
@@ -78,7 +77,7 @@ fn parse_line(line: &str) -> Option<(u64, Connection)> {
     ))
 }
 
-/// Reads `0100007F:1F90`: 32-bit words in the byte order of the host, then the port.
+/// Parses `0100007F:1F90`: 32-bit words in the byte order of the host, then the port.
 fn parse_address(text: &str) -> Option<SocketAddr> {
     let (address, port) = text.split_once(':')?;
     let port = u16::from_str_radix(port, 16).ok()?;
@@ -108,7 +107,7 @@ mod tests {
         assert_eq!(listeners_on(std::process::id(), port).len(), 1);
         let found = super::super::listener_at(port);
         assert_eq!(found, Some(std::process::id()));
-        // A connection is not a listener, and nobody listens where it begins.
+        // A connection is not a listener.
         let connection = std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
         let begins = connection.local_addr().unwrap().port();
         assert!(listeners_on(std::process::id(), begins).is_empty());
@@ -116,7 +115,7 @@ mod tests {
 
     #[cfg(target_endian = "little")]
     #[test]
-    fn lines_of_the_kernel_are_read() {
+    fn lines_of_the_kernel_are_parsed() {
         for (line, expected) in [
             (
                 "   0: 0100007F:18EB 00000000:0000 0A 00000000:00000000 00:00000000 00000000  \

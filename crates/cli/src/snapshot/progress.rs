@@ -1,18 +1,17 @@
-//! Progress on stderr: a bar on a terminal, a line now and then elsewhere.
+//! Progress on stderr: a bar on a terminal, otherwise a line every ten seconds.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use saiga_snapshot::{Phase, Progress as News};
+use saiga_snapshot::{Phase, Progress as Done};
 
 use crate::exit;
 use saiga_document::number;
 
-/// Between two lines where there is no terminal.
+/// Time between two lines without a terminal.
 const LINE_PAUSE: Duration = Duration::from_secs(10);
 
-/// Shows how far the work is.
 pub(super) struct Progress {
     bar: ProgressBar,
     last_line: Mutex<Instant>,
@@ -22,7 +21,7 @@ impl Progress {
     pub(super) fn new() -> Self {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
         let template = "{msg:10} {bar:24} {bytes}/{total_bytes} {bytes_per_sec} {eta}";
-        // The template is a constant; a bar with the default style serves as well.
+        // The template is a constant; on an error the default style is used.
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
         }
@@ -30,7 +29,7 @@ impl Progress {
         Self { bar, last_line }
     }
 
-    pub(super) fn show(&self, news: News) {
+    pub(super) fn show(&self, news: Done) {
         let word = match news.phase {
             Phase::Compare => "comparing",
             Phase::Check => "checking",
@@ -46,7 +45,7 @@ impl Progress {
             self.bar.set_position(news.done_bytes);
             return;
         }
-        // Whoever finds it taken leaves the line to the other thread.
+        // If the lock is held, another thread prints the line.
         let Ok(mut last_line) = self.last_line.try_lock() else {
             return;
         };

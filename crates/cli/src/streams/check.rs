@@ -1,7 +1,7 @@
-//! `saiga streams check`: wanted and found, file by file, and where hints go.
+//! `saiga streams check`: the present and the expected hint of each file, and the route of hints.
 
+mod handles;
 mod placement;
-mod proof;
 mod traffic;
 
 use std::collections::BTreeSet;
@@ -21,10 +21,10 @@ use saiga_streams::rules::{self, Rules};
 use saiga_streams::setter::Fcntl;
 use serde_json::{Value, json};
 
-use self::placement::Spread;
-use self::proof::Proof;
+use self::handles::HandleWrites;
+use self::placement::PartPlacement;
 use self::traffic::Traffic;
-use super::{elsewhere, report_json, tell, tell_json};
+use super::{elsewhere, print_json, print_text, report_json};
 use crate::exit;
 use crate::table::Table;
 use saiga_document::number;
@@ -32,55 +32,62 @@ use saiga_document::number;
 /// Options of `saiga streams check`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Changes nothing. The first line says what becomes of hints on this kernel and drive.\nExit status: 1 when a \
-file has not the hint that it should have, with --for when some of its bytes came without it, or when hints reach nothing here \
-(--any-route does not mind the latter).\nOn FDP namespaces (see --plan) no hints are needed. Exit status: 1 when two parts of a \
-server share a reclaim unit handle, when the drive cannot be asked (root), or with --for when bytes of a part are not seen at \
-its handle."
+    after_help = "Changes nothing. The first line says whether hints reach the drive with this \
+kernel and file system.\n\
+Exit status: 1 when a file lacks the hint that its rule gives; with --for, also when some of its \
+bytes were written without that hint; and when hints do not reach the drive (except with \
+--any-route).\n\
+On FDP namespaces (see --plan) no hints are needed. Exit status there: 1 when two parts of a \
+server \
+share a reclaim unit handle, when the drive cannot be queried (needs root), or with --for when \
+bytes of a part were not counted at its handle."
 )]
 pub(super) struct Args {
     /// Data directories
     #[arg(value_name = "DIR", required = true)]
     dirs: Vec<PathBuf>,
-    /// Built-in sets or files (see `saiga streams rules`), the first rule that matches decides
+    /// Built-in sets or files of rules (see `saiga streams rules`); the first matching rule decides
     #[arg(long, value_name = "NAME|FILE", required = true, num_args = 1..)]
     rules: Vec<String>,
-    /// Also follow what is written for so long: bytes by hint, and whether it was that of the file (root; Linux 6.9); on FDP
-    /// namespaces, bytes by part and by reclaim unit handle (root)
+    /// Also follow the writes for this time: bytes by hint, and whether each file was written with
+    /// its hint (needs root and Linux 6.9). On FDP namespaces: bytes by part and by reclaim unit
+    /// handle (needs root)
     #[arg(long = "for", value_name = "TIME", value_parser = humantime::parse_duration, conflicts_with = "plan")]
     time: Option<Duration>,
-    /// Do not mind where hints reach nothing
+    /// Succeed also if hints do not reach the drive
     #[arg(long)]
     any_route: bool,
-    /// Print the commands that give each kind of files an FDP namespace of its own, and those that undo it, and run none of them
+    /// Print, but do not run, the commands that give each kind of file its own FDP namespace, and
+    /// the commands that undo this
     #[arg(long)]
     plan: bool,
-    /// Where the labeller keeps its lock, with the labels that it has set (its user or root)
+    /// Directory with the labeller's lock and the list of labels that it set (readable for its user
+    /// and root)
     #[arg(long, value_name = "DIR", default_value = LOCK_DIR)]
     lock_dir: PathBuf,
     /// Print JSON
     #[arg(long, conflicts_with = "plan")]
     json: bool,
-    /// Take proc, sys, and for --plan /etc/fstab and what lies at mount points, from below this directory
+    /// Read proc, sys and, for --plan, /etc/fstab and the mount points below this directory
     #[arg(long, value_name = "DIR", default_value = "/", hide = true)]
     system: PathBuf,
 }
 
-/// What helps somebody who may not read.
+/// Advice after a permission error.
 const AS_ROOT: &str = "; run this as root (or with CAP_DAC_READ_SEARCH)";
 
-/// One directory.
 struct Checked {
     report: Report,
-    spread: Option<Spread>,
+    spread: Option<PartPlacement>,
     rows: Vec<Row>,
 }
 
 impl Checked {
-    /// Whether its data are kept apart.
+    /// Whether the data of different lifetimes are kept apart.
     fn is_well(&self, any_route: bool) -> bool {
         let Report { route, reach, .. } = self.report;
-        // A drive may follow hints without saying so, but every drive can tell its handles.
+        // A drive may follow hints without a counter that proves it, but every drive reports its
+        // handles.
         let reaches =
             reach == Reach::Yes || (reach == Reach::Unproven && route != Route::Namespaces);
         let rows = || self.rows.iter().all(|row| row.standing.is_well());
@@ -88,20 +95,19 @@ impl Checked {
     }
 }
 
-/// Looks at every file.
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     anyhow::ensure!(
         args.time.is_none_or(|time| !time.is_zero()),
-        "--for must be longer than nothing"
+        "--for must be greater than zero"
     );
     let rules = Arc::new(load(&args.rules)?);
     let system = System::at(&args.system);
     let reports = placement::complete(&system, survey(args, &system)?)?;
-    // Files are looked at behind it: those that came meanwhile are among them.
+    // Files are checked during the recording, so that files created meanwhile are included.
     let followed = (args.time).map(|time| follow(&system, args, &reports, time, &rules));
     let followed = followed.transpose()?;
     let all = reports.into_iter();
-    let all = all.map(|(report, spread)| look(report, spread, &rules, &args.lock_dir));
+    let all = all.map(|(report, spread)| check_files(report, spread, &rules, &args.lock_dir));
     let all: Vec<Checked> = all.collect::<anyhow::Result<_>>()?;
     if args.plan {
         return plan(&all, &system);
@@ -122,13 +128,13 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             let (name, value) = followed.as_json();
             answer[name] = value;
         }
-        tell_json(&answer)?;
+        print_json(&answer)?;
     } else {
         for checked in &all {
-            tell(&as_text(&rules, checked))?;
+            print_text(&as_text(&rules, checked))?;
         }
         if let Some(followed) = &followed {
-            tell(&followed.to_text())?;
+            print_text(&followed.to_text())?;
         }
         warn(&all, &idle);
         for it in &elsewhere {
@@ -147,29 +153,29 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 /// The writes during `--for`.
 enum Followed {
     Hints(Traffic),
-    Handles(Proof),
+    Handles(HandleWrites),
 }
 
 impl Followed {
-    /// The answer's field and its value.
+    /// Name and value of the field of the JSON answer.
     fn as_json(&self) -> (&'static str, Value) {
         match self {
             Self::Hints(traffic) => ("traffic", traffic.as_json()),
-            Self::Handles(proof) => ("handles", proof.as_json()),
+            Self::Handles(handles) => ("handles", handles.as_json()),
         }
     }
 
     fn to_text(&self) -> String {
         match self {
             Self::Hints(traffic) => traffic.to_text(),
-            Self::Handles(proof) => proof.to_text(),
+            Self::Handles(handles) => handles.to_text(),
         }
     }
 
     fn is_well(&self) -> bool {
         match self {
             Self::Hints(traffic) => traffic.is_well(),
-            Self::Handles(proof) => proof.is_well(),
+            Self::Handles(handles) => handles.is_well(),
         }
     }
 }
@@ -178,19 +184,19 @@ impl Followed {
 fn follow(
     system: &System,
     args: &Args,
-    reports: &[(Report, Option<Spread>)],
+    reports: &[(Report, Option<PartPlacement>)],
     time: Duration,
     rules: &Rules,
 ) -> anyhow::Result<Followed> {
     if reports.iter().all(|(report, _)| report.needs_no_hints()) {
         let servers = reports.iter().filter_map(|(_, spread)| spread.as_ref());
-        Ok(Followed::Handles(proof::follow(system, servers, time)?))
+        Ok(Followed::Handles(handles::follow(system, servers, time)?))
     } else {
         Ok(Followed::Hints(traffic::follow(&args.dirs, time, rules)?))
     }
 }
 
-/// Where hints go from each directory.
+/// Finds the route of hints from each directory.
 fn survey(args: &Args, system: &System) -> anyhow::Result<Vec<Report>> {
     let reports = args.dirs.iter().map(|dir| {
         let report = route::probe(system, dir)?;
@@ -202,16 +208,16 @@ fn survey(args: &Args, system: &System) -> anyhow::Result<Vec<Report>> {
     reports.collect()
 }
 
-fn look(
+fn check_files(
     report: Report,
-    spread: Option<Spread>,
+    spread: Option<PartPlacement>,
     rules: &Arc<Rules>,
     lock_dir: &Path,
 ) -> anyhow::Result<Checked> {
     let ours = labels::of(lock_dir, &report.dir);
     let rows = check::check(&report.dir, rules, &ours, &Fcntl).map_err(|error| {
         let advice = if error == Errno::ACCESS { AS_ROOT } else { "" };
-        anyhow::anyhow!("cannot look at {}: {error}{advice}", report.dir.display())
+        anyhow::anyhow!("cannot check {}: {error}{advice}", report.dir.display())
     })?;
     Ok(Checked {
         report,
@@ -246,7 +252,7 @@ fn load(names: &[String]) -> anyhow::Result<Rules> {
     Ok(joined)
 }
 
-/// Rules of files (not built-in ones, which fit several versions) that match nothing.
+/// The rules that match no file. Built-in rules are excluded: they cover several versions.
 fn idle(rules: &Rules, all: &[Checked]) -> Vec<String> {
     let rows = all.iter().flat_map(|checked| &checked.rows);
     let used: BTreeSet<usize> = rows.filter_map(|row| row.rule).collect();
@@ -259,27 +265,27 @@ fn idle(rules: &Rules, all: &[Checked]) -> Vec<String> {
 
 fn plan(all: &[Checked], system: &System) -> anyhow::Result<ExitCode> {
     let [Checked { report, rows, .. }] = all else {
-        anyhow::bail!("a plan is for one directory");
+        anyhow::bail!("give one directory with --plan");
     };
     let dir = report.dir.display();
     anyhow::ensure!(
         !report.needs_no_hints(),
-        "no plan for {dir}: it has been carried out, for {}",
+        "no plan for {dir}: it is already carried out: {}",
         report.why
     );
     let disk = report.disk.as_ref().with_context(|| {
-        format!("{dir} is not on an NVMe drive, so there is nothing to cut into namespaces")
+        format!("no plan for {dir}: it is not on an NVMe drive, which --plan needs for namespaces")
     })?;
     let is_unseen = |row: &&Row| matches!(row.standing, Standing::Unseen(_));
     if let Some(unseen) = rows.iter().find(is_unseen) {
         anyhow::bail!(
-            "no plan for {dir}: {} cannot be looked at{AS_ROOT}",
+            "no plan for {dir}: cannot check {}{AS_ROOT}",
             unseen.path.display()
         );
     }
     let outside = route::outside(&report.dir).map_err(|(path, error)| {
         let path = path.display();
-        anyhow::anyhow!("no plan for {dir}: {path} cannot be looked at: {error}{AS_ROOT}")
+        anyhow::anyhow!("no plan for {dir}: cannot check {path}: {error}{AS_ROOT}")
     })?;
     let files = rows.iter().map(|row| (row.path.clone(), row.bytes));
     let data = route::Data {
@@ -290,7 +296,7 @@ fn plan(all: &[Checked], system: &System) -> anyhow::Result<ExitCode> {
             .chain(outside.into_iter().map(|path| (path, 0)))
             .collect(),
     };
-    tell(&route::plan(system, &data)?)?;
+    print_text(&route::plan(system, &data)?)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -337,7 +343,7 @@ fn as_text(rules: &Rules, checked: &Checked) -> String {
         count(|row| row.standing == Standing::Free),
     ));
     if report.needs_no_hints() {
-        out.push_str("hints are not needed here and do not count\n");
+        out.push_str("hints are not needed here and are not checked\n");
     }
     out
 }
@@ -366,7 +372,7 @@ fn as_json(rules: &Rules, checked: &Checked) -> Value {
     });
     json!({
         "route": report_json(&checked.report),
-        "parts": checked.spread.as_ref().map(Spread::as_json),
+        "parts": checked.spread.as_ref().map(PartPlacement::as_json),
         "files": rows.collect::<Vec<_>>(),
     })
 }

@@ -1,4 +1,5 @@
-//! Files of a server outside the labelled directories, with what `my_print_defaults` says of its option files.
+//! Files of a server outside the labelled directories. The server's option files are read with
+//! `my_print_defaults`.
 
 use std::io::Read as _;
 use std::path::PathBuf;
@@ -9,17 +10,17 @@ use std::time::Duration;
 use saiga_streams::elsewhere::{self, Elsewhere};
 use saiga_streams::route::System;
 
-/// The sections of option files that servers read, whatever their version.
+/// Sections of option files that any version of the servers reads.
 const SECTIONS: [&str; 4] = ["mysqld", "server", "mariadb", "mariadbd"];
-/// An option file may be a pipe that nobody writes to.
+/// Time limit, because an option file may be a pipe without a writer.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What lies elsewhere.
+/// Finds files of the servers in `dirs` that no label covers.
 pub(super) fn find(dirs: &[PathBuf], system: &System) -> Vec<Elsewhere> {
     elsewhere::find(dirs, system, &defaults)
 }
 
-/// What option files say; nothing where the program is not installed, or takes too long.
+/// Output of `my_print_defaults`; empty if it is not installed or takes too long.
 fn defaults(own: &[String]) -> Vec<String> {
     let mut command = Command::new("my_print_defaults");
     command.args(own).args(SECTIONS);
@@ -31,7 +32,7 @@ fn defaults(own: &[String]) -> Vec<String> {
     if let Some(mut stdout) = child.stdout.take() {
         std::thread::spawn(move || {
             let mut text = String::new();
-            // Whoever waits has given up, if it cannot be sent.
+            // The receiver has timed out if the send fails.
             let _ = stdout.read_to_string(&mut text).map(|_| send.send(text));
         });
     }

@@ -1,4 +1,5 @@
-//! Where log lines of the labeller go: to stderr, which is the journal under systemd, or to a file that may be rotated.
+//! The log of the labeller: to stderr, which is the journal under systemd, or to a file that may be
+//! rotated.
 
 use std::cell::{Cell, RefCell};
 use std::fs::{File, Metadata};
@@ -12,7 +13,6 @@ use saiga_streams::labeller::Level;
 use super::stderr::Stderr;
 use crate::printable::printable;
 
-/// Takes log lines.
 #[derive(Debug)]
 pub(super) struct Log {
     file: Option<Rotated>,
@@ -20,7 +20,7 @@ pub(super) struct Log {
     is_verbose: bool,
 }
 
-/// A file that goes on under its name when somebody has renamed it.
+/// A log file that is opened again under its name after it was renamed.
 #[derive(Debug)]
 struct Rotated {
     path: PathBuf,
@@ -29,10 +29,10 @@ struct Rotated {
 }
 
 impl Log {
-    /// A log on stderr, or in the file at `path`.
+    /// Opens the log: stderr, or the file at `path`.
     ///
     /// # Errors
-    /// When the file cannot be opened.
+    /// The file cannot be opened.
     pub(super) fn new(path: Option<&Path>, is_verbose: bool) -> io::Result<Self> {
         let file = path.map(|path| {
             Ok::<_, io::Error>(Rotated {
@@ -48,7 +48,6 @@ impl Log {
         })
     }
 
-    /// Logs one line.
     pub(super) fn say(&self, level: Level, text: &str) {
         let text = printable(text);
         let text = match level {
@@ -67,16 +66,17 @@ impl Log {
     }
 }
 
-/// A link is followed only where nobody else can put one: this is root, and appends names that others choose.
+/// Follows a symbolic link only if no other user could have made it: root appends text that other
+/// users choose, such as file names.
 fn open(path: &Path) -> io::Result<File> {
-    // Nobody is waited for at the other end of a pipe.
+    // O_NONBLOCK: do not wait for the reader of a pipe.
     let flags = libc::O_NONBLOCK;
     let mut options = File::options();
     options.append(true).create(true).mode(0o640);
     match options.custom_flags(flags | libc::O_NOFOLLOW).open(path) {
         Err(error) if error.raw_os_error() == Some(libc::ELOOP) => {
             if is_open_to_others(path)? {
-                let text = "it is a link in a folder where others may write";
+                let text = "it is a symbolic link in a directory that other users can write to";
                 return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
             }
             options.custom_flags(flags).open(path)
@@ -85,7 +85,7 @@ fn open(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Whether others may write in the folder of `path`.
+/// Whether other users can write to the directory of `path`.
 fn is_open_to_others(path: &Path) -> io::Result<bool> {
     let folder = match path.parent() {
         Some(folder) if folder != Path::new("") => folder,
@@ -97,8 +97,8 @@ fn is_open_to_others(path: &Path) -> io::Result<bool> {
 }
 
 impl Rotated {
-    /// Writes a line with the time before it. A log that cannot be written holds up no label: this answers with what is to
-    /// be said of it once.
+    /// Writes a line with a timestamp. An error does not stop the labeller: the first one is
+    /// returned as a message.
     fn write(&self, text: &str) -> Option<String> {
         let now = humantime::format_rfc3339_millis(SystemTime::now());
         let written = self
@@ -116,7 +116,7 @@ impl Rotated {
         is_news.then(|| format!("cannot log into {path}: {error}; lines are lost"))
     }
 
-    /// Opens the file under its name again, where that is another one by now.
+    /// Opens the file again if its name now leads to another file.
     fn follow(&self) -> io::Result<()> {
         let same = |a: &Metadata, b: &Metadata| (a.dev(), a.ino()) == (b.dev(), b.ino());
         let open_one = self.file.borrow().metadata()?;
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_log_follows_its_name_and_keeps_details_for_those_who_ask() {
+    fn a_renamed_log_is_reopened_and_details_need_verbose() {
         let folder = tempfile::tempdir().unwrap();
         let (path, old) = (folder.path().join("log"), folder.path().join("log.1"));
         let log = Log::new(Some(&path), false).unwrap();
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_begins_no_line() {
+    fn a_file_name_cannot_start_a_log_line() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log");
         let log = Log::new(Some(&path), false).unwrap();
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_that_somebody_else_may_have_put_there_is_not_followed() {
+    fn a_link_in_a_shared_directory_is_not_followed() {
         use std::os::unix::fs::{PermissionsExt, symlink};
         let folder = tempfile::tempdir().unwrap();
         let (dir, other) = (folder.path().join("dir"), folder.path().join("other"));
@@ -173,7 +173,7 @@ mod tests {
         mode(0o777);
         let error = Log::new(Some(&path), false).unwrap_err().to_string();
         assert!(
-            error.contains("it is a link in a folder where others may write"),
+            error.contains("it is a symbolic link in a directory"),
             "{error}"
         );
         mode(0o755);
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_stops_nothing() {
+    fn a_full_disk_does_not_stop_the_labeller() {
         let log = Log::new(Some(Path::new("/dev/full")), true).unwrap();
         log.say(Level::Detail, "lost");
         assert!(log.file.unwrap().is_failing.get());

@@ -1,5 +1,7 @@
-//! Messages to and from the service manager that started this process (`man 3 sd_notify`, `man 3 sd_listen_fds`): that
-//! the service is at work, so that units ordered after it wait for it, and a file to keep for the next start.
+//! Messages to and from the service manager (`man 3 sd_notify`, `man 3 sd_listen_fds`).
+//!
+//! Reports that the service is ready, so that units ordered after it can start, and stores a memfd
+//! with the labels in the service manager across restarts.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -16,26 +18,26 @@ use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
 
 use crate::exit;
 
-/// The first descriptor that a service manager passes on (SD_LISTEN_FDS_START).
+/// The first descriptor that a service manager passes (SD_LISTEN_FDS_START).
 const FIRST: usize = 3;
 
-/// Says that the service is at work.
+/// Reports that the service is ready.
 pub(super) fn ready() {
     let Some(place) = std::env::var_os("NOTIFY_SOCKET") else {
         return;
     };
-    // systemd ends a service that it has not heard of; there is nobody else to tell.
+    // Not reported: systemd ends a service that does not become ready.
     let _ = send(&place, b"READY=1", &[]);
 }
 
-/// A file in memory that the service manager keeps while the service restarts: that of the run before, or a new one.
-/// `None` when no service manager has started this process, or with a warning when it could not be made.
+/// The memfd that the service manager keeps across restarts: the one of the previous run, or a new
+/// one. `None` without a service manager, or with a warning if the memfd cannot be made.
 pub(super) fn kept() -> Option<Arc<File>> {
     let place = std::env::var_os("NOTIFY_SOCKET")?;
     let file = passed_on_or_new(&place);
     let warn = |error| {
         exit::say(&format!(
-            "warning: systemd cannot keep the labels for a restart: {error}"
+            "warning: systemd cannot store the labels across a restart: {error}"
         ));
     };
     file.map_err(warn).ok().map(Arc::new)
@@ -52,7 +54,7 @@ fn passed_on_or_new(place: &OsStr) -> io::Result<File> {
     Ok(file)
 }
 
-/// The number of the kept file, if the service manager has passed it on to this process.
+/// The descriptor number of the stored memfd, if the service manager passed it to this process.
 fn passed_on(pid: &str, names: &str) -> Option<usize> {
     let is_ours = pid == std::process::id().to_string();
     let at = names.split(':').position(|name| name == "labels")?;
@@ -81,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_kinds_of_addresses_are_heard() {
+    fn messages_reach_path_and_abstract_addresses() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("socket");
         let name = format!("saiga-notify-{}", std::process::id());
@@ -105,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kept_file_is_found_by_its_name_among_those_of_this_process() {
+    fn the_stored_file_is_found_by_name_and_pid() {
         let own = std::process::id().to_string();
         assert_eq!(passed_on(&own, "labels"), Some(3));
         assert_eq!(passed_on(&own, "other:labels"), Some(4));

@@ -1,12 +1,13 @@
-//! `saiga streams record`: what a database writes, block by block, while a program runs or another one does.
+//! `saiga streams record`: traces block writes while a program runs, a process lives, or for a
+//! time.
 
 mod ending;
+mod options;
 mod progress;
 pub(super) mod recording;
 pub(super) mod summary;
 mod target;
 mod volume;
-mod wanted;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -16,36 +17,40 @@ use saiga_experiment::interrupt::Interrupt;
 use saiga_record::Options;
 
 use crate::{exit, outfile};
+pub(super) use options::RecordOptions;
 use target::{End, Target};
-use volume::Ground;
-pub(super) use wanted::Wanted;
+use volume::BackingVolume;
 
 /// Options of `saiga streams record`.
 #[derive(Debug, clap::Args)]
 #[command(
     override_usage = "saiga streams record --out FILE [OPTIONS] DIR... -- CMD [ARGS]...\n       \
-                      saiga streams record --out FILE [OPTIONS] [DIR]... --pid PID [--for TIME]\n       \
+                      saiga streams record --out FILE [OPTIONS] [DIR]... --pid PID [--for TIME]\n \
+                            \
                       saiga streams record --out FILE [OPTIONS] DIR... --for TIME",
-    after_help = "Needs root. What is recorded is what reaches the block layer: every write and discard on the file systems of the \
-directories, each with the file that it belongs to, in the format of docs/ftl.md. Ctrl-C and SIGTERM end the recording and \
-keep the trace; CMD is sent SIGTERM, with its process group, and waited for.\nExit status: 1 when CMD failed or events were lost; the trace is kept, and what happened is said."
+    after_help = "Needs root. Records every write and discard that reaches the block layer on the \
+file systems of the directories, with the file that each belongs to, in the format of docs/ftl.md. \
+Ctrl-C and SIGTERM end the recording and keep the trace; SIGTERM is sent to the process group of \
+CMD, and `record` waits for CMD to end.\n\
+Exit status: 1 when CMD failed or events were lost; the trace is kept and the failure reported."
 )]
 pub(super) struct Args {
-    /// The trace to write; must not exist
+    /// Write the trace to this file, which must not exist
     #[arg(long, value_name = "FILE", required = true)]
     out: PathBuf,
     #[command(flatten)]
-    wanted: Wanted,
-    /// Records while this program runs
+    wanted: RecordOptions,
+    /// Record while this program runs
     #[arg(last = true, value_name = "CMD", conflicts_with_all = ["pid", "time"])]
     command: Vec<String>,
-    /// Records on a file system of this size that is made for it in a file, mounted at DIR, and removed in the end
+    /// Make a file system of this size in an image file, mount it at DIR for the recording, and
+    /// remove it afterwards
     #[arg(long = "loop", id = "loop_size", value_name = "SIZE", value_parser = volume::size, conflicts_with = "pid")]
     loop_size: Option<u64>,
-    /// With --loop: which file system
+    /// With --loop: type of the file system
     #[arg(long, value_enum, default_value = "xfs", requires = "loop_size")]
     fs: volume::Kind,
-    /// With --loop: where the file lies
+    /// With --loop: directory of the image file
     #[arg(
         long,
         value_name = "DIR",
@@ -53,15 +58,14 @@ pub(super) struct Args {
         requires = "loop_size"
     )]
     image_dir: PathBuf,
-    /// With --loop: runs this before the recording, in DIR, to load the data
+    /// With --loop: command for sh, run in DIR before the recording to load the data
     #[arg(long, value_name = "SHELL", requires = "loop_size")]
     prepare: Option<String>,
-    /// With --loop: runs this after the recording, in DIR
+    /// With --loop: command for sh, run in DIR after the recording
     #[arg(long, value_name = "SHELL", requires = "loop_size")]
     after: Option<String>,
 }
 
-/// Records until the end.
 pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let target = args.wanted.target(&args.command)?;
     let options = args.wanted.options(&target, real(&args.out)?)?;
@@ -69,12 +73,13 @@ pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let is_well = match args.loop_size {
         None => record(&options, &target, &interrupt)?,
         Some(bytes) => {
-            let ground = Ground::make(&args, bytes, &options, &interrupt)?;
-            let recorded = ground
+            let volume = BackingVolume::make(&args, bytes, &options, &interrupt)?;
+            let recorded = volume
                 .prepare(args.prepare.as_deref(), &interrupt)
                 .and_then(|()| record(&options, &target, &interrupt));
-            // Whatever has failed: who works there is told to go, and named if he stays.
-            let left = ground.leave(args.after.as_deref(), &interrupt);
+            // Runs also after an error: ends processes that use the volume, and names those that
+            // remain.
+            let left = volume.leave(args.after.as_deref(), &interrupt);
             both(recorded, left).map(|(recorded, left)| recorded && left)?
         }
     };
@@ -85,7 +90,8 @@ pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// A file that can be written, in its real folder: by another name it may be in one that a file system will cover.
+/// Checks that `out` can be written, and resolves its directory: a symbolic link could lead below
+/// the mount point of --loop.
 fn real(out: &Path) -> anyhow::Result<PathBuf> {
     outfile::check(out)?;
     let out = std::path::absolute(out)?;
@@ -94,7 +100,7 @@ fn real(out: &Path) -> anyhow::Result<PathBuf> {
     Ok(folder.join(out.file_name().unwrap_or_default()))
 }
 
-/// Both, or the first failure; a second one is said.
+/// Returns both values or the first error; prints a second error.
 fn both<A, B>(first: anyhow::Result<A>, second: anyhow::Result<B>) -> anyhow::Result<(A, B)> {
     match (first, second) {
         (Ok(first), Ok(second)) => Ok((first, second)),
@@ -106,28 +112,26 @@ fn both<A, B>(first: anyhow::Result<A>, second: anyhow::Result<B>) -> anyhow::Re
     }
 }
 
-/// The recording itself; whether all went well.
+/// Records and prints the summary. Returns whether the program succeeded and no event was lost.
 fn record(options: &Options, target: &Target, interrupt: &Interrupt) -> anyhow::Result<bool> {
     let recorded = recording::record(options, target, interrupt)?;
     let tally = &recorded.tally;
-    let told = super::tell(&summary::text(options, &recorded.directories, tally));
+    let printed = super::print_text(&summary::text(options, &recorded.directories, tally));
     for warning in summary::warnings(tally) {
         exit::say(&warning);
     }
     let is_complete = tally.lost == 0;
     let is_well = match recorded.end {
-        End::Wanted => is_complete,
+        End::Success => is_complete,
         End::Failed(how) => {
-            exit::say(&format!(
-                "{how}; the trace is kept, and may not be what was wanted"
-            ));
+            exit::say(&format!("{how}; the trace is kept, but may be incomplete"));
             false
         }
     };
-    match told {
-        // Who has seen enough of the table has not seen what is wrong.
+    match printed {
+        // A closed pipe does not hide a failure: the exit code below still reports it.
         Err(error) if exit::is_broken_pipe(&error) => {}
-        told => told?,
+        printed => printed?,
     }
     Ok(is_well)
 }

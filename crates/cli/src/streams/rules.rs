@@ -1,22 +1,23 @@
-//! `saiga streams rules`: what is built in, and what a file says once it is read.
+//! `saiga streams rules`: lists the built-in sets, or prints a set or file of rules as parsed.
 
 use std::process::ExitCode;
 
 use saiga_streams::rules::{self, Rules, builtin};
 use serde_json::{Value, json};
 
-use super::{tell, tell_json};
+use super::{print_json, print_text};
 use crate::exit;
 use crate::table::Table;
 
 /// Options of `saiga streams rules`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "The first rule that matches a file decides. Paths are globs relative to the database's directory: `*` stays \
-within one name, `**` does not. Hints: short, medium, long, extreme, none.\nExit status: 2 when the rules cannot be read."
+    after_help = "The first matching rule decides. Paths are globs relative to the data directory \
+of the database: `*` matches within one name, `**` across directories. Hints: short, medium, long, \
+extreme, none.\nExit status: 2 when the rules cannot be read."
 )]
 pub(super) struct Args {
-    /// A built-in set, or a file: TOML when it ends in .toml, else astream's grammar
+    /// A built-in set, or a file: TOML if its name ends in .toml, otherwise astream's grammar
     #[arg(value_name = "NAME|FILE")]
     name: Option<String>,
     /// Print JSON
@@ -24,7 +25,6 @@ pub(super) struct Args {
     json: bool,
 }
 
-/// Prints rules.
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let Some(name) = &args.name else {
         return list(args.json);
@@ -34,9 +34,9 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         exit::say(&format!("warning: {warning}"));
     }
     if args.json {
-        tell_json(&as_json(name, &rules))?;
+        print_json(&as_json(name, &rules))?;
     } else {
-        tell(&rules.to_toml())?;
+        print_text(&rules.to_toml())?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -48,7 +48,7 @@ fn list(json: bool) -> anyhow::Result<ExitCode> {
         .collect();
     if json {
         let sets = sets.iter().map(|(name, rules)| as_json(name, rules));
-        tell_json(&Value::Array(sets.collect()))?;
+        print_json(&Value::Array(sets.collect()))?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut table = Table::new(["set", "rules", "for"]);
@@ -56,7 +56,7 @@ fn list(json: bool) -> anyhow::Result<ExitCode> {
         let about = rules.about.unwrap_or_default();
         table.row([name.to_owned(), rules.rules.len().to_string(), about]);
     }
-    tell(&table.to_string())?;
+    print_text(&table.to_string())?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -19,71 +19,72 @@ use super::log::Log;
 use super::{elsewhere, notify};
 use crate::exit;
 
-/// Looking more often, or taking less for a stall, would only heat the machine.
+/// Shorter intervals and stall limits would only waste CPU time.
 const SHORTEST: Duration = Duration::from_millis(1);
 
 /// Options of `saiga streams run`.
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "Runs in the foreground, as root or with CAP_SYS_ADMIN and CAP_DAC_READ_SEARCH; log lines go to stderr. SIGHUP, \
-and a changed rule file, make it read its rules again; SIGTERM, SIGINT and `saiga streams stop` end it. The first line says what becomes of hints on this kernel and drive.\nExit status: \
-with --once, 1 when a hint did not take or hints reach nothing here (--any-route does not mind the latter)."
-)]
+#[command(after_help = "\
+Runs in the foreground, as root or with CAP_SYS_ADMIN and CAP_DAC_READ_SEARCH. The \
+log goes to stderr; its first line says whether hints reach the drive with this kernel and file \
+system. SIGHUP or a changed rule file reloads the rules; SIGTERM, SIGINT and `saiga streams stop` \
+end the labeller.\nExit status: with --once, 1 when a hint could not be set or hints do not reach \
+the drive (except with --any-route).")]
 pub(super) struct Args {
-    /// Data directories; everything below them, and what links in them lead to, is labelled
+    /// Data directories; everything below them, and the targets of symbolic links in them, is
+    /// labelled
     #[arg(value_name = "DIR", required = true)]
     dirs: Vec<PathBuf>,
-    /// Built-in sets or files (see `saiga streams rules`), the first rule that matches decides
+    /// Built-in sets or files of rules (see `saiga streams rules`); the first matching rule decides
     #[arg(long, value_name = "NAME|FILE", required = true, num_args = 1..)]
     rules: Vec<String>,
-    /// When files are labelled
+    /// When a file is labelled
     #[arg(long, value_enum, default_value = "notify")]
     mode: ModeName,
-    /// Label what is there and end
+    /// Label the existing files and exit
     #[arg(long, conflicts_with = "mode")]
     once: bool,
-    /// Overwrite hints that the database has set itself
+    /// Replace hints that the database itself has set
     #[arg(long)]
     force: bool,
-    /// Look at every file this often, for hints that were lost
+    /// Check every file at this interval, for hints that were lost
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = humantime::parse_duration)]
     look: Duration,
-    /// With --mode gate: open the gate for good when it is at one open for longer than this
+    /// With --mode gate: stop gating for good when one open is held for longer than this
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = humantime::parse_duration)]
     stall_limit: Duration,
     /// Write Prometheus metrics to this file, for node_exporter's textfile collector
     #[arg(long, value_name = "FILE")]
     metrics: Option<PathBuf>,
-    /// Keep locks in this directory: a data directory has one labeller
+    /// Keep locks in this directory; the lock allows one labeller per data directory
     #[arg(long, value_name = "DIR", default_value = LOCK_DIR)]
     lock_dir: PathBuf,
-    /// With --once: do not mind where hints reach nothing
+    /// With --once: succeed also if hints do not reach the drive
     #[arg(long)]
     any_route: bool,
-    /// Log into this file instead of stderr; a renamed one is begun anew
+    /// Write the log to this file instead of stderr; reopened after the file is renamed
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
-    /// Log a line for each file
+    /// Log one line for each file
     #[arg(short, long)]
     verbose: bool,
-    /// Stall the gate when a file of this name is opened, to see the watchdog at work
+    /// For tests of the watchdog: stall the gate when a file of this name is opened
     #[arg(long, value_name = "NAME", hide = true)]
     drill: Option<OsString>,
-    /// Take proc and sys from below this directory
+    /// Read proc and sys below this directory
     #[arg(long, value_name = "DIR", default_value = "/", hide = true)]
     system: PathBuf,
 }
 
-/// When files are labelled, as a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum ModeName {
-    /// Once they are there
+    /// After it has been created
     Notify,
-    /// Before the open that makes them returns: not a byte is missed, and each open takes microseconds longer
+    /// Before the open that creates it returns: every byte has its hint, and each open takes
+    /// microseconds longer
     Gate,
 }
 
-/// Labels until it is ended.
 pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let Args {
         dirs,
@@ -125,12 +126,14 @@ pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
         kept: if once { None } else { notify::kept() },
         system: System::at(system),
     };
-    let control = Control::new().context("cannot begin")?;
-    control.on_signals().context("cannot watch for signals")?;
+    let control = Control::new().context("cannot start the labeller")?;
+    control
+        .on_signals()
+        .context("cannot set up signal handling")?;
     let opened = Log::new(log.as_deref(), verbose);
     let log = opened.with_context(|| {
         let path = log.as_deref().unwrap_or(Path::new("")).display();
-        format!("cannot log into {path}")
+        format!("cannot write the log to {path}")
     })?;
     let dirs: Vec<PathBuf> = options.databases.iter().map(|it| it.dir.clone()).collect();
     for it in elsewhere::find(&dirs, &options.system) {

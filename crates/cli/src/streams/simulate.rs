@@ -1,12 +1,12 @@
 //! `saiga streams simulate`: write amplification of synthetic writes, or of a trace under rules.
 //!
-//! The simulator is the library's; here are its options and its words.
+//! The simulator is the crate `saiga-ftl`; this module has the options and the output.
 
+mod format;
 mod json;
 pub(super) mod outcome;
 mod synthetic;
 mod trace;
-mod words;
 
 use std::io::Write as _;
 use std::num::NonZeroU32;
@@ -23,50 +23,52 @@ use serde_json::Value;
 
 use crate::memory;
 
-/// What cannot have the options of a trace. (clap waives `requires` for an option whose group has
-/// another member, so that these would be ignored in silence.)
+/// Options that exclude the options of a trace. (clap waives `requires` for an option whose group
+/// has another member, so the options of a trace would be ignored silently.)
 const SYNTHETIC: [&str; 3] = ["uniform", "hot_cold", "sequential"];
-/// Simulations by which streams are suggested.
+/// Default number of simulations to search for streams.
 pub(super) const SIMULATIONS: u32 = 300;
 
 /// Options of `saiga streams simulate`.
 #[derive(Debug, clap::Args)]
 #[command(
     group = ArgGroup::new("workload").required(true),
-    after_help = "Models pages, units and garbage collection; not time, wear or caches (docs/ftl.md). The same \
-options give the same figures.\nSET is none, astream (what its documentation has for MySQL), mysql, mariadb, postgres, opengauss, \
-redis, rocksdb, suggested (from the trace itself), or a file: rules of the labeller, a plain assignment, or astream's grammar \
-(a file of such a name is ./mysql). Without --rules: the set of the database, if the names of the files tell it, and suggested.\n\
+    after_help = "Models pages, reclaim units and garbage collection, but not time, wear or caches \
+(docs/ftl.md). The same options give the same figures.\n\
+SET is none, astream (its documentation's rules for MySQL), mysql, mariadb, postgres, opengauss, \
+redis, rocksdb, suggested (found from the trace), or a file: rules of the labeller, a plain \
+assignment, or astream's grammar (a file with the name of a set is ./mysql). Default of --rules: \
+the set of the database, if file names in the trace identify it, and suggested.\n\
 Exit status: 2 when there is nothing to simulate."
 )]
 pub(crate) struct Args {
-    /// Random writes, every page alike
+    /// Random writes with the same probability for every page
     #[arg(long, group = "workload")]
     uniform: bool,
-    /// Random writes, of which the share F goes to the share R of the pages: 0.1/0.9
+    /// Random writes: the share F of the writes goes to the share R of the pages, such as 0.1/0.9
     #[arg(long, group = "workload", value_name = "R/F", value_parser = hot_cold)]
     hot_cold: Option<HotCold>,
-    /// Writes from the first page to the last, again and again
+    /// Writes from the first page to the last, repeatedly
     #[arg(long, group = "workload")]
     sequential: bool,
     /// The writes of a recorded trace, repeated
     #[arg(long, group = "workload", value_name = "FILE")]
     trace: Option<PathBuf>,
-    /// With --trace: compare these rule sets with one stream for everything
+    /// With --trace: compare these rule sets with a single stream
     #[arg(long, value_name = "SET", num_args = 1.., conflicts_with_all = SYNTHETIC)]
     rules: Vec<String>,
-    /// With --trace: what tells streams apart; several are columns beside each other
+    /// With --trace: how streams are told apart; several values become columns of the table
     #[arg(long, value_enum, value_delimiter = ',', default_values = ["stream", "hint"])]
     #[arg(conflicts_with_all = SYNTHETIC)]
     by: Vec<ByName>,
-    /// With --trace: replay it also as if these files were never written, on the same device: the
-    /// stream of a rule, as doublewrite, or a glob
+    /// With --trace: also replay the trace without the writes of these files, on the same device:
+    /// the stream of a rule, such as doublewrite, or a glob
     #[arg(long, value_name = "KIND", num_args = 1.., conflicts_with_all = SYNTHETIC)]
     without: Vec<String>,
-    /// With --trace: write a page with plots into this file
+    /// With --trace: write a page with plots to this file
     #[arg(long, value_name = "FILE", conflicts_with_all = SYNTHETIC)]
     report: Option<PathBuf>,
-    /// With --trace: simulations by which suggested streams may be looked for
+    /// With --trace: maximum number of simulations to search for suggested streams
     #[arg(long, value_name = "N", default_value_t = SIMULATIONS, conflicts_with_all = SYNTHETIC)]
     simulations: u32,
     #[command(flatten)]
@@ -75,11 +77,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 1 << 20, conflicts_with = "trace")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     pages: u32,
-    /// Write to this many streams: hot and cold data with 2, else equal parts of the pages
+    /// Number of streams: hot and cold data with 2, otherwise equal parts of the pages
     #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "trace")]
     #[arg(value_parser = clap::value_parser!(u8).range(1..=64))]
     streams: u8,
-    /// Whether streams stay apart when their pages are moved
+    /// Whether streams stay apart when garbage collection moves their pages
     #[arg(
         long,
         value_enum,
@@ -87,14 +89,14 @@ pub(crate) struct Args {
         conflicts_with = "trace"
     )]
     isolation: IsolationName,
-    /// With --trace: bytes of a page
+    /// With --trace: size of a page in bytes
     #[arg(long, value_name = "BYTES", default_value_t = 4096, conflicts_with_all = SYNTHETIC)]
     page_bytes: u64,
-    /// With --trace: streams that the device keeps apart; all further ones share the first
+    /// With --trace: number of streams that the device keeps apart; all further ones share the
+    /// first
     #[arg(long, value_name = "N", default_value_t = 8, conflicts_with_all = SYNTHETIC)]
     handles: usize,
-    /// With --trace: only as if the device were told of no discards; else both are simulated where
-    /// the trace has some
+    /// With --trace: ignore discards; otherwise both cases are simulated if the trace has discards
     #[arg(long, conflicts_with_all = SYNTHETIC)]
     no_trim: bool,
     /// Print JSON
@@ -102,10 +104,10 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// The device, and how long it is written to.
+/// The device and the length of the simulation.
 #[derive(Debug, clap::Args)]
 struct DeviceArgs {
-    /// Spare space as a share of the logical pages; with --trace several, as 0.07,0.28
+    /// Spare space as a share of the logical pages; with --trace several values, such as 0.07,0.28
     #[arg(
         long,
         value_name = "SHARE",
@@ -113,40 +115,42 @@ struct DeviceArgs {
         value_delimiter = ','
     )]
     op: Vec<f64>,
-    /// Share of the logical pages that hold data (at a time, with --trace); with --trace several,
-    /// as 0.7,0.9 [default: 1, with
-    /// --trace 0.9]
+    /// Share of the logical pages that hold data (at any time, with --trace); with --trace several
+    /// values, such as 0.7,0.9 [default: 1, with --trace 0.9]
     #[arg(long, value_name = "SHARE", value_delimiter = ',')]
     utilisation: Vec<f64>,
-    /// Pages of a reclaim unit; with --trace several, as 128,1024 [default: 256, with --trace as many as leave 2048 units]
+    /// Pages of a reclaim unit; with --trace several values, such as 128,1024 [default: 256, with
+    /// --trace the size that gives 2048 units]
     #[arg(long, value_name = "N", value_delimiter = ',')]
     ru_pages: Vec<u32>,
-    /// Which unit is collected: greedy, fifo, cost-benefit, or choice:D for the best of D; with --trace several
+    /// Which unit is collected: greedy, fifo, cost-benefit, or choice:D for the best of D random
+    /// units; with --trace several values
     #[arg(long, value_name = "POLICY", default_value = "greedy", value_parser = policy, value_delimiter = ',')]
     policy: Vec<Policy>,
-    /// Whether streams have shares of the spare space; whoever exceeds its own most is collected
+    /// How the spare space is shared by streams; the stream that exceeds its share most is
+    /// collected
     #[arg(long, value_enum, default_value = "none")]
     quota: QuotaName,
-    /// Whether moved pages have open units of their own or share those of the host
+    /// Whether moved pages get open units of their own or share those of host writes
     #[arg(long, value_enum, default_value = "own")]
     gc: GcName,
-    /// Whether open and reserved units are part of --op [default: closed, with --trace whole]
+    /// Whether open and reserved units are counted in --op [default: closed, with --trace whole]
     #[arg(long, value_enum)]
     count: Option<CountName>,
-    /// Host writes before the measurement, in device sizes
+    /// Host writes before the measurement, in multiples of the device size
     #[arg(long, value_name = "N", default_value_t = steady::WARM_UP)]
     #[arg(value_parser = clap::value_parser!(u32).range(i64::from(steady::WARM_UP)..=1000))]
     warm_up: u32,
-    /// Host writes that are measured, in device sizes
+    /// Host writes that are measured, in multiples of the device size
     #[arg(long, value_name = "N", default_value_t = steady::MEASURED)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
     measure: u32,
-    /// Where random choices begin
+    /// Seed of the random choices
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 }
 
-/// Shares of pages and writes that are hot.
+/// The hot shares of the pages and of the writes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct HotCold {
     pages: f64,
@@ -157,7 +161,7 @@ struct HotCold {
 enum IsolationName {
     /// Until their pages are moved
     Initially,
-    /// For ever
+    /// Always
     Persistently,
 }
 
@@ -165,7 +169,7 @@ enum IsolationName {
 enum GcName {
     /// Units of their own
     Own,
-    /// Those of the host
+    /// The units of host writes
     Shared,
 }
 
@@ -173,32 +177,32 @@ enum GcName {
 enum QuotaName {
     /// No shares
     None,
-    /// The same for each
+    /// Equal shares
     Even,
-    /// In proportion to the pages that they hold
+    /// In proportion to the pages of each stream
     Data,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum CountName {
-    /// They come on top, as in theory
+    /// No: they are additional space, as in theory
     Closed,
-    /// They are, as on a drive
+    /// Yes, as on a drive
     Whole,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum ByName {
-    /// The stream that a rule names, else its hint: FDP namespaces
+    /// By the stream of the matching rule, or by its hint if it has none: FDP namespaces
     Stream,
-    /// Hints only: what `saiga streams run` sets
+    /// By hint only, as `saiga streams run` sets it
     Hint,
-    /// The classes of F2FS: short, extreme, and all else
+    /// By the classes of F2FS: short, extreme, and everything else
     F2fs,
 }
 
 impl Args {
-    /// What tells streams apart, each once.
+    /// The values of --by without duplicates.
     fn by(&self) -> Vec<By> {
         let mut all = Vec::new();
         for by in self.by.iter().map(|name| name.by()) {
@@ -221,27 +225,23 @@ impl ByName {
 }
 
 impl DeviceArgs {
-    /// The one policy of synthetic writes.
     fn one_policy(&self) -> anyhow::Result<Policy> {
         one("--policy", &self.policy)?.context("--policy is missing")
     }
 
-    /// The one over-provisioning of synthetic writes.
     fn one_op(&self) -> anyhow::Result<f64> {
         one("--op", &self.op)?.context("--op is missing")
     }
 
-    /// The one size of units of synthetic writes, or none.
     fn one_unit_size(&self) -> anyhow::Result<Option<u32>> {
         one("--ru-pages", &self.ru_pages)
     }
 
-    /// The one utilisation of synthetic writes, or none.
     fn one_utilisation(&self) -> anyhow::Result<Option<f64>> {
         one("--utilisation", &self.utilisation)
     }
 
-    /// The device that a trace is replayed on, but for what there may be several of.
+    /// The device of a trace, without the values that may be given several times.
     fn options(&self, handles: usize) -> Options {
         Options {
             counting: self.counting(Counting::WholeDevice),
@@ -295,16 +295,15 @@ impl IsolationName {
     }
 }
 
-/// The value of an option that may have several for traces only.
+/// The single value of an option that takes several values only with --trace.
 fn one<T: Copy>(name: &str, values: &[T]) -> anyhow::Result<Option<T>> {
     match values {
         [] => Ok(None),
         [value] => Ok(Some(*value)),
-        _ => anyhow::bail!("several values of {name} are for --trace; give one"),
+        _ => anyhow::bail!("{name} takes several values only with --trace; give one"),
     }
 }
 
-/// Simulates what is asked for.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let (text, json) = match &args.trace {
         Some(path) => trace::simulate(path, args)?,
@@ -333,7 +332,7 @@ fn hot_cold(text: &str) -> Result<HotCold, String> {
     let shares = text
         .split_once('/')
         .and_then(|(pages, writes)| Some((share(pages)?, share(writes)?)));
-    let (pages, writes) = shares.ok_or("use two shares between 0 and 1, as 0.1/0.9")?;
+    let (pages, writes) = shares.ok_or("give two shares between 0 and 1, such as 0.1/0.9")?;
     Ok(HotCold { pages, writes })
 }
 
@@ -349,6 +348,6 @@ pub(super) fn policy(text: &str) -> Result<Policy, String> {
         Some(("choice", text)) => samples(text).map(Policy::Choice),
         _ => None,
     };
-    let message = "use greedy, fifo, cost-benefit, or choice:D with D from 1 to 10000";
+    let message = "give greedy, fifo, cost-benefit, or choice:D with D from 1 to 10000";
     found.ok_or_else(|| message.to_owned())
 }

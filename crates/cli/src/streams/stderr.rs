@@ -1,27 +1,31 @@
-//! Standard error, without waiting for its reader: one who has stopped holds up no label.
+//! Non-blocking writes to standard error: a stopped reader does not delay labels.
 //!
-//! Whether a descriptor blocks is a property that it shares with other processes, so it is asked for room instead. What
-//! is ready for writing takes as many bytes as a pipe takes in one piece (`man 7 pipe`, PIPE_BUF) without blocking.
+//! O_NONBLOCK would also affect other processes that share the descriptor, so poll(2) is asked for
+//! room instead. A pipe that is ready accepts PIPE_BUF bytes without blocking (`man 7 pipe`).
 
 use std::cell::Cell;
 use std::io::{self, Write as _};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 
-/// Bytes that are written in one piece.
+/// Maximum bytes of one write: PIPE_BUF.
 const PIECE: usize = 4096;
 
-/// Lines for standard error.
 #[derive(Debug, Default)]
 pub(super) struct Stderr {
     lost: Cell<u64>,
 }
 
 impl Stderr {
-    /// Writes a line if there is room for it; what was left out is said with the next one that finds room.
+    /// Writes a line if there is room. Otherwise the line is dropped, and counted in the next line
+    /// that is written.
     pub(super) fn write(&self, text: &str) {
         let lost = self.lost.take();
-        if lost > 0 && !piece(&format!("{lost} lines were lost, nobody read them")) {
+        if lost > 0
+            && !piece(&format!(
+                "{lost} lines were dropped because stderr was not read"
+            ))
+        {
             self.lost.set(lost + 1);
         } else if !piece(text) {
             self.lost.set(self.lost.get() + 1);
@@ -29,12 +33,12 @@ impl Stderr {
     }
 }
 
-/// Writes a line, cut to one piece; whether there was room.
+/// Writes a line, cut to one piece; returns whether there was room.
 fn piece(text: &str) -> bool {
     let stderr = io::stderr();
     let mut wait = [PollFd::new(&stderr, PollFlags::OUT)];
     let at_once = Timespec::default();
-    // With nobody left to tell there is no need for room, either.
+    // Errors count as room: a closed stderr is not retried.
     if !matches!(rustix::event::poll(&mut wait, Some(&at_once)), Ok(1..)) {
         return false;
     }

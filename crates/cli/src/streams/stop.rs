@@ -1,4 +1,4 @@
-//! `saiga streams stop`: ends labellers by the directories that they label.
+//! `saiga streams stop`: stops labellers by the directories that they label.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -7,38 +7,37 @@ use std::time::Duration;
 use saiga_streams::holder::{Holder, holders};
 use saiga_streams::lock::LOCK_DIR;
 
-use super::tell;
+use super::print_text;
 use crate::exit;
 
 /// Options of `saiga streams stop`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Ends the whole labeller of a directory, also where it labels others besides, and returns when it is gone. \
-What it has labelled stays labelled until the kernel forgets it.\nExit status: 1 when there is none for a directory; 2 when \
-one could not be ended."
+    after_help = "Stops the labeller of a directory for all its directories, and returns when the \
+process has ended. Files keep their hints until the kernel drops their inodes from memory.\n\
+Exit status: 1 when no labeller runs for a directory; 2 when a labeller could not be stopped."
 )]
 pub(super) struct Args {
-    /// Data directories, as the labeller was given them or by another path
+    /// Data directories, by any path
     #[arg(value_name = "DIR", required_unless_present = "all")]
     dirs: Vec<PathBuf>,
-    /// End every labeller whose lock is in --lock-dir
+    /// Stop every labeller whose lock is in --lock-dir
     #[arg(long, conflicts_with = "dirs")]
     all: bool,
-    /// Where the labellers keep their locks
+    /// Directory with the locks of the labellers
     #[arg(long, value_name = "DIR", default_value = LOCK_DIR)]
     lock_dir: PathBuf,
-    /// Wait at most this long for each to be gone
+    /// Wait at most this long for each labeller to end
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = humantime::parse_duration)]
     limit: Duration,
 }
 
-/// Ends them.
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let all = holders(&args.lock_dir)?;
     let place = args.lock_dir.display();
     if args.all && all.is_empty() {
         exit::say(&format!(
-            "no labeller is at work: nobody holds a lock in {place}"
+            "no labeller is running: no process holds a lock in {place}"
         ));
         return Ok(ExitCode::from(exit::NO));
     }
@@ -47,7 +46,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         if !all.iter().any(|holder| holder.labels(dir)) {
             let dir = dir.display();
             exit::say(&format!(
-                "no labeller is at work on {dir}: nobody holds a lock for it in {place}"
+                "no labeller is running for {dir}: no process holds its lock in {place}"
             ));
             is_missing = true;
         }
@@ -60,8 +59,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             .map(Path::display)
             .map(|it| it.to_string())
             .collect();
-        tell(&format!(
-            "ended the labeller of {} (pid {})\n",
+        print_text(&format!(
+            "stopped the labeller of {} (pid {})\n",
             dirs.join(", "),
             holder.pid()
         ))?;

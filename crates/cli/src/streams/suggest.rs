@@ -1,4 +1,4 @@
-//! `saiga streams suggest`: rules from what was seen of the files of a database.
+//! `saiga streams suggest`: proposes rules from a trace of the database's writes.
 
 mod live;
 
@@ -15,13 +15,13 @@ use saiga_ftl::{Device, Policy};
 use saiga_whatif::compare::Ranges;
 use saiga_whatif::{Condition, Replays, Suggestion, suggest};
 
-use super::record::Wanted;
+use super::record::RecordOptions;
 use super::simulate::{SIMULATIONS, outcome, policy};
-use super::{suggested, tell, tell_json, trace_file};
+use super::{print_json, print_text, suggested, trace_file};
 use crate::{exit, memory, outfile};
-use live::Live;
+use live::LiveTrace;
 
-/// Pages of a device that options are tried on: the most that a search simulates.
+/// Pages of the device on which the options are tried: the maximum that a search simulates.
 const TRIED_PAGES: u64 = 65_536;
 
 /// Options of `saiga streams suggest`.
@@ -31,29 +31,32 @@ const TRIED_PAGES: u64 = 65_536;
     override_usage = "saiga streams suggest [OPTIONS] --trace FILE\n       \
                       saiga streams suggest [OPTIONS] DIR... --for TIME\n       \
                       saiga streams suggest [OPTIONS] [DIR]... --pid PID [--for TIME]",
-    after_help = "Prints rules that the labeller and simulate read, each with what was seen; nothing is labelled. Streams are \
-found by simulation on the first device that the options describe, and the set of the database, or astream's, takes their place \
-where it is better on any of the devices. The same trace and options give the same rules.\n\
-Without --trace, it records first, as `saiga streams record` does; that needs root. Ctrl-C ends the recording, and rules come from \
-what was seen until then; once more, and it gives up.\n\
-Exit status: 1 when events were lost, 2 when there is nothing to suggest."
+    after_help = "\
+Prints rules for the labeller and `simulate`, each with the figures behind it; labels \
+nothing. Streams are found by simulation on the first device that the options describe. The \
+built-in \
+set of the database, or astream's, is used instead if it is better on any of the devices. The same \
+trace and options give the same rules.\n\
+Without --trace, records first, as `saiga streams record` does; that needs root. Ctrl-C ends the \
+recording and makes rules from what was recorded; a second Ctrl-C gives up.\n\
+Exit status: 1 when events were lost, 2 when no rules can be proposed."
 )]
 pub(super) struct Args {
-    /// What was recorded
+    /// Use this recorded trace
     #[arg(long, value_name = "FILE", conflicts_with_all = ["dirs", "pid", "time", "via", "buffer", "sample", "keep"])]
     trace: Option<PathBuf>,
     #[command(flatten)]
-    wanted: Wanted,
-    /// Keeps what is recorded in this file; must not exist
+    wanted: RecordOptions,
+    /// Keep the recorded trace in this file, which must not exist
     #[arg(long, value_name = "FILE")]
     keep: Option<PathBuf>,
-    /// Write the rules into this file, and print what was seen
+    /// Write the rules to this file, and print the figures
     #[arg(long, value_name = "FILE.toml")]
     out: Option<PathBuf>,
-    /// Streams that the device keeps apart
+    /// Number of streams that the device keeps apart
     #[arg(long, value_name = "N", default_value_t = 8)]
     handles: usize,
-    /// Spare space as a share of the logical pages; several, as 0.07,0.28
+    /// Spare space as a share of the logical pages; several values, such as 0.07,0.28
     #[arg(
         long,
         value_name = "SHARE",
@@ -61,7 +64,7 @@ pub(super) struct Args {
         value_delimiter = ','
     )]
     op: Vec<f64>,
-    /// Share of the logical pages that hold data; several, as 0.7,0.9
+    /// Share of the logical pages that hold data; several values, such as 0.7,0.9
     #[arg(
         long,
         value_name = "SHARE",
@@ -69,19 +72,20 @@ pub(super) struct Args {
         value_delimiter = ','
     )]
     utilisation: Vec<f64>,
-    /// Which unit is collected: greedy, fifo, cost-benefit, or choice:D for the best of D; several
+    /// Which unit is collected: greedy, fifo, cost-benefit, or choice:D for the best of D random
+    /// units; several values
     #[arg(long, value_name = "POLICY", default_value = "greedy", value_parser = policy, value_delimiter = ',')]
     policy: Vec<Policy>,
-    /// Bytes of a page
+    /// Size of a page in bytes
     #[arg(long, value_name = "BYTES", default_value_t = 4096)]
     page_bytes: u64,
-    /// Only as if the device were told of no discards; else both count where the trace has some
+    /// Ignore discards; otherwise both cases are simulated if the trace has discards
     #[arg(long)]
     no_trim: bool,
-    /// Simulations that may be made; 0: streams are by lifetime only
+    /// Maximum number of simulations; with 0, streams follow from lifetimes only
     #[arg(long, value_name = "N", default_value_t = SIMULATIONS)]
     simulations: u32,
-    /// Where random choices begin
+    /// Seed of the random choices
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// Print JSON
@@ -89,13 +93,12 @@ pub(super) struct Args {
     json: bool,
 }
 
-/// Suggests rules.
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if let Some(out) = &args.out {
-        // Under another name they would be read as astream's.
+        // A file of another name would be read as astream's grammar.
         anyhow::ensure!(
             out.extension().is_some_and(|ending| ending == "toml"),
-            "{}: a file of rules has a name that ends in .toml",
+            "{}: the name of a rule file must end in .toml",
             out.display()
         );
         outfile::check(out)?;
@@ -106,7 +109,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     };
     for place in &suggestion.skipped {
         exit::say(&format!(
-            "note: {place} is outside the recorded directories; no rule can name it"
+            "note: {place} is outside the recorded directories; rules cannot match it"
         ));
     }
     let rules = suggestion.rules.to_toml();
@@ -114,11 +117,11 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         outfile::write(out, &rules)?;
     }
     if args.json {
-        tell_json(&suggested::as_json(&suggestion))?;
+        print_json(&suggested::as_json(&suggestion))?;
     } else if args.out.is_some() {
-        tell(&seen(&suggestion))?;
+        print_text(&seen(&suggestion))?;
     } else {
-        tell(&rules)?;
+        print_text(&rules)?;
     }
     Ok(match suggestion.lost {
         None | Some(0) => ExitCode::SUCCESS,
@@ -136,15 +139,15 @@ fn from_trace(path: &Path, args: &Args) -> anyhow::Result<Suggestion> {
     found.with_context(|| format!("{}", path.display()))
 }
 
-/// Records first, which says itself what was lost.
+/// Records first. The recording reports lost events itself.
 fn from_recording(args: &Args) -> anyhow::Result<Suggestion> {
     if let (Some(keep), Some(out)) = (&args.keep, &args.out) {
         let is_one = std::path::absolute(keep)? == std::path::absolute(out)?;
         anyhow::ensure!(!is_one, "--keep and --out name the same file");
     }
-    // Options that cannot be are said now, not in ten minutes.
+    // Invalid options are reported before the recording.
     try_options(args)?;
-    let live = Live::record(&args.wanted, args.keep.as_deref())?;
+    let live = LiveTrace::record(&args.wanted, args.keep.as_deref())?;
     suggestion(&live.trace, args, &|| live.is_given_up()).context("the recording")
 }
 
@@ -168,8 +171,7 @@ fn suggestion(
     Ok(suggested::suggest(trace, replays, &options, is_given_up)?)
 }
 
-/// What is to be said of the first device that is too coarse; what cannot be at all, the search
-/// says.
+/// A note on the first device with too few reclaim units. The search reports impossible devices.
 fn few_units(footprint: &Footprint, conditions: &[Condition], base: &Options) -> Option<String> {
     conditions.iter().find_map(|condition| {
         let config = replay::device(footprint, &condition.device(base)).ok()?;
@@ -188,7 +190,7 @@ fn conditions(args: &Args, has_discards: bool) -> Vec<Condition> {
     ranges.conditions(has_discards)
 }
 
-/// The device, but for what conditions say.
+/// The device, without the values that conditions supply.
 fn device(args: &Args) -> Options {
     Options {
         handles: args.handles,
@@ -198,7 +200,7 @@ fn device(args: &Args) -> Options {
     }
 }
 
-/// Makes the devices of the options for a trace of one write.
+/// Builds the devices of the options for a trace of one write, to report errors early.
 fn try_options(args: &Args) -> anyhow::Result<()> {
     let write = Row {
         t_ns: 0,
@@ -227,8 +229,8 @@ fn seen(suggestion: &Suggestion) -> String {
     if let Some(searched) = &suggestion.searched {
         let _ = writeln!(
             text,
-            "\n{} simulations on a sample of {} pages: write amplification {:.3} with one stream, {:.3} at the start, \
-             {:.3} found",
+            "\n{} simulations on a sample of {} pages: write amplification {:.3} with one stream, \
+             {:.3} at the start, {:.3} for the result",
             searched.simulations, searched.pages, searched.none, searched.start, searched.found
         );
         if let Some(whole) = &suggestion.whole {
@@ -236,8 +238,8 @@ fn seen(suggestion: &Suggestion) -> String {
         }
     } else {
         text.push_str(
-            "\nnote: nothing was simulated, for the trace has too few pages or --simulations is below 3; streams are by \
-             lifetime only\n",
+            "\nnote: nothing was simulated, because the trace has too few pages or --simulations \
+             is below 3; streams follow from lifetimes only\n",
         );
     }
     text

@@ -1,4 +1,4 @@
-//! What a trace suggests, for `simulate` and `suggest`: the search with its progress, the classes as a table and as JSON.
+//! The search for rules in a trace, for `simulate` and `suggest`: progress, table and JSON.
 
 use std::ops::ControlFlow;
 
@@ -12,38 +12,37 @@ use crate::exit;
 use crate::table::Table;
 use saiga_document::number;
 
-/// Classes of a table; what is written less is summed up.
+/// Maximum rows of the table; the classes with fewer writes are summed up.
 const ROWS: usize = 30;
-/// Simulations between two words about them, of a sample and of the whole trace.
+/// Simulations between two progress messages, for a sample and for the whole trace.
 const WORD_EVERY: u32 = 50;
 const COMPARED_EVERY: usize = 10;
 
-/// What a trace with holes is worth; `None` for one of which nothing is known to be lost.
+/// The warning for a trace with lost events; `None` if no loss is recorded in it.
 pub(super) fn holes(trace: &Trace) -> Option<String> {
     let lost = trace.lost();
     (lost > 0).then(|| {
         format!(
-            "{lost} EVENTS WERE LOST when it was recorded: the trace has holes, and what is made of it is wrong; record again \
-             with a larger --buffer"
+            "{lost} EVENTS WERE LOST during the recording: the trace has gaps, and results from \
+             it are wrong; record again with a larger --buffer"
         )
     })
 }
 
-/// What a sample is, in a sentence.
+/// One sentence on the sampling of a trace.
 pub(super) fn sample_words(sampling: Sampling) -> String {
     format!(
-        "a sample: 1/{} of the pages, in granules of {}; bytes are those of all, estimated from it",
+        "a sample: 1/{} of the pages, in granules of {}; byte counts are estimates for all pages",
         sampling.one_in(),
         number::bytes(sampling.granule_bytes())
     )
 }
 
-/// The same for programs.
 pub(super) fn sampling_json(sampling: Sampling) -> Value {
     json!({ "one_in": sampling.one_in(), "granule_bytes": sampling.granule_bytes() })
 }
 
-/// Suggests rules, and says on stderr how far it is; `is_given_up` ends it.
+/// Searches for rules and prints progress to stderr. `is_given_up` ends the search.
 pub(super) fn suggest(
     trace: &Trace,
     replays: &mut Replays<'_>,
@@ -54,11 +53,11 @@ pub(super) fn suggest(
     let report = &mut |step: Step| {
         let line = match step {
             Step::Searching { made, most } if made.is_multiple_of(WORD_EVERY) => Some(format!(
-                "looking for streams: {made} simulations of {most} at most"
+                "searching for streams: {made} of at most {most} simulations"
             )),
             Step::Comparing { number, count } if (number - 1).is_multiple_of(COMPARED_EVERY) => {
                 Some(format!(
-                    "comparing them with the known sets: simulation {number} of {count} at most"
+                    "comparing with the built-in sets: simulation {number} of at most {count}"
                 ))
             }
             Step::Searching { .. } | Step::Comparing { .. } => None,
@@ -76,7 +75,7 @@ pub(super) fn suggest(
     suggest::suggest(trace, replays, options, report)
 }
 
-/// What was seen of each class.
+/// The classes as a table.
 pub(super) fn table(classes: &[Class], seen_s: f64) -> String {
     let mut table = Table::new([
         "file",
@@ -104,12 +103,11 @@ pub(super) fn table(classes: &[Class], seen_s: f64) -> String {
     }
     let mut text = table.to_string();
     if let Some(left) = classes.len().checked_sub(ROWS).filter(|left| *left > 0) {
-        text.push_str(&format!("{left} more, which are written less\n"));
+        text.push_str(&format!("{left} more classes with fewer writes\n"));
     }
     text
 }
 
-/// All that was suggested.
 pub(super) fn as_json(suggestion: &Suggestion) -> Value {
     let classes = suggestion.classes.iter().map(|class| {
         let Class {

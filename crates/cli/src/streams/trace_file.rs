@@ -1,4 +1,4 @@
-//! A recorded trace from a file, which may be compressed by gzip or zstd: its first bytes tell.
+//! Reads a recorded trace from a file; detects gzip and zstd by the first bytes.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -10,11 +10,11 @@ use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 use saiga_ftl::trace::{self, Trace};
 
-/// How a gzip file begins: RFC 1952, 2.3.1.
+/// First bytes of a gzip file (RFC 1952, 2.3.1).
 const GZIP: [u8; 2] = [0x1f, 0x8b];
-/// How a zstd frame begins: RFC 8878, 3.1.1.
+/// First bytes of a zstd frame (RFC 8878, 3.1.1).
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
-/// The same, 3.1.2, but for its first byte, which is 50h to 5Fh: a frame without data.
+/// Bytes 2 to 4 of a frame without data (RFC 8878, 3.1.2); its first byte is 50h to 5Fh.
 const SKIPPABLE: [u8; 3] = [0x2a, 0x4d, 0x18];
 
 /// Reads a trace; errors name the file.
@@ -28,9 +28,9 @@ pub(super) fn read(path: &Path) -> anyhow::Result<Trace> {
     trace.with_context(|| shown.to_string())
 }
 
-/// The bytes that were compressed, or as they are.
+/// Decompresses if necessary.
 fn plain(mut file: impl BufRead + 'static) -> io::Result<Box<dyn Read>> {
-    // A file gives at least four bytes at once, if it has them.
+    // The first read of a file returns at least four bytes, if the file has them.
     let first = file.fill_buf()?;
     if first.starts_with(&GZIP) {
         return Ok(Box::new(MultiGzDecoder::new(file)));
@@ -46,8 +46,8 @@ fn plain(mut file: impl BufRead + 'static) -> io::Result<Box<dyn Read>> {
     Ok(Box::new(file))
 }
 
-/// What the frames of a zstd file hold, one after the other: parallel compressors write several,
-/// and frames without data between them.
+/// Decompresses all frames of a zstd file: parallel compressors write several, with frames without
+/// data between them.
 struct Frames<R> {
     file: R,
     frame: FrameDecoder,
@@ -69,11 +69,11 @@ impl<R: BufRead> Read for Frames<R> {
 }
 
 impl<R: BufRead> Frames<R> {
-    /// Begins the next frame, unless the file has ended; the one before must be what was compressed.
+    /// Starts the next frame, unless the file has ended. Checks the checksum of the previous one.
     fn next_frame(&mut self) -> io::Result<bool> {
         let said = self.frame.get_checksum_from_data();
         if said.is_some() && said != self.frame.get_calculated_checksum() {
-            let fault = "a zstd frame has another checksum than its data";
+            let fault = "the checksum of a zstd frame does not match its data";
             return Err(io::Error::new(io::ErrorKind::InvalidData, fault));
         }
         while !self.file.fill_buf()?.is_empty() {
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_compressed_trace_is_the_trace() {
+    fn a_compressed_trace_reads_like_a_plain_one() {
         let plain = read_bytes(TEXT).unwrap();
         assert_eq!(plain.files, ["a"]);
         let (first, rest) = TEXT.split_at(30);
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_cut_off_or_damaged_is_refused() {
+    fn truncated_and_damaged_files_are_refused() {
         for whole in [gzip(TEXT), zstd(TEXT)] {
             let cut = &whole[..whole.len() - 3];
             let error = format!("{:#}", read_bytes(cut).unwrap_err());
@@ -157,6 +157,6 @@ mod tests {
         let last = damaged.len() - 1;
         damaged[last] ^= 1;
         let error = format!("{:#}", read_bytes(&damaged).unwrap_err());
-        assert!(error.contains("another checksum"), "{error}");
+        assert!(error.contains("checksum of a zstd frame"), "{error}");
     }
 }

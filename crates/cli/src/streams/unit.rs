@@ -19,42 +19,40 @@ use crate::exit;
 
 /// Options of `saiga streams unit`.
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "Without --install, prints the unit and installs nothing. The service is ready once \
+#[command(after_help = "\
+Without --install, prints the unit and installs nothing. The service is ready once \
 all files are labelled, and the services in --before start after that.\n\
-Exit status: 1 when there is nothing to --remove."
-)]
+Exit status: 1 when there is nothing to --remove.")]
 pub(super) struct Args {
     /// Data directories
     #[arg(value_name = "DIR", required_unless_present = "remove")]
     dirs: Vec<PathBuf>,
-    /// Built-in sets or files (see `saiga streams rules`); the first rule that matches decides
+    /// Built-in sets or files of rules (see `saiga streams rules`); the first matching rule decides
     #[arg(long, value_name = "NAME|FILE", required_unless_present = "remove", num_args = 1..)]
     rules: Vec<String>,
-    /// When files are labelled
+    /// When a file is labelled
     #[arg(long, value_enum, default_value = "notify")]
     mode: ModeName,
-    /// Services that write to these directories, to be started once all files are labelled
+    /// Services that write to these directories; systemd starts them once all files are labelled
     #[arg(long, value_name = "UNIT")]
     before: Vec<UnitName>,
     /// Write Prometheus metrics to this file
     #[arg(long, value_name = "FILE")]
     metrics: Option<PathBuf>,
-    /// The unit's name
+    /// Name of the unit
     #[arg(long, value_name = "NAME", default_value = "saiga-streams")]
     name: UnitName,
-    /// Write the unit to /etc/systemd/system and make systemd read it, but do not start it
+    /// Write the unit to /etc/systemd/system and reload systemd, but do not start the service
     #[arg(long)]
     install: bool,
     /// Remove the unit that --install wrote
     #[arg(long, conflicts_with_all = ["install", "dirs", "rules", "before", "metrics"])]
     remove: bool,
-    /// Change the system below this folder, whose systemd is not running
+    /// Change the system below this directory, whose systemd is not running
     #[arg(long, value_name = "DIR", default_value = "/")]
     root: PathBuf,
 }
 
-/// Prints, writes or removes the unit.
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let root = Root::new(&args.root)?;
     let unit = OwnUnit {
@@ -69,55 +67,58 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if args.install {
         return install(&unit, args.metrics.as_deref(), &text);
     }
-    super::tell(&format!("# /etc/systemd/system/{}\n{text}", args.name))?;
+    super::print_text(&format!("# /etc/systemd/system/{}\n{text}", args.name))?;
     Ok(ExitCode::SUCCESS)
 }
 
 fn install(unit: &OwnUnit<'_>, metrics: Option<&Path>, text: &str) -> anyhow::Result<ExitCode> {
-    // systemd ignores a folder in ReadWritePaths= that does not exist when the service starts.
+    // systemd ignores a directory in ReadWritePaths= that does not exist when the service starts.
     if let Some(folder) = metrics.and_then(Path::parent)
         && !unit.root.file(folder).is_dir()
     {
         bail!(
-            "{} is not a folder, and --metrics needs it; create it first",
+            "{} is not a directory; create it, --metrics needs it",
             folder.display()
         );
     }
     let file = unit.install(text)?;
     let next = format!(
-        "to start it now and at each boot: systemctl enable --now {}",
+        "to start the service now and at each boot: systemctl enable --now {}",
         unit.name
     );
     let next = reload(unit.root, next)?;
-    super::tell(&format!("wrote {}\n{next}\n", file.display()))?;
+    super::print_text(&format!("wrote {}\n{next}\n", file.display()))?;
     Ok(ExitCode::SUCCESS)
 }
 
 fn remove(unit: &OwnUnit<'_>) -> anyhow::Result<ExitCode> {
     let removed = unit.remove()?;
     if removed.is_empty() {
-        exit::say(&format!("there is no {}", unit.file().display()));
+        exit::say(&format!("{} does not exist", unit.file().display()));
         return Ok(ExitCode::from(exit::NO));
     }
     let mut text = String::new();
     for file in removed {
         text.push_str(&format!("removed {}\n", file.display()));
     }
-    let next = format!("if it is running, stop it: systemctl stop {}", unit.name);
-    super::tell(&(text + &reload(unit.root, next)? + "\n"))?;
+    let next = format!(
+        "if the service is running, stop it with: systemctl stop {}",
+        unit.name
+    );
+    super::print_text(&(text + &reload(unit.root, next)? + "\n"))?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Makes a running systemd read its units again, and returns the step that is left to the user.
+/// Reloads a running systemd, and returns the next step for the user.
 fn reload(root: &Root, next: String) -> anyhow::Result<String> {
     let Some(manager) = Manager::of(root) else {
-        return Ok("systemd is not running here; it reads its units when it starts".to_owned());
+        return Ok("systemd is not running here; it will read the unit when it starts".to_owned());
     };
     manager.reload()?;
     Ok(next)
 }
 
-/// The first line of the unit, by which it is recognised.
+/// The first line of a unit that this verb made.
 const MARK: &str = "# Made by `saiga streams unit`.";
 
 fn text(args: &Args) -> anyhow::Result<String> {
@@ -125,7 +126,7 @@ fn text(args: &Args) -> anyhow::Result<String> {
     let dirs = words(&args.dirs)?;
     if name.as_str().contains([':', '\\']) {
         bail!(
-            "{:?} cannot also be the name of a folder for locks; give a --name without `:` and \
+            "{:?} cannot also be the name of a directory for locks; give a --name without `:` and \
              backslashes",
             name.as_str()
         );
@@ -138,7 +139,7 @@ fn text(args: &Args) -> anyhow::Result<String> {
         .collect();
     let writable = writable(args.metrics.as_deref())?;
     let capabilities = if args.metrics.is_some() {
-        // The folder for metrics belongs to another user.
+        // The directory for metrics belongs to another user.
         "CAP_SYS_ADMIN CAP_DAC_READ_SEARCH CAP_FOWNER CAP_DAC_OVERRIDE"
     } else {
         "CAP_SYS_ADMIN CAP_DAC_READ_SEARCH CAP_FOWNER"
@@ -195,7 +196,7 @@ SystemCallFilter=~@clock @cpu-emulation @debug @keyring @module @mount @obsolete
 SystemCallErrorNumber=EPERM
 ";
 
-/// The directories as words of a setting.
+/// The directories, quoted for a unit file.
 fn words(dirs: &[PathBuf]) -> anyhow::Result<String> {
     let mut words = Vec::new();
     for dir in dirs {
@@ -210,8 +211,8 @@ fn check_shared(path: &Path, content: &str) -> anyhow::Result<()> {
     absolute(path)?;
     if ["/tmp", "/var/tmp"].iter().any(|tmp| path.starts_with(tmp)) {
         bail!(
-            "{} is in a folder for temporary files, of which a service has its own; put {content} \
-             elsewhere",
+            "{} is below a directory for temporary files, and each service has a private one; put \
+             {content} elsewhere",
             path.display()
         );
     }
@@ -226,7 +227,7 @@ fn command(args: &Args, runtime: &str) -> anyhow::Result<String> {
     }
     words.push("--rules".to_owned());
     for name in &args.rules {
-        // Fails now rather than when the service starts.
+        // Reports errors now rather than when the service starts.
         rules::load(name)?;
         if rules::builtin::find(name).is_none() {
             check_shared(Path::new(name), "the rules")?;
@@ -244,7 +245,7 @@ fn command(args: &Args, runtime: &str) -> anyhow::Result<String> {
     Ok(words.join(" "))
 }
 
-/// The setting that makes the folder for metrics writable.
+/// The setting that makes the directory for metrics writable.
 fn writable(metrics: Option<&Path>) -> anyhow::Result<String> {
     let Some(metrics) = metrics else {
         return Ok(String::new());
@@ -255,13 +256,13 @@ fn writable(metrics: Option<&Path>) -> anyhow::Result<String> {
         .any(|run| metrics.starts_with(run))
     {
         bail!(
-            "{} is in a folder that is emptied at each boot; put the metrics elsewhere",
+            "{} is in a directory that is emptied at each boot; put the metrics elsewhere",
             metrics.display()
         );
     }
     let folder = metrics.parent().context("--metrics names no file")?;
-    // The hyphen lets the service start without the folder: files are labelled, and the log says
-    // why metrics are not written.
+    // With the hyphen the service starts also without the directory: files are labelled, and the
+    // log says why metrics are not written.
     let mut optional = OsString::from("-");
     optional.push(folder);
     Ok(format!("ReadWritePaths={}\n", word(optional.as_ref())?))

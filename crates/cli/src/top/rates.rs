@@ -1,17 +1,17 @@
-//! From two looks at the processes to what happened each second between them.
+//! Computes rates from two samples of the processes.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use crate::process::{Process, TcpSocket};
 
-/// One look at every accelerated process.
+/// A sample of every accelerated process.
 pub(super) struct Sample {
     at: Instant,
     processes: Vec<Process>,
 }
 
-/// What one process did each second.
+/// Rates per second of one process.
 #[derive(Debug, PartialEq, Eq, serde::Serialize)]
 pub(super) struct Rates {
     pub(super) pid: u32,
@@ -35,7 +35,7 @@ impl Sample {
         }
     }
 
-    /// The busiest process first. A process that was not there before is left out.
+    /// The rates, the busiest process first. A process that is not in `before` is left out.
     pub(super) fn rates_since(&self, before: &Self) -> Vec<Rates> {
         let elapsed = self.at.saturating_duration_since(before.at);
         let mut rates: Vec<Rates> = self
@@ -66,7 +66,7 @@ fn between(old: &Process, now: &Process, elapsed: Duration) -> Rates {
         .iter()
         .map(|socket| ((socket.fd, socket.generation), socket))
         .collect();
-    // A connection that is new on its number started from zero.
+    // A new connection on a reused descriptor number started from zero.
     let moved = |count: fn(&TcpSocket) -> u64| {
         let one = |socket: &TcpSocket| {
             let was = known
@@ -145,12 +145,12 @@ mod tests {
     }
 
     #[test]
-    fn rates_follow_connections_not_numbers() {
+    fn rates_are_per_connection_not_per_descriptor() {
         let before = Sample::of(vec![
             process(1, 10, vec![socket(5, 1, 1000), socket(6, 1, 900)]),
             process(2, 0, vec![]),
         ]);
-        // Descriptor 5 went on; 6 is another connection now; process 3 is new.
+        // Descriptor 5 is the same connection, 6 is another one, and process 3 is new.
         let sockets = vec![socket(5, 1, 3000), socket(6, 2, 400)];
         let mut now = Sample::of(vec![
             process(2, 8, vec![]),

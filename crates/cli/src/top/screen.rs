@@ -1,6 +1,6 @@
 //! The terminal while `top` runs: keys without Enter, signals as input.
 //!
-//! Everything is put back when the value is dropped.
+//! Everything is restored on drop.
 #![expect(unsafe_code, reason = "termios, signalfd and poll")]
 
 use std::io::{self, IsTerminal, Write};
@@ -12,12 +12,10 @@ const INTERRUPT: u8 = 3; // Ctrl-C, which is a key here.
 const HOME_AND_CLEAR: &str = "\x1b[H\x1b[2J\x1b[3J";
 const STDIN: i32 = 0;
 
-/// Why a wait ended.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Wake {
-    /// The time is over.
     Tick,
-    /// The user, or whoever sent a signal, wants the end.
+    /// The user pressed a quit key, or a signal arrived.
     Quit,
 }
 
@@ -28,7 +26,7 @@ pub(super) struct Screen {
 }
 
 impl Screen {
-    /// Takes signals as input from here on; on a terminal, keys too.
+    /// Reads signals as input from here on; on a terminal, keys too.
     pub(super) fn open() -> io::Result<Self> {
         let signals = block_signals()?;
         let is_interactive = io::stdin().is_terminal() && io::stdout().is_terminal();
@@ -40,12 +38,12 @@ impl Screen {
         Ok(Self { signals, saved })
     }
 
-    /// Waits until a second is over, a key that quits, or a signal.
+    /// Waits for a second, a quit key or a signal.
     pub(super) fn wait_a_second(&mut self) -> io::Result<Wake> {
         let end = std::time::Instant::now() + std::time::Duration::from_secs(1);
         loop {
             let left = end.saturating_duration_since(std::time::Instant::now());
-            // One more than the whole milliseconds, so that the last wait is not zero.
+            // Rounded up, so that the last wait is not zero.
             let left_ms = i32::try_from(left.as_millis() + 1).unwrap_or(1000);
             if left.is_zero() {
                 return Ok(Wake::Tick);
@@ -69,7 +67,7 @@ impl Screen {
         }
     }
 
-    /// `frame` cut to the terminal's size, with what clears the screen before it.
+    /// Cuts `frame` to the terminal's size, and prepends the codes that clear the screen.
     pub(super) fn in_place(&self, frame: &str) -> String {
         let (columns, rows) = size();
         let lines: Vec<String> = frame
@@ -77,7 +75,7 @@ impl Screen {
             .take(rows.saturating_sub(2))
             .map(|line| line.chars().take(columns).collect())
             .collect();
-        format!("{HOME_AND_CLEAR}{}\n\nq quits\n", lines.join("\n"))
+        format!("{HOME_AND_CLEAR}{}\n\npress q to quit\n", lines.join("\n"))
     }
 }
 
@@ -86,7 +84,7 @@ impl Drop for Screen {
         if let Some(saved) = &self.saved {
             // SAFETY: `saved` came from tcgetattr.
             unsafe { libc::tcsetattr(STDIN, libc::TCSANOW, saved) };
-            // The terminal may be gone; there is nothing more to put back then.
+            // Ignored: if the terminal is gone, there is nothing to restore.
             let _ = io::stdout().flush();
         }
     }
@@ -107,11 +105,11 @@ fn block_signals() -> io::Result<OwnedFd> {
     if fd == -1 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: `fd` is new and ours.
+    // SAFETY: `fd` is new and owned by nothing else.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Switches line mode, echo and the keys' signals off; answers what was before.
+/// Disables line mode, echo and signals from keys; returns the previous settings.
 fn keys_without_enter() -> io::Result<libc::termios> {
     let mut settings = MaybeUninit::uninit();
     // SAFETY: `settings` is room for the answer.
@@ -129,7 +127,7 @@ fn keys_without_enter() -> io::Result<libc::termios> {
     Ok(saved)
 }
 
-/// Reads one key; the end of the terminal counts as q.
+/// Reads one key; end of file counts as q.
 fn is_quit_key() -> bool {
     let mut key = 0_u8;
     // SAFETY: one byte into a live variable. Not through std, which would read ahead.
@@ -137,7 +135,7 @@ fn is_quit_key() -> bool {
     read <= 0 || matches!(key, b'q' | b'Q' | INTERRUPT)
 }
 
-/// Columns and rows of the terminal; 80 by 24 when it does not say.
+/// Columns and rows of the terminal; 80 by 24 if unknown.
 fn size() -> (usize, usize) {
     let mut size = libc::winsize {
         ws_row: 0,

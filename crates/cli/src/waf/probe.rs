@@ -1,4 +1,4 @@
-//! `saiga waf probe` and `saiga waf record`: what a drive offers, and a copy of it to send to others.
+//! `saiga waf probe` and `saiga waf record`: the counters of a drive, and a copy of its log pages.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -18,7 +18,8 @@ use crate::exit;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Exit status: 1 when no source of counters is usable.")]
 pub(super) struct Args {
-    /// A drive: /dev/nvme0, a namespace of one (/dev/nvme0n1), or the folder of a recorded one
+    /// A drive: /dev/nvme0, a namespace (/dev/nvme0n1), or a directory written by `saiga waf
+    /// record`
     #[arg(value_name = "DEVICE", value_parser = super::drive_path)]
     drive: PathBuf,
     /// Print JSON
@@ -29,22 +30,21 @@ pub(super) struct Args {
 /// Options of `saiga waf record`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Only reads the drive. The folder works wherever a device does: saiga waf probe DIR.\nExit status: 2 \
-when the drive does not say what it is."
+    after_help = "Only reads the drive. The directory can be given in place of a device: saiga waf \
+probe DIR.\nExit status: 2 when the drive cannot be identified."
 )]
 pub(super) struct Record {
-    /// A drive: /dev/nvme0, or a namespace of one (/dev/nvme0n1)
+    /// A drive: /dev/nvme0, or a namespace (/dev/nvme0n1)
     #[arg(value_name = "DEVICE", value_parser = super::drive_path)]
     drive: PathBuf,
-    /// Put the pages into this folder, which does not exist yet
+    /// Write the pages to this directory, which must not exist
     #[arg(value_name = "DIR")]
     folder: PathBuf,
-    /// Overwrite serial number, unique names and vendor areas in the copy, before it is sent to strangers
+    /// Overwrite serial number, unique names and vendor areas in the copy, to send it to others
     #[arg(long)]
     hide_serial: bool,
 }
 
-/// Prints identity and sources.
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let path = &args.drive;
     let mut drive = open(path)?;
@@ -71,7 +71,8 @@ fn as_text(identity: &Identity, sources: &[(Source, Result<Counters, Unusable>)]
     };
     let yes = |is_so| if is_so { "yes" } else { "no" };
     let mut text = format!(
-        "{} {}, firmware {}, vendor {:04x}h\nendurance group: {}; data placement (FDP): {}; streams: {}\n",
+        "{} {}, firmware {}, vendor {:04x}h\nendurance group: {}; data placement (FDP): {}; \
+         streams: {}\n",
         identity.model,
         identity.serial,
         identity.firmware,
@@ -101,7 +102,7 @@ fn as_text(identity: &Identity, sources: &[(Source, Result<Counters, Unusable>)]
                     number::round_bytes(source.steps().media),
                 )
             }
-            Err(why) => format!("no: {why}"),
+            Err(why) => format!("unusable: {why}"),
         };
         // Writing to a string does not fail.
         let _ = writeln!(text, "{source:9}  {line}");
@@ -115,11 +116,10 @@ fn life(read: &Result<Wear, Unusable>) -> String {
             "life: {} % used, {} % of the spare blocks left (the drive warns below {} %)\n",
             wear.used_percent, wear.spare_percent, wear.threshold_percent
         ),
-        Err(why) => format!("life: not known: {why}\n"),
+        Err(why) => format!("life: unknown: {why}\n"),
     }
 }
 
-/// Copies a drive's pages.
 pub(super) fn record(args: &Record) -> anyhow::Result<ExitCode> {
     let mut drive = open(&args.drive)?;
     let privacy = if args.hide_serial {

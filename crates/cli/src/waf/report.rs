@@ -1,4 +1,4 @@
-//! `saiga waf report`: what samples say, for people and for programs.
+//! `saiga waf report`: the samples as text, JSON, CSV, Prometheus metrics or HTML.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -16,11 +16,12 @@ use crate::outfile;
 /// Options of `saiga waf report`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "TIME is 2026-11-22T07:00:00Z, 2026-11-22 07:00:00 (both in UTC), or how long ago: 12h, 7days.\nExit \
-status: 2 when there is no sample to report."
+    after_help = "TIME is 2026-11-22T07:00:00Z, 2026-11-22 07:00:00 (both in UTC), or an age: 12h, \
+7days.\nExit status: 2 when there is no sample to report."
 )]
 pub(super) struct Args {
-    /// Read this file [default: /var/lib/saiga/waf.db for root, else ~/.local/state/saiga/waf.db]
+    /// Read samples from this file [default: /var/lib/saiga/waf.db for root, else
+    /// ~/.local/state/saiga/waf.db]
     #[arg(long, value_name = "PATH")]
     file: Option<PathBuf>,
     /// Only drives with this path, serial number or model
@@ -32,46 +33,46 @@ pub(super) struct Args {
     /// Only samples up to this time
     #[arg(long, value_name = "TIME", value_parser = time)]
     until: Option<i64>,
-    /// List at most this many intervals of each drive, the newest
+    /// List at most this many intervals of each drive, the newest ones
     #[arg(long, value_name = "N", default_value_t = 24)]
     rows: usize,
     #[command(flatten)]
     format: Format,
-    /// Write a page with the plot into this file
+    /// Write a page with a plot to this file
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// Write the lines of calculate_wa.sh's result_WA.txt into this file: flash MiB, host MiB, factor
+    /// Write lines like those in calculate_wa.sh's result_WA.txt to this file: flash MiB, host MiB,
+    /// factor
     #[arg(long, value_name = "FILE")]
     compat: Option<PathBuf>,
 }
 
-/// What is printed instead of text.
+/// Output formats other than text.
 #[derive(Debug, clap::Args)]
 #[group(multiple = false)]
 struct Format {
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Print intervals as CSV
+    /// Print the intervals as CSV
     #[arg(long)]
     csv: bool,
-    /// Print the newest state as Prometheus metrics, for the node exporter's textfile collector
+    /// Print the newest state as Prometheus metrics, for the textfile collector of the node
+    /// exporter
     #[arg(long)]
     prometheus: bool,
 }
 
-/// A time in milliseconds since 1970.
+/// Parses an instant or an age into milliseconds since 1970.
 fn time(text: &str) -> Result<i64, String> {
     let time = humantime::parse_rfc3339_weak(text).ok().or_else(|| {
         let ago = humantime::parse_duration(text).ok()?;
         SystemTime::now().checked_sub(ago)
     });
-    time.map(moment::unix_ms).ok_or_else(|| {
-        "neither a time like 2026-11-22T07:00:00Z nor how long ago, like 12h".to_owned()
-    })
+    time.map(moment::unix_ms)
+        .ok_or_else(|| "give a time such as 2026-11-22T07:00:00Z, or an age such as 12h".to_owned())
 }
 
-/// Prints or writes the report.
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let file = super::sample_file(args.file.as_ref())?;
     let samples = Store::read(&file)?.all()?;
@@ -111,10 +112,10 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Samples of the drives and the time that were asked for; at least one.
+/// The samples that the options select; at least one.
 fn chosen(args: &Args, file: &Path, samples: Vec<Sample>) -> anyhow::Result<Vec<Sample>> {
     if samples.is_empty() {
-        bail!("{} holds no sample yet", file.display());
+        bail!("{} has no samples yet", file.display());
     }
     let mut known: Vec<String> = samples
         .iter()
@@ -135,7 +136,7 @@ fn chosen(args: &Args, file: &Path, samples: Vec<Sample>) -> anyhow::Result<Vec<
     if samples.is_empty() {
         let name = args.device.as_deref().unwrap_or_default();
         bail!(
-            "{} holds no sample of {name}; it knows {}",
+            "{} has no samples of {name}; it has samples of {}",
             file.display(),
             known.join(", ")
         );
@@ -147,7 +148,7 @@ fn chosen(args: &Args, file: &Path, samples: Vec<Sample>) -> anyhow::Result<Vec<
     samples.retain(|sample| (first..=last).contains(&sample.taken.unix_ms));
     if samples.is_empty() {
         bail!(
-            "{} holds no sample between --since and --until",
+            "{} has no samples between --since and --until",
             file.display()
         );
     }

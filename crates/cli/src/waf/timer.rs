@@ -12,12 +12,12 @@ use saiga_service::{absolute, command_word, word};
 
 /// Options of `saiga waf timer`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Prints two units, each below the path of its file. Nothing is installed.")]
+#[command(after_help = "Prints two units, each after the path of its file. Installs nothing.")]
 pub(super) struct Args {
-    /// Drives: /dev/nvme0, or names that survive a reboot (/dev/disk/by-id/nvme-...)
+    /// Drives: /dev/nvme0, or names that are stable across reboots (/dev/disk/by-id/nvme-...)
     #[arg(value_name = "DEVICE", required = true, value_parser = super::drive_path)]
     drives: Vec<PathBuf>,
-    /// Time from one sample to the next: 30s, 10min, 1h
+    /// Interval between samples: 30s, 10min, 1h
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = super::watch::interval)]
     every: Duration,
     /// Keep samples in this file [default: /var/lib/saiga/waf.db]
@@ -25,7 +25,6 @@ pub(super) struct Args {
     file: Option<PathBuf>,
 }
 
-/// Prints both units.
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let program = std::env::current_exe().context("cannot find the path of this program")?;
     let file = args.file.as_deref().unwrap_or(super::FILE_OF_ROOT.as_ref());
@@ -38,12 +37,12 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     for drive in &args.drives {
         words.push(command_word(absolute(drive)?)?);
     }
-    // systemd creates the folder of the default file only.
+    // systemd creates the directory of the default file only.
     let state = if args.file.is_none() {
         "StateDirectory=saiga\nStateDirectoryMode=0700\nCapabilityBoundingSet=CAP_SYS_ADMIN"
             .to_owned()
     } else {
-        // The folder may belong to another user.
+        // The directory may belong to another user.
         format!(
             "ReadWritePaths={}\nCapabilityBoundingSet=CAP_SYS_ADMIN CAP_DAC_OVERRIDE",
             word(folder)?

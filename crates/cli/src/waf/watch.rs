@@ -1,7 +1,8 @@
 //! `saiga waf watch`: a sample of each drive, then one after each interval until a signal.
 //!
-//! What is wrong at the first look ends it; what goes wrong later (a drive that is unplugged, a full disk) is said once,
-//! and so is that it is over; lines that cannot be printed cost no sample. Killed at any moment, it loses nothing: each sample is on the disk before it is reported.
+//! An error at the first sample ends the verb. A later one (an unplugged drive, a full disk) is
+//! reported once, as is its end. Output that cannot be printed does not stop the samples. Each
+//! sample is on the disk before it is printed, so that none is lost when the process is killed.
 
 use std::collections::BTreeMap;
 use std::fs::DirBuilder;
@@ -20,73 +21,72 @@ use crate::exit;
 
 /// Options of `saiga waf watch`.
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "Ends at once on SIGTERM or Ctrl-C, with status 0. Asking a drive needs root. With --once, the exit \
-status is 2 when a drive gave no sample."
-)]
+#[command(after_help = "\
+Ends on SIGTERM or Ctrl-C with status 0. Reading a drive needs root. With --once, \
+the exit status is 2 when no sample could be taken of a drive.")]
 pub(super) struct Args {
-    /// Drives: /dev/nvme0, a namespace of one (/dev/nvme0n1), or the folder of a recorded one
+    /// Drives: /dev/nvme0, a namespace (/dev/nvme0n1), or a directory written by `saiga waf record`
     #[arg(value_name = "DEVICE", required = true, value_parser = super::drive_path)]
     drives: Vec<PathBuf>,
-    /// Time from one sample to the next: 30s, 10min, 1h
+    /// Interval between samples: 30s, 10min, 1h
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = interval)]
     every: Duration,
-    /// Keep samples in this file [default: /var/lib/saiga/waf.db for root, else ~/.local/state/saiga/waf.db]
+    /// Keep samples in this file [default: /var/lib/saiga/waf.db for root, else
+    /// ~/.local/state/saiga/waf.db]
     #[arg(long, value_name = "PATH")]
     file: Option<PathBuf>,
-    /// Use this source of counters and no other: fdp, ocp, huawei, intel, endurance
+    /// Use only this source of counters: fdp, ocp, huawei, intel, endurance
     #[arg(long, value_name = "NAME")]
     source: Option<Source>,
-    /// Take one sample and end, for a timer
+    /// Take one sample and exit, for a timer
     #[arg(long)]
     once: bool,
 }
 
-/// A length of time that is worth waiting for.
+/// Parses an interval between 1 s and 366 days.
 pub(super) fn interval(text: &str) -> Result<Duration, String> {
     let time = humantime::parse_duration(text).map_err(|error| error.to_string())?;
     if time < Duration::from_secs(1) {
-        return Err("the shortest interval is 1s".to_owned());
+        return Err("the interval must be at least 1s".to_owned());
     }
     if time > Duration::from_secs(366 * 86_400) {
-        return Err("the longest interval is 366days".to_owned());
+        return Err("the interval must be at most 366days".to_owned());
     }
     Ok(time)
 }
 
-/// Takes samples.
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let interrupt = Interrupt::on_signals().context("cannot watch for signals")?;
+    let interrupt = Interrupt::on_signals().context("cannot set up signal handling")?;
     let file = super::sample_file(args.file.as_ref())?;
     if args.file.is_none() {
         make_folder(&file)?;
     }
     let mut watcher = Watcher::new(&file, args.source);
-    let mut troubles = Troubles::default();
-    let mut lines = Lines { are_lost: false };
+    let mut errors = CurrentErrors::default();
+    let mut lines = Output { are_lost: false };
     let mut next = Instant::now();
     let mut is_first = true;
     loop {
         let results = watcher.round(&args.drives, &|| interrupt.raised());
-        // A signal may have come before all were asked.
+        // A signal may arrive before all drives were read.
         let mut failed = results.len() < args.drives.len();
         for (path, result) in args.drives.iter().zip(results) {
             match result {
                 Ok(kept) => {
-                    troubles.over(path);
+                    errors.over(path);
                     let since = kept
                         .before
                         .as_ref()
                         .map(|before| series::between(before, &kept.sample));
                     failed |= !lines.print(&report::line(&kept.sample, since.as_ref()))?;
                 }
-                // What the user can mend is an answer to the user, not to a log.
+                // An error that the user can correct ends the verb with exit status 2.
                 Err(error) if is_first && !args.once && !error.is_passing() => {
                     return Err(error.into());
                 }
                 Err(error) => {
                     failed = true;
-                    troubles.say(path, &error, args.once);
+                    errors.say(path, &error, args.once);
                 }
             }
         }
@@ -94,7 +94,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             return Ok(ExitCode::from(if failed { exit::COULD_NOT } else { 0 }));
         }
         is_first = false;
-        // From the beginning, not from the last sample: intervals do not drift. Missed ones are left out.
+        // Relative to the start, so that intervals do not drift. Missed samples are skipped.
         next += args.every;
         let now = Instant::now();
         while next <= now {
@@ -115,20 +115,20 @@ fn make_folder(file: &Path) -> anyhow::Result<()> {
     };
     let mut builder = DirBuilder::new();
     let made = builder.recursive(true).mode(0o700).create(folder);
-    made.with_context(|| format!("cannot make {}; name another --file", folder.display()))
+    made.with_context(|| format!("cannot make {}; give another --file", folder.display()))
 }
 
-/// What is printed of samples that are kept: where it goes may fill up, and that is not a reason to take none.
+/// Output of the samples to stdout. A full disk there does not stop the samples.
 #[derive(Debug)]
-struct Lines {
+struct Output {
     are_lost: bool,
 }
 
-impl Lines {
-    /// Whether the line was printed. That it was not is said once.
+impl Output {
+    /// Prints a line and returns whether that succeeded. A failure is reported once.
     ///
     /// # Errors
-    /// Nobody reads them any more.
+    /// The reader has closed the pipe.
     fn print(&mut self, line: &str) -> io::Result<bool> {
         let mut stdout = io::stdout().lock();
         let printed = writeln!(stdout, "{line}").and_then(|()| stdout.flush());
@@ -136,7 +136,9 @@ impl Lines {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(error),
             Err(error) => {
                 if !self.are_lost {
-                    exit::say(&format!("cannot print samples: {error}; they are kept"));
+                    exit::say(&format!(
+                        "cannot print samples: {error}; they are still written to the file"
+                    ));
                 }
                 self.are_lost = true;
                 Ok(false)
@@ -149,11 +151,11 @@ impl Lines {
     }
 }
 
-/// What is wrong with each drive at the moment, so that it is said once and not each second.
+/// The current error of each drive, so that each error is reported once.
 #[derive(Debug, Default)]
-struct Troubles(BTreeMap<PathBuf, String>);
+struct CurrentErrors(BTreeMap<PathBuf, String>);
 
-impl Troubles {
+impl CurrentErrors {
     fn say(&mut self, path: &Path, error: &WatchError, is_last: bool) {
         let text = error.to_string();
         if self.0.get(path) == Some(&text) {
@@ -162,7 +164,7 @@ impl Troubles {
         let outlook = if is_last {
             ""
         } else {
-            "; tried again at each interval"
+            "; trying again at each interval"
         };
         exit::say(&format!("no sample of {}: {text}{outlook}", path.display()));
         self.0.insert(path.to_owned(), text);
@@ -170,7 +172,7 @@ impl Troubles {
 
     fn over(&mut self, path: &Path) {
         if self.0.remove(path).is_some() {
-            exit::say(&format!("samples of {} again", path.display()));
+            exit::say(&format!("{} can be read again", path.display()));
         }
     }
 }

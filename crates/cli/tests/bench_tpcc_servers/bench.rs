@@ -14,16 +14,15 @@ use saiga_trials::{reaper, sys};
 use crate::marked::{Marked, Said, send};
 use crate::system::{OWNER, PASSWORD, System};
 
-/// Of the props file.
+/// Terminals in the props file.
 pub(crate) const TERMINALS: u32 = 10;
-/// Of the props file, for each terminal.
+/// Transactions per terminal in the props file.
 pub(crate) const TRANSACTIONS: u32 = 30;
 
-/// What another host is called.
+/// Host name of the pretended other host.
 pub(crate) const ELSEWHERE: &str = "elsewhere";
 
-/// The part of a props file that is the same for all systems, with the comments that it has in
-/// real life.
+/// The part of a props file that is the same for all systems, with comments as in real files.
 const USUAL: &str = "\
 warehouses=1
 loadWorkers=4
@@ -83,7 +82,7 @@ impl Bench {
         self.test.path(name)
     }
 
-    /// `saiga bench tpcc STEP --props FILE ...`, in the folder of the file.
+    /// `saiga bench tpcc STEP --props FILE ...`, in the directory of the file.
     pub(crate) fn command_with(&self, props: &str, step: &str, more: &[&str]) -> Command {
         let mut command = self
             .test
@@ -92,8 +91,8 @@ impl Bench {
         command
     }
 
-    /// A step to its end with the database named by options, and the password in the variable that
-    /// the database's own clients read.
+    /// Runs a step whose database is given by options, with the password in the variable that the
+    /// database's own clients read.
     pub(crate) fn said_by_options(&self, step: &str, password: &str, more: &[&str]) -> Said {
         let (engine, variable, port) = self.system.named();
         let port = port.to_string();
@@ -107,31 +106,30 @@ impl Bench {
         self.command_with("props.conf", step, more)
     }
 
-    /// A step to its end.
+    /// Runs a step.
     pub(crate) fn said(&self, step: &str, more: &[&str]) -> Said {
         self.test.said(&mut self.command(step, more))
     }
 
-    /// The same with another props file.
+    /// Runs a step with another props file.
     pub(crate) fn said_with(&self, props: &str, step: &str) -> Said {
         self.test.said(&mut self.command_with(props, step, &[]))
     }
 
-    /// The last line of a step that must be refused.
+    /// The last line of a step that must fail.
     pub(crate) fn refused(&self, command: &mut Command) -> String {
         let said = self.test.refused(command);
         said.lines().last().unwrap().to_owned()
     }
 
-    /// A step in the background.
     pub(crate) fn spawn(&self, step: &str, more: &[&str]) -> Child {
         let mut command = self.command(step, more);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         command.spawn().unwrap()
     }
 
-    /// A step in the background on what looks like another host: who is on this one sees no process of
-    /// that name.
+    /// Starts a step in another UTS namespace, as on another host: this host has no process of that
+    /// host name.
     pub(crate) fn spawn_elsewhere(&self, step: &str, more: &[&str]) -> Child {
         let here = self.command(step, more);
         let mut command = Command::new("unshare");
@@ -151,26 +149,26 @@ impl Bench {
         command.spawn().unwrap()
     }
 
-    /// All conditions but the eleventh, which holds after a load only.
+    /// Checks all conditions except the eleventh, which holds only after a load.
     pub(crate) fn must_hold(&self) {
         let said = self.said("check", &[]);
         assert_eq!(said.code, Some(0), "{said:?}");
         let name = self.system.name();
         let (start, end) = (
             format!("{name}: 1 warehouse, after a run; "),
-            ": everything holds\n",
+            ": all rules hold\n",
         );
         let holds = said.stdout.starts_with(&start) && said.stdout.ends_with(end);
         assert!(holds, "{said:?}");
     }
 
-    /// A folder that no run has had.
+    /// A new directory for the results of a run.
     pub(crate) fn fresh_out(&self) -> String {
         self.runs.set(self.runs.get() + 1);
         self.test.text(&format!("out-{}", self.runs.get()))
     }
 
-    /// A whole number that the database says.
+    /// Queries an integer.
     pub(crate) fn number(&self, sql: &str) -> i64 {
         let mut rows = Rows::new();
         self.system.session().run(sql, &mut rows).unwrap();
@@ -178,12 +176,12 @@ impl Bench {
         rows.shown(0, 0).unwrap().parse().unwrap()
     }
 
-    /// Orders so far, those of the load included.
+    /// Number of orders, including those of the load.
     pub(crate) fn orders(&self) -> i64 {
         self.number("select sum(d_next_o_id - 1) from bmsql_district")
     }
 
-    /// Waits until there are more orders than so many.
+    /// Waits until the number of orders exceeds `orders`.
     pub(crate) fn await_orders(&self, above: i64) {
         await_true(
             || self.orders() > above,
@@ -191,7 +189,7 @@ impl Bench {
         );
     }
 
-    /// A run without an end that has had `orders` orders.
+    /// Starts a run without an end and waits for `orders` orders.
     pub(crate) fn under_way(&self, orders: i64) -> UnderWay {
         let (before, out) = (self.orders(), self.fresh_out());
         let words = ["--for", "1h", "--no-check", "--out", &out];
@@ -210,13 +208,13 @@ impl Bench {
 }
 
 impl UnderWay {
-    /// SIGKILL.
+    /// Sends SIGKILL.
     pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
-    /// Ctrl-C; what was said, and the record.
+    /// Presses Ctrl-C; returns the output and the record.
     pub(crate) fn interrupt(self) -> (String, Record) {
         send(&self.child, Signal::INT);
         let Output {
@@ -230,7 +228,7 @@ impl UnderWay {
     }
 }
 
-/// The record in a folder of results.
+/// The record in a result directory.
 pub(crate) fn record(out: &std::path::Path) -> Record {
     let text = fs::read_to_string(out.join("result.json")).unwrap();
     serde_json::from_str(&text).unwrap()

@@ -1,4 +1,4 @@
-//! What the tables say was done, beside what the record says.
+//! Compares the transactions in the tables with those in the record.
 
 use std::ops::RangeInclusive;
 
@@ -9,14 +9,14 @@ use saiga_tpcc::spec::deck::Kind;
 
 use crate::bench::Bench;
 
-/// Traces of transactions that change something.
+/// Counts of rows that transactions leave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Books {
-    /// By `d_next_o_id`; condition 2 ties the rows of `bmsql_oorder` to it.
+    /// From `d_next_o_id`, which condition 2 ties to the rows of `bmsql_oorder`.
     orders: i64,
-    /// Each Payment leaves a row.
+    /// Each Payment inserts a row.
     payments: i64,
-    /// Orders that were delivered.
+    /// Delivered orders.
     deliveries: i64,
 }
 
@@ -29,9 +29,9 @@ impl Books {
         }
     }
 
-    /// A run from these books on has counted each transaction that was kept, once, and none that
-    /// was not; of those with an unknown end each may have been kept.
-    pub(crate) fn agree(self, bench: &Bench, record: &Record) {
+    /// Checks that a run has counted each committed transaction once and no other one. Transactions
+    /// with an unknown outcome may have committed.
+    pub(crate) fn assert_agreement(self, bench: &Bench, record: &Record) {
         let now = Self::of(bench);
         let districts = i64::from(DISTRICTS);
         let skipped = of(record, Kind::Delivery, |track| track.skipped);
@@ -59,7 +59,7 @@ impl Books {
     }
 }
 
-/// Over all phases, and deferred as well.
+/// Sum over all phases, including deferred transactions.
 fn of(record: &Record, kind: Kind, count: fn(&Track) -> u64) -> i64 {
     let deferred = (kind == Kind::Delivery).then_some(TrackName::Deferred);
     let names = deferred.into_iter().chain([TrackName::Of(kind)]);
@@ -69,13 +69,13 @@ fn of(record: &Record, kind: Kind, count: fn(&Track) -> u64) -> i64 {
         .sum()
 }
 
-/// What a type may have left in the tables, `each` of a transaction.
+/// The possible range of rows of a type, with `each` rows per transaction.
 fn bounds(record: &Record, kind: Kind, each: i64) -> RangeInclusive<i64> {
     let least = of(record, kind, |track| track.committed) * each;
     least..=least + of(record, kind, |track| track.unknown) * each
 }
 
-/// Transactions of all types over all phases.
+/// Number of transactions of all types over all phases.
 pub(crate) fn total(record: &Record, count: fn(&Track) -> u64) -> i64 {
     Kind::ALL.map(|kind| of(record, kind, count)).iter().sum()
 }

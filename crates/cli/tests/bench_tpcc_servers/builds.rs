@@ -1,4 +1,4 @@
-//! Builds that are broken off by SIGKILL, and the end of the tables.
+//! Builds that are killed, and `destroy`.
 
 use std::fs;
 use std::path::Path;
@@ -11,22 +11,22 @@ use saiga_trials::witness::await_true;
 
 use crate::bench::{Bench, ELSEWHERE};
 use crate::marked::send;
-use crate::system::{OWNER, PASSWORD, lasting};
+use crate::system::{OWNER, PASSWORD, wait_out};
 
-/// A warehouse is being loaded.
+/// Number of warehouses that are being loaded.
 const LOADING: &str = "select count(*) from bmsql_config where cfg_name = 'saiga_job_1' \
                        and cfg_value <> 'open' and cfg_value <> 'done'";
-/// Tables of TPC-C in this database.
+/// Number of TPC-C tables in this database.
 const TABLES: &str =
     "select count(*) from information_schema.tables where table_name like 'bmsql%'";
 
-pub(crate) fn one_that_is_killed_is_recognised_and_completed(bench: &Bench) {
+pub(crate) fn a_killed_build_is_recognised_and_completed(bench: &Bench) {
     let mut build = bench.spawn_elsewhere("build", &["--seed", "7"]);
     await_true(
         || bench.number(TABLES) == 10 && bench.number(LOADING) == 1,
         || "no warehouse is loaded".to_owned(),
     );
-    // It lives, though nobody here can see that.
+    // The loader lives on another host, which cannot be checked from here.
     send(&build, Signal::STOP);
     wait_stopped(build.id()).unwrap();
     let said = bench.said("build", &["--resume"]);
@@ -48,7 +48,7 @@ pub(crate) fn one_that_is_killed_is_recognised_and_completed(bench: &Bench) {
     is_as_loaded(bench);
 }
 
-/// By every step, each with the way out, and nothing is changed.
+/// Every step names the way to continue, and changes nothing.
 fn is_recognised(bench: &Bench) {
     let half = "0 of 1 warehouses";
     for (step, more, wanted) in [
@@ -60,12 +60,12 @@ fn is_recognised(bench: &Bench) {
         (
             "run",
             &[],
-            "`saiga bench tpcc build --resume` goes on with it",
+            "continue it with `saiga bench tpcc build --resume`",
         ),
         (
             "run",
             &["--no-check"],
-            "`saiga bench tpcc build --resume` goes on with it",
+            "continue it with `saiga bench tpcc build --resume`",
         ),
         (
             "build",
@@ -86,15 +86,15 @@ fn is_recognised(bench: &Bench) {
     assert_eq!(bench.number(LOADING), 1);
 }
 
-/// Anywhere in a build that goes on: while rows are removed or loaded, in the steps behind.
+/// Kills a resumed build at any point: while rows are removed or loaded, and in later steps.
 fn is_killed_at_random(bench: &Bench, rng: &mut Rng) {
     let mut build = bench.spawn("build", &["--resume"]);
-    lasting(Duration::from_millis(rng.below(6000)));
+    wait_out(Duration::from_millis(rng.below(6000)));
     build.kill().unwrap();
     build.wait().unwrap();
 }
 
-/// Population (§4.3.3.1) and all twelve conditions.
+/// Checks the population (§4.3.3.1) and all twelve conditions.
 fn is_as_loaded(bench: &Bench) {
     let said = bench.said("check", &["--json"]);
     assert_eq!(said.code, Some(0), "{said:?}");
@@ -113,16 +113,17 @@ pub(crate) fn tables_are_dropped(bench: &Bench) {
     let said = bench.said("destroy", &["--yes"]);
     let (name, db) = (bench.system.name(), bench.system.db());
     let wanted = format!(
-        "{name}: dropped the 10 tables of TPC-C with 1 warehouse, by sql.{db}/tableDrops.sql (built in)\n"
+        "{name}: dropped the 10 tables of TPC-C with 1 warehouse, by sql.{db}/tableDrops.sql \
+         (built in)\n"
     );
     assert_eq!((said.code, said.stdout), (Some(0), wanted));
     assert_eq!(bench.number(TABLES), 0);
     let said = bench.refused(&mut bench.command("run", &[]));
-    assert!(said.contains("it has no tables of TPC-C"), "{said}");
+    assert!(said.contains("the database has no TPC-C tables"), "{said}");
 }
 
-/// The props file and the statements of the example as they are committed, for another server and
-/// one warehouse.
+/// The props file and the statements of the committed example, for another server and one
+/// warehouse.
 pub(crate) fn the_example_for_opengauss_makes_no_foreign_keys(bench: &Bench) {
     const NAME: &str = "opengauss-812-terminals.conf";
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");

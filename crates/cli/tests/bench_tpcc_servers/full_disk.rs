@@ -1,7 +1,7 @@
-//! Servers whose data lie on a small file system of their own, which a load fills.
+//! Servers whose data are on a small tmpfs, which a load fills.
 //!
-//! It is a tmpfs that only the server sees. Servers refuse to be root: inside they are another user
-//! of a user namespace within.
+//! Only the server sees the tmpfs. Servers refuse to run as root, so they run as another user of a
+//! nested user namespace.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -12,19 +12,19 @@ use saiga_trials::{port, reaper};
 
 use crate::marked::Marked;
 
-/// Mounts `$1` with room for `$2` MiB, fills `$3` of them, and goes on there as somebody else.
+/// Mounts a tmpfs with `$2` MiB at `$1`, fills `$3` MiB, and runs a script there as another user.
 const SMALL: &str = "\
     mount -t tmpfs -o size=$2m,mode=700 none \"$1\" && cd \"$1\" && \
     head -c $3M /dev/zero >ballast && \
     exec unshare --user --map-user=1000 --map-group=1000 sh -c \"$4\" sh \"$1\" $5";
 
-/// What such a server does, with its log of changes elsewhere, without which PostgreSQL could not even
-/// say that the disk is full, and without checkpoints meanwhile, which on a full disk end it in a PANIC;
-/// `$1` is its folder, `$2` its port. A server that changes who it is would
-/// no longer end with its parent, so that is set last.
+/// Runs a server in `$1` on port `$2`. PostgreSQL's write-ahead log is elsewhere, because the
+/// server could not even report a full disk without it; and checkpoints are rare, because one on a
+/// full disk ends in a PANIC. PDEATHSIG is set last, because a change of user resets it.
 const POSTGRES: &str = "\
     bin=$(echo /usr/lib/postgresql/*/bin | sed 's/.* //'); \
-    $bin/initdb -U tpcc -A trust --no-sync --locale=C --wal-segsize=1 -X $1-wal -D data >/dev/null && \
+    $bin/initdb -U tpcc -A trust --no-sync --locale=C --wal-segsize=1 -X $1-wal -D data \
+    >/dev/null && \
     exec setpriv --pdeathsig QUIT $bin/postgres -D data -p $2 -k '' -c fsync=off \
     -c listen_addresses=127.0.0.1 -c max_wal_size=2GB -c checkpoint_timeout=1h \
     -c dynamic_shared_memory_type=mmap";
@@ -36,7 +36,7 @@ const MARIADB: &str = "\
     --socket=$1/socket --pid-file=$1/pid --port=$2 --bind-address=127.0.0.1 --skip-name-resolve \
     --innodb-log-file-size=16M --innodb-flush-log-at-trx-commit=2 --init-file=$1/init";
 
-/// A server in a small folder.
+/// A server in a small directory.
 struct Small {
     child: Child,
     folder: PathBuf,
@@ -64,7 +64,7 @@ impl Small {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(File::create(&log).unwrap());
-        // Armed inside; it need only be started by a thread that stays.
+        // Armed in the child; the thread that starts the process must live on.
         let child = reaper::spawn(command, saiga_trials::Signal::Kill).unwrap();
         let server = Self { child, folder, log };
         let is_ready = || server.said().contains(ready);
@@ -76,7 +76,7 @@ impl Small {
         fs::read_to_string(&self.log).unwrap()
     }
 
-    /// Removes what fills the file system beside the data.
+    /// Removes the file that fills the file system.
     fn make_room(&self) {
         let root = Path::new("/proc")
             .join(self.child.id().to_string())
@@ -88,7 +88,7 @@ impl Small {
 
 impl Drop for Small {
     fn drop(&mut self) {
-        // Its processes end when the first of them does.
+        // All processes end with the first process of the PID namespace.
         let _ = self.child.kill();
         let _ = self.child.wait();
         if std::thread::panicking() {
@@ -97,8 +97,8 @@ impl Drop for Small {
     }
 }
 
-/// A load fills the disk, is told so, and goes on when there is room.
-fn goes_on_when_there_is_room(test: &Marked, server: &Small, conn: &str, user: &str, full: &str) {
+/// A load fills the disk, reports that, and continues when space is free.
+fn continues_when_space_is_free(test: &Marked, server: &Small, conn: &str, user: &str, full: &str) {
     let props = test.path("props.conf");
     let text = format!("conn={conn}\nuser={user}\npassword=\nwarehouses=1\nloadWorkers=2\n");
     fs::write(&props, text).unwrap();
@@ -128,23 +128,23 @@ fn goes_on_when_there_is_room(test: &Marked, server: &Small, conn: &str, user: &
     assert_eq!(said.code, Some(0), "{said:?}");
     let said = tpcc("check", &["--after-load"]);
     assert_eq!(said.code, Some(0), "{said:?}");
-    assert!(said.stdout.ends_with(": everything holds\n"), "{said:?}");
+    assert!(said.stdout.ends_with(": all rules hold\n"), "{said:?}");
 }
 
 #[test]
-fn a_full_disk_of_postgres_is_named_and_room_is_the_way_out() {
+fn a_full_disk_of_postgres_is_named_and_the_run_continues() {
     let (test, port) = (Marked::new(), port::free());
     let ready = "ready to accept connections";
     let server = Small::start(&test, POSTGRES, port, ready, [500, 400]);
     let conn = format!("jdbc:postgresql://127.0.0.1:{port}/postgres");
-    goes_on_when_there_is_room(&test, &server, &conn, "tpcc", "53100");
+    continues_when_space_is_free(&test, &server, &conn, "tpcc", "53100");
 }
 
 #[test]
-fn a_full_disk_of_mariadb_is_named_and_room_is_the_way_out() {
+fn a_full_disk_of_mariadb_is_named_and_the_run_continues() {
     let (test, port) = (Marked::new(), port::free());
     let ready = "ready for connections";
     let server = Small::start(&test, MARIADB, port, ready, [700, 520]);
     let conn = format!("jdbc:mysql://127.0.0.1:{port}/tpcc");
-    goes_on_when_there_is_room(&test, &server, &conn, "root", "ERROR 1114");
+    continues_when_space_is_free(&test, &server, &conn, "root", "ERROR 1114");
 }

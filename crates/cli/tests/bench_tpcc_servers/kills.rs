@@ -1,4 +1,4 @@
-//! SIGKILL in the middle of a run: to the client, and to the server.
+//! SIGKILL during a run: to the client, and to the server.
 
 use std::time::{Duration, Instant};
 
@@ -7,13 +7,13 @@ use saiga_trials::scale::{Rng, by_scale, seed};
 
 use crate::bench::{Bench, TERMINALS};
 use crate::books::{Books, total};
-use crate::system::{System, lasting};
+use crate::system::{System, wait_out};
 
-/// A shorter pause is not a gap.
+/// Minimum length of a gap in the record.
 const LEAST: Duration = Duration::from_secs(1);
 const OUTAGE: Duration = Duration::from_millis(1200);
 
-pub(crate) fn a_client_that_is_killed_leaves_consistent_tables(bench: &Bench) {
+pub(crate) fn a_killed_client_leaves_consistent_tables(bench: &Bench) {
     let mut rng = Rng::new(seed(41));
     for _ in 0..by_scale(1, 40) {
         let orders = i64::try_from(rng.below(40)).unwrap();
@@ -22,7 +22,7 @@ pub(crate) fn a_client_that_is_killed_leaves_consistent_tables(bench: &Bench) {
     }
 }
 
-pub(crate) fn a_server_that_is_killed_is_a_gap_and_counts_nothing_twice(bench: &mut Bench) {
+pub(crate) fn a_killed_server_is_a_gap_without_double_counts(bench: &mut Bench) {
     is_killed(bench, 20, OUTAGE, System::resume);
     let mut rng = Rng::new(seed(42));
     for _ in 0..by_scale(0, 40) {
@@ -32,13 +32,13 @@ pub(crate) fn a_server_that_is_killed_is_a_gap_and_counts_nothing_twice(bench: &
     }
 }
 
-/// To a standby without which the primary confirms nothing, at the same address.
+/// A synchronous standby takes over the address.
 pub(crate) fn a_fail_over_is_a_gap_and_loses_nothing(bench: &mut Bench) {
     let standby = bench.system.standby();
     is_killed(bench, 20, OUTAGE, |system| system.fail_over(standby));
 }
 
-/// The server is killed when there have been so many orders, and comes back after the outage.
+/// Kills the server after this many orders; it comes back after the outage.
 fn is_killed(
     bench: &mut Bench,
     orders: i64,
@@ -49,12 +49,12 @@ fn is_killed(
     let run = bench.under_way(orders);
     bench.system.kill();
     let down = Instant::now();
-    lasting(outage);
+    wait_out(outage);
     let down = down.elapsed();
     comes_back(&mut bench.system);
     bench.await_orders(bench.orders());
     let (said, record) = run.interrupt();
-    // Each terminal had one connection, and on it one transaction that got no answer.
+    // Each terminal lost one connection, with one unanswered transaction.
     assert_eq!(record.lost_connections, u64::from(TERMINALS), "{said}");
     assert_eq!(
         total(&record, |track| track.unknown),
@@ -64,23 +64,24 @@ fn is_killed(
     if down >= LEAST {
         is_shown(&record.gaps, &said, down);
     }
-    before.agree(bench, &record);
+    before.assert_agreement(bench, &record);
     bench.must_hold();
 }
 
-/// With its length.
+/// Checks that the record has the gap with its length.
 fn is_shown(gaps: &[Gap], said: &str, down: Duration) {
     let [gap] = gaps else {
         panic!("not one gap: {gaps:?}\n{said}")
     };
-    // Its processes die one after the other: those lost before the last commit are down as well.
+    // The processes die one after the other: connections lost before the last commit count, too.
     assert_eq!(gap.lost, TERMINALS, "{gap:?}");
     let length = Duration::from_micros(gap.to_us - gap.from_us);
     assert!(length >= down, "{length:?} of {down:?}");
     let wanted = format!("no service for {:.1} s, from ", length.as_secs_f64());
     assert!(said.contains(&wanted), "{said}");
     let unknown = format!(
-        "{TERMINALS} connections were lost; whether {TERMINALS} transactions were committed is unknown"
+        "{TERMINALS} connections were lost; whether {TERMINALS} transactions were committed is \
+         unknown"
     );
     assert!(said.contains(&unknown), "{said}");
 }

@@ -1,4 +1,4 @@
-//! What keeps a run from its tables: no room for its connections, no rights.
+//! Failures before a run: too few connections, missing privileges.
 
 use std::path::Path;
 
@@ -49,7 +49,7 @@ const TABLES: [&str; 9] = [
     "bmsql_new_order",
 ];
 
-pub(crate) fn a_user_without_rights_on_a_table_learns_which(bench: &Bench) {
+pub(crate) fn a_table_without_privileges_is_named(bench: &Bench) {
     let whom = match &bench.system {
         System::MariaDb(_) => format!("{CLERK}@'%'"),
         System::Postgres(_) => CLERK.to_owned(),
@@ -70,7 +70,7 @@ pub(crate) fn a_user_without_rights_on_a_table_learns_which(bench: &Bench) {
         let named = said.contains("bmsql_history") && said.contains("GRANT");
         assert!(named, "{step}: {said}");
     }
-    // To read it is not enough for a Payment.
+    // Payment needs more than SELECT.
     let books = Books::of(bench);
     bench
         .system
@@ -90,6 +90,6 @@ pub(crate) fn a_user_without_rights_on_a_table_learns_which(bench: &Bench) {
     );
     assert!(*count > 0);
     assert!(said.contains("bmsql_history"), "{said}");
-    books.agree(bench, &record);
+    books.assert_agreement(bench, &record);
     bench.must_hold();
 }

@@ -1,4 +1,4 @@
-//! A run to its end.
+//! Complete runs.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use crate::bench::{Bench, TERMINALS, TRANSACTIONS, record};
 use crate::books::{Books, total};
 use crate::system::PASSWORD;
 
-pub(crate) fn one_as_operators_write_it_counts_what_is_in_the_tables(bench: &Bench) {
+pub(crate) fn a_run_counts_the_transactions_in_the_tables(bench: &Bench) {
     let before = Books::of(bench);
     let said = bench.said("run", &["--seed", "11"]);
     assert_eq!(said.code, Some(0), "{said:?}");
@@ -40,7 +40,7 @@ pub(crate) fn one_as_operators_write_it_counts_what_is_in_the_tables(bench: &Ben
     );
     assert_eq!(total(&record, |track| track.unknown + track.failed), 0);
     assert_eq!((record.lost_connections, &record.gaps[..]), (0, &[][..]));
-    // The server is on this host and reads the same clock.
+    // The server is on this host and has the same clock.
     let clock = record.clock.unwrap();
     let off_us = clock.server_ahead_us.unsigned_abs();
     assert!(off_us <= clock.within_us, "{clock:?}");
@@ -54,11 +54,11 @@ pub(crate) fn one_as_operators_write_it_counts_what_is_in_the_tables(bench: &Ben
         !copy.contains(PASSWORD) && copy.contains("terminals=10\n"),
         "{copy}"
     );
-    before.agree(bench, &record);
+    before.assert_agreement(bench, &record);
 }
 
-/// Without a props file, options and variables like those of `mysql` and `psql` name a database.
-pub(crate) fn a_database_is_named_by_options(bench: &Bench) {
+/// Without a props file, a database is given by options and variables as for `mysql` and `psql`.
+pub(crate) fn a_database_is_given_by_options(bench: &Bench) {
     let said = bench.said_by_options("check", PASSWORD, &[]);
     assert_eq!(said.code, Some(0), "{said:?}");
     assert!(said.stdout.starts_with(&bench.system.name()), "{said:?}");

@@ -9,23 +9,24 @@ use saiga_trials::witness::await_true;
 
 use crate::bench::{Bench, TERMINALS, record};
 use crate::books::{Books, total};
-use crate::system::lasting;
+use crate::system::wait_out;
 
-/// How long it stands still.
+/// Length of the stall.
 const STALL: Duration = Duration::from_secs(2);
-/// Intended starts each second, at equal distances.
+/// Scheduled starts per second, at equal intervals.
 const PER_SECOND: u64 = 20;
-/// How long transactions begin.
+/// Time during which transactions start, in seconds.
 const LENGTH_S: u64 = 6;
 
-/// An open loop counts the stall for all that were due in it, not for the few that were under way.
-pub(crate) fn a_server_that_stands_still_shows_in_the_latency(bench: &Bench) {
+/// An open loop counts the stall for all transactions that were due in it, not only for started
+/// ones.
+pub(crate) fn a_stalled_server_shows_in_the_latency(bench: &Bench) {
     let (books, orders, out) = (Books::of(bench), bench.orders(), bench.fresh_out());
     let (rate, length) = (format!("{}/min", PER_SECOND * 60), format!("{LENGTH_S}s"));
     let open = ["--rate", &rate, "--arrivals", "fixed", "--for", &length];
     let run = bench.spawn("run", &[&open[..], &["--no-check", "--out", &out]].concat());
     bench.await_orders(orders);
-    bench.system.stand_still(|| lasting(STALL));
+    bench.system.with_stopped_processes(|| wait_out(STALL));
     let output = run.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let record = record(Path::new(&out));
@@ -35,7 +36,7 @@ pub(crate) fn a_server_that_stands_still_shows_in_the_latency(bench: &Bench) {
     assert_eq!(total(&record, |track| track.failed + track.unknown), 0);
     let due = i64::try_from(PER_SECOND * LENGTH_S).unwrap();
     assert_eq!(done + i64::try_from(record.backlog).unwrap(), due);
-    // Who was due in the first half waited for the second one at least.
+    // Transactions due in the first half of the stall waited at least for the second half.
     let half_us = u64::try_from(STALL.as_micros()).unwrap() / 2;
     let waited: u64 = Kind::ALL
         .iter()
@@ -44,24 +45,26 @@ pub(crate) fn a_server_that_stands_still_shows_in_the_latency(bench: &Bench) {
         .sum();
     let due = PER_SECOND * half_us / 1_000_000 - 1;
     assert!(waited + record.backlog >= due, "{waited} of {due}");
-    books.agree(bench, &record);
+    books.assert_agreement(bench, &record);
     bench.must_hold();
 }
 
-/// No connection is lost, so nobody would notice but by the time that passes.
-pub(crate) fn a_server_that_stands_still_for_good_is_given_up(bench: &Bench) {
+/// No connection is lost, so only the time limit ends the run.
+pub(crate) fn a_server_stalled_for_good_ends_the_run(bench: &Bench) {
     let (orders, out) = (bench.orders(), bench.fresh_out());
     let patience = ["--give-up", "2s", "--drain", "100ms"];
     let words = [&["--for", "1h", "--no-check", "--out", &out], &patience[..]].concat();
     let run = bench.spawn("run", &words);
     bench.await_orders(orders + 20);
-    let ended = bench.system.stand_still(|| run.wait_with_output());
+    let ended = bench
+        .system
+        .with_stopped_processes(|| run.wait_with_output());
     let output = ended.unwrap();
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
     for told in [
         "Term-00, Measured tpmC (NewOrders) = ",
-        "answered nobody for too long (--give-up)",
+        "answered no request for too long (--give-up)",
     ] {
         assert!(said.contains(told), "{said}");
     }
@@ -76,7 +79,7 @@ pub(crate) fn a_server_that_stands_still_for_good_is_given_up(bench: &Bench) {
     };
     assert_eq!((gap.lost, gap.to_us), (0, record.interval_us.1));
     assert!(gap.to_us - gap.from_us >= 2_000_000, "{gap:?}");
-    // What was under way ends with its sessions.
+    // Unfinished transactions end with their sessions.
     let sessions = bench.system.sessions();
     let alone = || bench.number(&sessions) == 1;
     await_true(alone, || {

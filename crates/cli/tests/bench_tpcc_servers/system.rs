@@ -1,4 +1,4 @@
-//! A MariaDB or a PostgreSQL server, by what they have in common.
+//! A MariaDB or a PostgreSQL server behind one interface.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,11 +13,10 @@ use saiga_trials::parity::Arm;
 use saiga_trials::witness::await_true;
 use saiga_trials::{Signal, mariadb, postgres, sys};
 
-/// Who owns the tables.
+/// User that owns the tables.
 pub(crate) const OWNER: &str = "tpcc";
-/// Its password, by which a file that shows it is found.
+/// Password of that user; unique, so that a file that contains it is found.
 pub(crate) const PASSWORD: &str = "PWbmsql";
-/// Where the tables are.
 pub(crate) const DATABASE: &str = "tpcc";
 
 /// A server with a database and its owner.
@@ -60,7 +59,7 @@ impl System {
         system
     }
 
-    /// `db=`, `driver=` and `conn=` as in the files that people have.
+    /// `db=`, `driver=` and `conn=` as in real props files.
     pub(crate) fn props(&self) -> String {
         let conn = self.conn(DATABASE);
         match self {
@@ -74,7 +73,7 @@ impl System {
         }
     }
 
-    /// What `--engine` calls it, the variable of its password, and its port.
+    /// The value of `--engine`, the variable of the password, and the port.
     pub(crate) fn named(&self) -> (&'static str, &'static str, u16) {
         match self {
             Self::MariaDb(server) => ("mariadb", "MYSQL_PWD", server.port),
@@ -82,7 +81,7 @@ impl System {
         }
     }
 
-    /// Its Unix socket; of PostgreSQL the directory of it.
+    /// The Unix socket; for PostgreSQL its directory.
     pub(crate) fn socket(&self) -> PathBuf {
         match self {
             Self::MariaDb(server) => server.data().join("socket"),
@@ -90,7 +89,7 @@ impl System {
         }
     }
 
-    /// What the program calls it.
+    /// The name in messages.
     pub(crate) fn name(&self) -> String {
         let (engine, port) = match self {
             Self::MariaDb(server) => ("mysql", server.port),
@@ -99,7 +98,7 @@ impl System {
         format!("{engine} at 127.0.0.1:{port}, database {DATABASE}")
     }
 
-    /// The folder of its built-in statements that drop tables.
+    /// The directory of the built-in statements that drop tables.
     pub(crate) fn db(&self) -> &'static str {
         match self {
             Self::MariaDb(_) => "mysql",
@@ -116,12 +115,11 @@ impl System {
         }
     }
 
-    /// A session of the owner.
     pub(crate) fn session(&self) -> Box<dyn Session> {
         self.open(DATABASE, OWNER)
     }
 
-    /// Statements of the administrator.
+    /// Runs statements as the administrator.
     pub(crate) fn admin(&self, database: &str, statements: &[&str]) {
         let user = match self {
             Self::MariaDb(_) => "root",
@@ -142,7 +140,7 @@ impl System {
         connect(&props.url, &props.user, &props.password, &options).unwrap()
     }
 
-    /// SIGKILL to all of its processes.
+    /// Sends SIGKILL to all processes of the server.
     pub(crate) fn kill(&mut self) {
         match self {
             Self::MariaDb(server) => server.kill(),
@@ -150,7 +148,7 @@ impl System {
         }
     }
 
-    /// Starts it again on the same data and port.
+    /// Starts the server again on the same data and port.
     pub(crate) fn resume(&mut self) {
         match self {
             Self::MariaDb(server) => server.resume(),
@@ -158,7 +156,7 @@ impl System {
         }
     }
 
-    /// One that has all of its data and whatever it confirms from now on.
+    /// A standby with all data, which receives all further commits.
     pub(crate) fn standby(&self) -> postgres::Server {
         let Self::Postgres(server) = self else {
             panic!("PostgreSQL's standbys are told of each commit before the client is")
@@ -174,7 +172,7 @@ impl System {
         standby
     }
 
-    /// The standby of a server that was killed becomes the primary, and takes over its address.
+    /// Promotes the standby of a killed server, with the address of that server.
     pub(crate) fn fail_over(&mut self, mut standby: postgres::Server) {
         let Self::Postgres(server) = self else {
             panic!("it has no standby")
@@ -186,7 +184,7 @@ impl System {
         *server = standby;
     }
 
-    /// How many sessions its owner has, the one that asks included.
+    /// Number of sessions of the owner, including this one.
     pub(crate) fn sessions(&self) -> String {
         let (list, user) = match self {
             Self::MariaDb(_) => ("information_schema.processlist", "user"),
@@ -195,19 +193,19 @@ impl System {
         format!("select count(*) from {list} where {user} = '{OWNER}'")
     }
 
-    /// SIGSTOP to all of its processes until what is to happen meanwhile has, from when the last of
-    /// them stands still.
-    pub(crate) fn stand_still<T>(&self, meanwhile: impl FnOnce() -> T) -> T {
+    /// Sends SIGSTOP to all processes, runs `meanwhile` once the last one is stopped, and sends
+    /// SIGCONT.
+    pub(crate) fn with_stopped_processes<T>(&self, meanwhile: impl FnOnce() -> T) -> T {
         let processes = match self {
             Self::MariaDb(server) => vec![server.pid()],
             Self::Postgres(server) => server.processes(),
         };
         for pid in &processes {
-            // One that has just ended by itself stands still as well.
+            // A process that has just ended counts as stopped.
             let _ = sys::signal(*pid, Signal::Stop);
         }
         for pid in &processes {
-            await_true(|| stands_still(*pid), || format!("{pid} does not stop"));
+            await_true(|| is_stopped(*pid), || format!("{pid} does not stop"));
         }
         let happened = meanwhile();
         for pid in &processes {
@@ -217,20 +215,20 @@ impl System {
     }
 }
 
-/// By all of its threads, or gone; whoever would bury it stands still as well.
-fn stands_still(pid: u32) -> bool {
+/// Whether all threads are stopped or gone; a zombie's parent may be stopped, too.
+fn is_stopped(pid: u32) -> bool {
     let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else {
         return true;
     };
     let mut states = threads.flatten().filter_map(|thread| {
         let stat = fs::read_to_string(thread.path().join("stat")).ok()?;
-        // The name before it may have blanks and parentheses in it.
+        // The command name may contain spaces and parentheses.
         stat.rsplit_once(") ")?.1.chars().next()
     });
     states.all(|state| matches!(state, 'T' | 'Z' | 'X'))
 }
 
-/// Lets a disturbance last: its length is what the test is about, nothing is waited for.
-pub(crate) fn lasting(time: Duration) {
+/// The length of a disturbance, which is the subject of the test; nothing is waited for.
+pub(crate) fn wait_out(time: Duration) {
     thread::sleep(time);
 }

@@ -1,13 +1,13 @@
-//! What fails after a load: its run is in the result, and `--resume` goes on behind it.
+//! Failures after a load: its run is in the result, and `--resume` continues after it.
 
 use super::{Marked, PLAIN, log, words};
 
-/// The hook fails until the file beside the log is there.
+/// A hook that fails until a file beside the log exists.
 fn failing(hook: &str) -> String {
     format!("{PLAIN}[hooks]\n{hook} = \"echo full >&2; test -e ${{LOG}}.room\"\n")
 }
 
-/// Figures and reason of each run.
+/// Figures and rejection of each run.
 fn runs(test: &Marked) -> Vec<(Option<f64>, Option<String>)> {
     let runs = test.result().runs.into_iter();
     let one =
@@ -16,7 +16,7 @@ fn runs(test: &Marked) -> Vec<(Option<f64>, Option<String>)> {
 }
 
 #[test]
-fn a_failed_hook_behind_the_load_keeps_the_run_and_ends_the_experiment() {
+fn a_failed_hook_after_the_load_keeps_the_run_and_ends_the_experiment() {
     for hook in ["after_run", "after_start", "after_arm"] {
         let test = Marked::new();
         let mut words = words(&test, &failing(hook));
@@ -24,11 +24,12 @@ fn a_failed_hook_behind_the_load_keeps_the_run_and_ends_the_experiment() {
         let said = test.said(&mut test.saiga(&strs));
         assert_eq!(said.code, Some(2), "{said:?}");
         let why = format!(
-            "the hook \"echo full >&2; test -e {}.room\" after the {} failed (exit status: 1): full",
+            "the hook \"echo full >&2; test -e {}.room\" after the {} failed (exit status: 1): \
+             full",
             test.text("log"),
             hook.trim_start_matches("after_")
         );
-        let told = format!("saiga: {why}; what was measured until then is in ");
+        let told = format!("saiga: {why}; the finished runs are in ");
         assert!(said.stderr.contains(&told), "{}", said.stderr);
         let failed = (Some(12.5), Some(why));
         assert_eq!(runs(&test), std::slice::from_ref(&failed));
@@ -47,9 +48,9 @@ fn a_failed_hook_behind_the_load_keeps_the_run_and_ends_the_experiment() {
     }
 }
 
-/// What hooks printed before one of them failed stays, too.
+/// Figures that hooks printed before one of them failed are kept, too.
 #[test]
-fn a_server_that_does_not_stop_takes_no_figures_away() {
+fn a_server_that_does_not_stop_keeps_the_figures() {
     let test = Marked::new();
     let stop = "stop = { command = \"false\", timeout = \"200ms\" }";
     let hooks = "[hooks]\nafter_run = { command = \"echo moved_bytes 4 B\", metrics = true }\n\

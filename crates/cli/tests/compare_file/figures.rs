@@ -2,11 +2,11 @@
 
 use super::{Marked, PLAIN, rejections, run};
 
-/// What hooks print are figures of the run, and the figure that the file names decides.
+/// Figures from hooks belong to the run, and the figure that the file selects decides.
 #[test]
 fn figures_of_hooks_are_compared_and_may_decide() {
     let test = Marked::new();
-    // Arm b moves half as much, and serves a tenth less.
+    // Arm b moves half as much, but serves a tenth less.
     let printing = |arm: &str, line: &str| {
         let hook = format!("after_arm = {{ command = \"{line}\", metrics = true }}");
         format!("name = \"{arm}\"\nhooks = {{ {hook} }}")
@@ -61,7 +61,7 @@ fn figures_of_hooks_are_compared_and_may_decide() {
 }
 
 #[test]
-fn what_a_hook_prints_must_be_figures_with_names_of_their_own() {
+fn hook_output_must_be_figures_with_unique_names() {
     let declared = "[[metric]]\nname = \"moved_bytes\"\nunit = \"B\"\nbetter = \"lower\"\n";
     for (hook, wanted) in [
         ("echo moved 4 kilo bytes", "which is not `name value unit`"),
@@ -88,13 +88,14 @@ fn what_a_hook_prints_must_be_figures_with_names_of_their_own() {
     }
 }
 
-/// Eight pairs of a figure that the hook of each arm prints, by the number of its run.
+/// Eight pairs with a figure that the hook of each arm prints, by the number of its run.
 fn losing(a: &str, b: &str) -> String {
     let arm = |name: &str, lost: &str| {
         let count = format!("echo x >> ${{LOG}}.{name}; n=$(wc -l < ${{LOG}}.{name})");
         let hook = format!("{count}; echo lost_orders $(({lost})) orders");
         format!(
-            "name = \"{name}\"\nhooks = {{ after_run = {{ command = \"{hook}\", metrics = true }} }}"
+            "name = \"{name}\"\nhooks = {{ after_run = {{ command = \
+             \"{hook}\", metrics = true }} }}"
         )
     };
     PLAIN
@@ -107,14 +108,14 @@ fn losing(a: &str, b: &str) -> String {
         + "[[metric]]\nname = \"lost_orders\"\nunit = \"orders\"\nbetter = \"lower\"\n"
 }
 
-/// Two of eight runs lose nothing, and six twice as much: the six show nothing about the arm.
+/// Two of eight runs have 0 and six have twice the value: the six alone would mislead.
 #[test]
 fn a_figure_that_is_0_in_some_runs_shows_no_difference() {
     let test = Marked::new();
     let text = losing("4", "n > 2 ? 8 : 0") + "[[expect]]\nratio_above = 1.5\n";
     let said = run(&test, &text);
     assert_eq!(said.code, Some(1), "{said:?}");
-    let unmet = "not as expected: lost_orders in command: no interval, as it is 0 in some runs";
+    let unmet = "expectation not met: lost_orders in command: no interval, as it is 0 in some runs";
     assert!(said.stderr.contains(unmet), "{}", said.stderr);
     let result = test.result();
     let wanted = "No difference shown: the median lost orders (orders) is 4 in the a arm and 8 in the \
@@ -130,18 +131,19 @@ fn a_figure_that_is_0_in_some_runs_shows_no_difference() {
 }
 
 #[test]
-fn a_figure_that_is_always_0_is_the_reason_why_nothing_is_compared() {
+fn a_figure_that_is_always_0_prevents_a_comparison() {
     let test = Marked::new();
     let said = run(&test, &losing("4", "0"));
     assert_eq!(said.code, Some(2), "{said:?}");
-    let told = "saiga: nothing can be compared: 8 of 8 pairs have no ratio: lost_orders is 0 in b.";
+    let told =
+        "saiga: no comparison is possible: 8 of 8 pairs have no ratio: lost_orders is 0 in b.";
     assert!(said.stderr.contains(told), "{}", said.stderr);
     assert_eq!(test.result().runs.len(), 16);
 }
 
-/// The figure of an expectation, beside that of the headline.
+/// The figure of an expectation, in addition to that of the headline.
 #[test]
-fn a_missing_figure_that_is_expected_is_told() {
+fn a_missing_expected_figure_is_reported() {
     let test = Marked::new();
     let printing = "hooks = { after_run = { command = \"echo moved_bytes 4 B\", metrics = true } }";
     let text = PLAIN.replace("name = \"a\"", &format!("name = \"a\"\n{printing}"))

@@ -11,11 +11,12 @@ use saiga_trials::witness::await_some;
 use super::marked::{Marked, send};
 use super::{ON_SQLITE, RUN};
 
-/// While the file `slow` is there, the check after the load finds a pipe in place of its props file.
+/// While the file `slow` exists, the check after the load finds a FIFO in place of its props file.
 const SLOW: &str = "[hooks]\n\
-    after_run = \"test ! -e ${HERE}/slow || { mv ${HERE}/props ${HERE}/whole && mkfifo ${HERE}/props; }\"\n";
+    after_run = \"test ! -e ${HERE}/slow || { mv ${HERE}/props \
+    ${HERE}/whole && mkfifo ${HERE}/props; }\"\n";
 
-/// The other end of the pipe, once a process has opened it and waits for its text.
+/// Opens the FIFO for writing once a process has opened it and waits for data.
 fn opened(pipe: &Path) -> Option<fs::File> {
     let is_pipe = fs::metadata(pipe).is_ok_and(|found| found.file_type().is_fifo());
     let mut options = fs::File::options();
@@ -30,7 +31,7 @@ fn opened(pipe: &Path) -> Option<fs::File> {
 }
 
 #[test]
-fn an_interrupted_check_keeps_the_run_and_resume_goes_on_behind_it() {
+fn an_interrupted_check_keeps_the_run_and_resume_continues_after_it() {
     let test = Marked::new();
     let url = format!("jdbc:sqlite:{}", test.text("t.db"));
     let props = format!("conn={url}\nwarehouses=1\n{RUN}");

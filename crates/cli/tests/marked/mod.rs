@@ -1,4 +1,5 @@
-//! An installation of `saiga` whose processes, and theirs, carry a mark in their environment.
+//! An installation of `saiga` whose processes, and their children, have a mark in their
+//! environment.
 #![allow(dead_code, reason = "each test file uses a part of this module")]
 
 #[path = "../support/mod.rs"]
@@ -19,29 +20,29 @@ pub(crate) use support::Said;
 
 const NAME: &str = "SAIGA_TEST_MARK";
 
-/// An installation with a mark of its own.
+/// An installation with a unique mark.
 pub(crate) struct Marked {
     installation: Installation,
     mark: String,
 }
 
 impl Marked {
-    /// Without a library.
+    /// An installation without a library.
     pub(crate) fn new() -> Self {
         Self::of(Installation::bare())
     }
 
-    /// With a library that does nothing.
+    /// An installation with a library that does nothing.
     pub(crate) fn with_library() -> Self {
         Self::of(Installation::with_library())
     }
 
-    /// With the library itself.
+    /// An installation with the real library.
     pub(crate) fn with_real_library() -> Self {
         Self::of(Installation::with_real_library())
     }
 
-    /// Writes an executable text file, and the folders that lead to it.
+    /// Writes an executable text file, and creates its directories.
     pub(crate) fn script(&self, name: &str, text: &str) -> PathBuf {
         let folder = self.path(name);
         fs::create_dir_all(folder.parent().unwrap()).unwrap();
@@ -54,7 +55,7 @@ impl Marked {
         Self { installation, mark }
     }
 
-    /// `saiga` with these arguments, the mark, and its own folder for temporary files.
+    /// `saiga` with these arguments, the mark, and a directory for temporary files.
     pub(crate) fn saiga(&self, arguments: &[&str]) -> Command {
         let mut command = self.installation.saiga(arguments);
         command
@@ -63,13 +64,13 @@ impl Marked {
         command
     }
 
-    /// Runs a command to its end.
+    /// Runs a command.
     pub(crate) fn said(&self, command: &mut Command) -> Said {
         support::said(command)
     }
 
-    /// Runs a command that must be refused: exit 2, nothing on standard output, nothing left.
-    /// Comes back with what it said.
+    /// Runs a command that must fail: exit status 2, nothing on stdout, no files or processes left.
+    /// Returns its message.
     pub(crate) fn refused(&self, command: &mut Command) -> String {
         let said = self.said(command);
         assert_eq!(said.code, Some(2), "{command:?}: {said:?}");
@@ -78,7 +79,7 @@ impl Marked {
         said.stderr
     }
 
-    /// Runs `saiga` with these arguments, which must be refused with `message`, once.
+    /// Runs `saiga` with these arguments, which must fail with `message`, printed once.
     pub(crate) fn assert_refused(&self, arguments: &[&str], message: &str) {
         let said = self.refused(&mut self.saiga(arguments));
         let complaint = format!("saiga: {message}");
@@ -101,7 +102,7 @@ impl Marked {
         self.installation.path(name)
     }
 
-    /// The same as an argument.
+    /// A path below the installation, as an argument.
     pub(crate) fn text(&self, name: &str) -> String {
         self.path(name).display().to_string()
     }
@@ -120,8 +121,8 @@ impl Marked {
         pids.filter(|pid| *pid != but).filter(is_marked).collect()
     }
 
-    /// How many processes work below its folder for temporary files. PostgreSQL writes its title
-    /// over its environment, and the mark with it, but its processes work in their data.
+    /// Number of processes that work below the directory for temporary files. PostgreSQL overwrites
+    /// its environment, and the mark, with its title, but its processes work in the data directory.
     pub(crate) fn servers(&self) -> usize {
         let tmp = self.path("tmp");
         let entries = fs::read_dir("/proc").unwrap().flatten();
@@ -129,7 +130,7 @@ impl Marked {
         folders.filter(|folder| folder.starts_with(&tmp)).count()
     }
 
-    /// Neither a process nor a temporary file is left.
+    /// Checks that no process and no temporary file is left.
     pub(crate) fn assert_nothing_left(&self) {
         assert_eq!(
             self.processes_but(0),
@@ -153,19 +154,19 @@ impl Marked {
     }
 }
 
-/// A port that the kernel chose for a listener of ours, which holds it.
+/// A port that is held by a listener of the test.
 pub(crate) fn taken_port() -> (TcpListener, String) {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
     (taken, port)
 }
 
-/// Sends a signal to a child that is not reaped yet.
+/// Sends a signal to a child that has not been waited for.
 pub(crate) fn send(child: &Child, signal: Signal) {
     kill_process(pid(child.id()), signal).unwrap();
 }
 
-/// A process number as rustix has it.
+/// A PID in the type of rustix.
 pub(crate) fn pid(number: u32) -> Pid {
     Pid::from_raw(i32::try_from(number).unwrap()).unwrap()
 }

@@ -1,4 +1,4 @@
-//! `saiga waf`: the ioctl, the pages, the bytes.
+//! `saiga waf` with a real kernel: the ioctl, the log pages, the counted bytes.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use crate::machine::{self, Image, said};
 
-/// It takes ten seconds on an idle host.
+/// The machine takes ten seconds on an idle host.
 const LIMIT: Duration = Duration::from_secs(600);
 
-/// Runs the machine to its end; answers what its console said.
+/// Runs the machine; returns the output of its console.
 fn run() -> String {
     let image = |name| Image {
         name,
@@ -45,7 +45,8 @@ fn bytes_written_to_a_drive_that_places_data_are_counted_exactly() {
     assert_eq!(value["endurance_groups"], serde_json::json!([1]));
     assert_eq!(value["vendor"], "1b36");
 
-    // The drive without placement refuses pages by the status codes of the specification.
+    // The drive without data placement refuses the pages with the status codes of the
+    // specification.
     let (plain, status) = said(&console, "probe", 2);
     assert_eq!(status, "1", "{console}");
     for refusal in [

@@ -1,4 +1,4 @@
-//! One machine, from its boot to its end.
+//! One virtual machine.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,12 +9,12 @@ use saiga_trials::bounded;
 
 /// A sparse file behind a namespace.
 pub(crate) struct Image {
-    /// What a device calls it, as in `drive=name`.
+    /// The name in the options of devices, as in `drive=name`.
     pub(crate) name: &'static str,
     pub(crate) bytes: u64,
 }
 
-/// Runs a machine with these files and devices to its end; returns the output of its console.
+/// Runs a machine with these files and devices; returns the output of its console.
 ///
 /// The machine boots, runs the file `script.sh`, and switches itself off.
 pub(crate) fn run(
@@ -48,7 +48,7 @@ pub(crate) fn run(
     console
 }
 
-/// A file of `tools/qemu target/qemu`.
+/// A file that `tools/qemu target/qemu` has fetched.
 fn fetched(name: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../target/qemu")

@@ -1,7 +1,7 @@
-//! `saiga` on a real kernel and an NVMe drive with data placement, both of QEMU.
+//! `saiga` on a real kernel and an NVMe drive with data placement, both in QEMU.
 //!
-//! `tools/qemu target/qemu` fetches QEMU, kernel and programs; `make soak` calls it. A machine has no
-//! network, has the disks of its test only, and ends by itself.
+//! `tools/qemu target/qemu` fetches QEMU, kernel and programs; `make soak` calls it. A machine has
+//! no network and only the disks of its test, and switches itself off.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod counters;

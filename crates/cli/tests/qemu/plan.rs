@@ -1,4 +1,4 @@
-//! `saiga streams check --plan`: its commands on a drive, `check` afterwards, and the way back.
+//! `saiga streams check --plan`: its commands on a drive, `check` afterwards, and the undo.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::machine::{self, Image, said};
 
-/// It takes two minutes on an idle host.
+/// The machine takes two minutes on an idle host.
 const LIMIT: Duration = Duration::from_secs(1200);
 /// The parts of MySQL in the order of their namespaces, which have handles 0 to 5.
 const PARTS: [&str; 6] = ["doublewrite", "redo", "undo", "temporary", "log", "data"];
@@ -20,7 +20,7 @@ fn drive() -> (Vec<Image>, Vec<String>) {
         "nvme,subsys=s0,serial=PLACED".to_owned(),
     ];
     for (number, name, gib, more) in [
-        // The way back creates it with all of the drive.
+        // The undo creates it with the whole drive.
         (1, "n1", 16, ",detached=on,fdp.ruhs=0"),
         (2, "n2", 1, ",detached=on,fdp.ruhs=1"),
         (3, "n3", 1, ",detached=on,fdp.ruhs=2"),
@@ -56,7 +56,7 @@ fn run() -> String {
     machine::run(&programs, &images, &devices, LIMIT)
 }
 
-/// The bytes written to each part and through its handle, while the server wrote to one part.
+/// Bytes written to each part and through its handle, while the server wrote to one part.
 fn seen(console: &str, written: &str) -> Vec<(String, u64, u64)> {
     let (said, status) = said(console, &format!("wrote {written}\n"), 0);
     assert_eq!(status, "0", "{console}");
@@ -72,7 +72,7 @@ fn seen(console: &str, written: &str) -> Vec<(String, u64, u64)> {
 }
 
 #[test]
-fn a_plan_is_carried_out_proven_and_taken_back() {
+fn a_plan_is_carried_out_verified_and_undone() {
     let console = run();
     let check = |more: &str, index| {
         let command = format!("saiga streams check /srv/db --rules mysql{more}\n");

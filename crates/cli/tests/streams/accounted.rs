@@ -1,5 +1,5 @@
-//! Real databases that write under the gate: every byte that reaches the block layer is accounted to a hint, and it is
-//! the one that the rules want for its file.
+//! Real databases under the gate: every byte that reaches the block layer is attributed to a hint,
+//! which must be that of the rule for its file.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,14 +12,14 @@ use serde_json::Value;
 use crate::site::{Labeller, Site, run};
 use crate::support::text;
 
-/// Starts a server, killed with the test, and waits for what it says on standard error when it is ready.
+/// Starts a server, which is killed with the test, and waits for its ready message on stderr.
 fn server(command: &mut Command, ready: &str) -> Labeller {
     let mut server = Labeller::warning(command.stdin(Stdio::null()).stdout(Stdio::null()));
     server.wait_for(ready);
     server
 }
 
-/// Ends it as an administrator does; everything is in its files then.
+/// Stops the server as an administrator does, so that its files are complete.
 fn end(mut server: Labeller, signal: &str) {
     server.signal(signal);
     assert!(
@@ -29,19 +29,19 @@ fn end(mut server: Labeller, signal: &str) {
     );
 }
 
-/// A disk with a labeller at its gate and somebody who follows what is written.
-struct Watched {
+/// A disk with a labeller in gate mode and a process that follows the writes.
+struct FollowedDisk {
     data: PathBuf,
     labeller: Labeller,
     check: Labeller,
 }
 
-impl Watched {
-    /// With folders that the server would make itself, and write to at once: before the gate of such a folder is shut
-    /// (docs/streams.md).
+impl FollowedDisk {
+    /// Creates the directories that the server would create and write to immediately, before the
+    /// gate covers them (docs/streams.md).
     fn new(site: &mut Site, kind: &str, rules: &str, folders: &[&str]) -> Self {
         let disk = site.disk(kind);
-        // Servers without root must reach it, and PostgreSQL wants an empty one.
+        // Servers without root need access to it, and PostgreSQL wants an empty directory.
         fs::set_permissions(disk.parent().unwrap(), fs::Permissions::from_mode(0o711)).unwrap();
         let data = disk.join("data");
         fs::create_dir(&data).unwrap();
@@ -51,7 +51,7 @@ impl Watched {
         Self::of(site, data, rules)
     }
 
-    /// The same for a folder that is there.
+    /// Like [`Self::new`], for an existing directory.
     fn of(site: &Site, data: PathBuf, rules: &str) -> Self {
         let labeller = site.labeller(&data, &["--rules", rules, "--mode", "gate"]);
         let words = [
@@ -72,7 +72,7 @@ impl Watched {
         }
     }
 
-    /// Ends both; what was followed.
+    /// Stops both; returns the followed writes.
     fn end(mut self) -> Accounts {
         self.check.signal("INT");
         let mut out = self.check.child.stdout.take().unwrap();
@@ -93,17 +93,17 @@ impl Watched {
     }
 }
 
-/// Bytes of files by hint; that of no hint is a dash.
+/// Bytes of files by hint; `-` stands for no hint.
 struct Accounts(BTreeMap<String, u64>);
 
-/// Most files that may come before their hints in one test, and most bytes of all of them: the
-/// labeller hears of a directory once it is there, and its gate is shut later still
+/// Maximum number of files, and their total bytes, that may be written before they have a hint: the
+/// labeller is notified of a new directory after its creation, and its gate starts later
 /// (docs/streams.md).
 ///
-/// In twenty runs beside two programs that wanted a core each and one that wrote to the disk
-/// without a pause, MariaDB had two files at most, of 8192 bytes together. PostgreSQL had none in
-/// most runs, and one of 786,432 bytes in two: a catalogue, the first file in a directory that it
-/// copies.
+/// In twenty runs beside two programs that used a core each and one that wrote to the disk
+/// continuously, MariaDB had at most two such files, with 8192 bytes in total. PostgreSQL had none
+/// in most runs, and one of 786,432 bytes in two runs: a catalogue, the first file of a directory
+/// that it copies.
 const EARLY_FILES: usize = 8;
 const EARLY_BYTES: u64 = 2 << 20;
 
@@ -135,7 +135,8 @@ impl Accounts {
         Self(rows.filter(|(_, bytes)| *bytes > 0).collect())
     }
 
-    /// Each of these hints has at least so many bytes of files, and there are no others.
+    /// Checks that each of these hints has at least this many bytes of files, and that there are no
+    /// others.
     fn assert(&self, least: &[(&str, u64)]) {
         let hints: Vec<&str> = self.0.keys().map(String::as_str).collect();
         let expected: Vec<&str> = least.iter().map(|(hint, _)| *hint).collect();
@@ -148,9 +149,9 @@ impl Accounts {
 }
 
 #[test]
-fn every_byte_of_mariadb_comes_with_its_hint() {
+fn every_byte_of_mariadb_has_its_hint() {
     let mut site = Site::new();
-    let watched = Watched::new(&mut site, "xfs", "mariadb", &[]);
+    let watched = FollowedDisk::new(&mut site, "xfs", "mariadb", &[]);
     let (data, socket) = (text(&watched.data), site.path("sql"));
     let datadir = format!("--datadir={data}");
     let log = "--innodb-log-file-size=8M";
@@ -177,13 +178,14 @@ fn every_byte_of_mariadb_comes_with_its_hint() {
     let server = server(&mut command, "ready for connections");
     let sql = "create database shop; use shop; create table t (id int primary key auto_increment, v varchar(1000)); \
                insert into t (v) select repeat('x', 900) from seq_1_to_20000; \
-               update t set v = repeat('y', 900) where id % 3 = 0; create temporary table s engine=innodb select * from t;";
+               update t set v = repeat('y', 900) where id % 3 = 0; create temporary table s \
+               engine=innodb select * from t;";
     run(
         "mariadb",
         &["--no-defaults", "-uroot", "-S", text(&socket), "-e", sql],
     );
     end(server, "TERM");
-    // What has no rule; tables; binary log; redo; doublewrite, within the system tablespace.
+    // No rule; tables; binary log; redo; doublewrite, within the system tablespace.
     watched.end().assert(&[
         ("-", 1),
         ("extreme", 18 << 20),
@@ -193,10 +195,10 @@ fn every_byte_of_mariadb_comes_with_its_hint() {
     ]);
 }
 
-/// MySQL's own server, of `target/mysql`, with a name for its binary logs that no default has.
+/// MySQL's own server in `target/mysql`, with a name of its binary logs that is not a default.
 #[cfg(feature = "soak")]
 #[test]
-fn every_byte_of_mysql_comes_with_its_hint() {
+fn every_byte_of_mysql_has_its_hint() {
     let mysql = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/mysql");
     let program = |name: &str| {
         let program = mysql.join(name);
@@ -217,12 +219,12 @@ fn every_byte_of_mysql_comes_with_its_hint() {
         "--innodb-buffer-pool-size=8M",
     ];
     let server_program = program("mysqld");
-    // Before the labeller: what it makes its folders for, it writes before they have their gate.
+    // Before the labeller starts: files that the server writes before their directory has its gate.
     run(
         text(&server_program),
         &[&own[..], &small, &["--initialize-insecure"]].concat(),
     );
-    let watched = Watched::of(&site, data, "mysql");
+    let watched = FollowedDisk::of(&site, data, "mysql");
     let socket = site.path("sql");
     let mut command = Command::new(&server_program);
     command.args(own).args(small);
@@ -233,14 +235,15 @@ fn every_byte_of_mysql_comes_with_its_hint() {
     let server = server(&mut command, "ready for connections");
     let sql = "create database shop; use shop; set cte_max_recursion_depth = 20000; \
                create table t (id int primary key auto_increment, v varchar(1000)); \
-               insert into t (v) with recursive n (i) as (select 1 union all select i + 1 from n where i < 20000) \
+               insert into t (v) with recursive n (i) as (select 1 union all select i + 1 from n \
+               where i < 20000) \
                select repeat('x', 900) from n; update t set v = repeat('y', 900) where id % 3 = 0;";
     run(
         text(&program("mysql")),
         &["--no-defaults", "-uroot", "-S", text(&socket), "-e", sql],
     );
     end(server, "TERM");
-    // What has no rule; tables; undo; redo and binary log; doublewrite.
+    // No rule; tables; undo; redo and binary log; doublewrite.
     watched.end().assert(&[
         ("-", 1),
         ("extreme", 18 << 20),
@@ -251,9 +254,9 @@ fn every_byte_of_mysql_comes_with_its_hint() {
 }
 
 #[test]
-fn every_byte_of_postgres_comes_with_its_hint() {
+fn every_byte_of_postgres_has_its_hint() {
     let mut site = Site::new();
-    let watched = Watched::new(&mut site, "ext4", "postgres", &[]);
+    let watched = FollowedDisk::new(&mut site, "ext4", "postgres", &[]);
     let data = text(&watched.data);
     run("chown", &["postgres:", data]);
     let newest = fs::read_dir("/usr/lib/postgresql").unwrap();
@@ -296,12 +299,13 @@ fn every_byte_of_postgres_comes_with_its_hint() {
             "-h",
             data,
             "-c",
-            "set work_mem='64kB'; select count(*) from (select * from pgbench_accounts order by filler, aid desc) s",
+            "set work_mem='64kB'; select count(*) from (select * from pgbench_accounts order by \
+             filler, aid desc) s",
             "postgres",
         ],
     );
     end(server, "INT");
-    // Write-ahead log, sort spill; maps of free space and visibility; tables; what has no rule.
+    // Write-ahead log, sort spill; maps of free space and visibility; tables; no rule.
     watched.end().assert(&[
         ("-", 1),
         ("long", 24 << 20),
@@ -311,9 +315,9 @@ fn every_byte_of_postgres_comes_with_its_hint() {
 }
 
 #[test]
-fn every_byte_of_redis_comes_with_its_hint() {
+fn every_byte_of_redis_has_its_hint() {
     let mut site = Site::new();
-    let watched = Watched::new(&mut site, "xfs", "redis", &["appendonlydir"]);
+    let watched = FollowedDisk::new(&mut site, "xfs", "redis", &["appendonlydir"]);
     let socket = site.path("redis.sock");
     let mut command = Command::new("redis-server");
     command.args(["--port", "0", "--unixsocket", text(&socket)]);
@@ -325,7 +329,7 @@ fn every_byte_of_redis_comes_with_its_hint() {
         "--save",
         "",
     ]);
-    // It logs to standard output.
+    // Redis logs to stdout.
     let mut said = Labeller::telling(command.stdin(Stdio::null()));
     said.wait_for("eady to accept connections");
     let redis = |words: &[&str]| {
@@ -375,7 +379,7 @@ fn bytes_without_the_hint_of_their_file_are_named() {
     let out = std::io::read_to_string(check.child.stdout.take().unwrap()).unwrap();
     assert_eq!(check.child.wait().unwrap().code(), Some(1));
     let line = format!(
-        "{}: 3.00 MiB came with no hint and not long",
+        "{}: 3.00 MiB written with no hint, not long",
         data.join("ibdata1").display()
     );
     assert!(out.contains(&line), "{out}");

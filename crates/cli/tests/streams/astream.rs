@@ -1,4 +1,4 @@
-//! The name `astream`: its words, its exit codes, its daemon.
+//! The `astream` interface: options, exit status, daemon.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -14,7 +14,7 @@ use saiga_trials::witness::await_true;
 use crate::site::{Site, hint, run};
 use crate::support::{said, text};
 
-/// A site with a `/run` of its own, and `saiga` under that name.
+/// A site with a private `/run`, and `saiga` under the name `astream`.
 fn site() -> (Site, String) {
     let mut site = Site::new();
     site.mount_as("tmpfs", "size=1m,mode=755", "/run");
@@ -24,7 +24,7 @@ fn site() -> (Site, String) {
     (site, name)
 }
 
-/// Ends the daemon whatever becomes of the test.
+/// Stops the daemon on drop.
 struct Stop(String);
 
 impl Drop for Stop {
@@ -34,7 +34,7 @@ impl Drop for Stop {
 }
 
 #[test]
-fn files_get_the_labels_that_its_users_expect() {
+fn files_get_the_labels_of_astream() {
     let (mut site, astream) = site();
     let (data, other) = (site.disk("ext4"), site.disk("xfs"));
     let (rules, others) = (site.path("rules"), site.path("others"));
@@ -91,11 +91,11 @@ fn files_get_the_labels_that_its_users_expect() {
         (other.join("mysql-bin.000001"), Hint::Extreme),
     ] {
         fs::write(&path, "").unwrap();
-        // It logs to syslog only, so its work itself is what can be waited for.
+        // It logs only to syslog, so the test waits for its labels.
         await_true(|| hint(&path) != Hint::NotSet, || "no hint".to_owned());
         assert_eq!(hint(&path), expected);
     }
-    // The rules of the other directory are not its.
+    // The rules of the other directory do not apply.
     fs::write(other.join("undo_001"), "").unwrap();
     let stopped = said(Command::new(&astream).arg("stop"));
     assert_eq!(
@@ -106,7 +106,7 @@ fn files_get_the_labels_that_its_users_expect() {
     assert!(!Path::new("/var/run/astream.pid").exists());
 }
 
-/// The Nth rules are for the Nth directory, also where one directory leads to the next.
+/// The Nth rules apply to the Nth directory, also where one directory links to the next.
 #[test]
 fn a_directory_keeps_its_own_rules_where_another_one_links_to_it() {
     for is_turned in [false, true] {
@@ -132,9 +132,9 @@ fn a_directory_keeps_its_own_rules_where_another_one_links_to_it() {
     }
 }
 
-/// astream reads its rules whatever their file is called.
+/// The grammar does not depend on the name of the rule file.
 #[test]
-fn rules_are_read_in_astreams_grammar_by_any_name() {
+fn rule_files_of_any_name_are_read_as_astreams_grammar() {
     let (mut site, astream) = site();
     let data = site.disk("ext4");
     for (name, file) in [(&b"my.toml"[..], "a"), (b"r\xff", "b"), (b"mysql", "c")] {
@@ -152,7 +152,7 @@ fn rules_are_read_in_astreams_grammar_by_any_name() {
     }
 }
 
-/// A path, or a bare name that is also that of a built-in set.
+/// A path, or a bare name that is also the name of a built-in set.
 fn name_in(site: &Site, name: &[u8]) -> std::path::PathBuf {
     if name == b"mysql" {
         "mysql".into()
@@ -161,9 +161,9 @@ fn name_in(site: &Site, name: &[u8]) -> std::path::PathBuf {
     }
 }
 
-/// A name that would begin a line of its own in the log, with a priority of its own.
+/// A file name that would start a line of the log, with a priority.
 #[test]
-fn no_name_forges_a_line_of_the_log() {
+fn no_file_name_forges_a_log_line() {
     let (mut site, astream) = site();
     let data = site.disk("ext4");
     let (dev, rules) = (site.path("dev"), site.path("rules"));
@@ -195,9 +195,9 @@ fn no_name_forges_a_line_of_the_log() {
     assert!(lines.iter().all(is_clean), "{lines:#?}");
 }
 
-/// A pid file that was left behind names a stranger by now.
+/// The PID in a stale pid file belongs to another process now.
 #[test]
-fn stop_signals_no_stranger() {
+fn stop_signals_no_other_process() {
     let (_site, astream) = site();
     let mut stranger = Command::new("sleep").arg("600").spawn().unwrap();
     fs::write("/run/astream.pid", format!("{}\n", stranger.id())).unwrap();
@@ -223,7 +223,7 @@ fn bad_input_ends_with_255_and_starts_nothing() {
     for (words, expected) in [
         (
             &["-i", "/no/such", "-r", text(&bad)][..],
-            "there is no directory /no/such",
+            "/no/such is not a directory",
         ),
         (
             &["-i", &folder, "-r", "/no/such"],
@@ -235,7 +235,7 @@ fn bad_input_ends_with_255_and_starts_nothing() {
         ),
         (
             &["-i", &folder, "-r", text(&bad), "-l", "9"],
-            "the log level is 1, 2, 3 or 4",
+            "the log level must be 1, 2, 3 or 4",
         ),
         (&["-i", &folder], "no rule file"),
         (&["stop"], "no daemon is running"),

@@ -1,4 +1,4 @@
-//! `saiga streams check` and `run --once`: what they say, and their exit codes.
+//! `saiga streams check` and `run --once`: their output and exit status.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use saiga_streams::hint::Hint;
 use crate::site::{Site, hint, set_hint};
 use crate::support::{said, text};
 
-/// Makes proc and sys of a machine where hints on `data` reach a drive.
+/// Creates proc and sys of a machine where hints on `data` reach a drive.
 fn good_machine(site: &Site, data: &Path) -> String {
     let system = site.path("system");
     let write = |name: &str, text: &str| {
@@ -19,7 +19,7 @@ fn good_machine(site: &Site, data: &Path) -> String {
     write("proc/sys/kernel/osrelease", "7.2.0\n");
     let mount = format!("1 0 259:1 / {} rw - f2fs /dev/nvme0n1 rw\n", data.display());
     write("proc/self/mountinfo", &mount);
-    // The disk has the number of its subsystem, and the controller another one.
+    // The disk has the number of its subsystem; the controller has another one.
     let disk = "sys/devices/pci/nvme/nvme1/nvme0n1";
     write(&format!("{disk}/queue/max_write_streams"), "8\n");
     write("sys/devices/pci/nvme/nvme1/cntlid", "65\n");
@@ -35,7 +35,7 @@ fn good_machine(site: &Site, data: &Path) -> String {
     text(&system).to_owned()
 }
 
-/// Files with a hint, without one that they should have, and with another.
+/// Files with the expected hint, without it, and with another hint.
 fn mixed_files(site: &mut Site) -> PathBuf {
     let data = site.disk("ext4");
     fs::create_dir(data.join("shop")).unwrap();
@@ -48,7 +48,7 @@ fn mixed_files(site: &mut Site) -> PathBuf {
 }
 
 #[test]
-fn the_check_says_what_is_and_what_should_be() {
+fn the_check_shows_present_and_expected_hints() {
     let mut site = Site::new();
     let data = mixed_files(&mut site);
     let words = ["check", text(&data), "--rules", "mysql"];
@@ -94,11 +94,11 @@ fn the_check_says_what_is_and_what_should_be() {
 }
 
 #[test]
-fn hints_that_reach_a_drive_are_a_success_and_others_only_when_asked_for() {
+fn hints_that_do_not_reach_a_drive_fail_without_any_route() {
     let mut site = Site::new();
     let data = mixed_files(&mut site);
     let words = ["check", text(&data), "--rules", "mysql"];
-    // A drive that takes hints, and a missing one.
+    // A drive that accepts hints, and a missing drive.
     let system = good_machine(&site, &data);
     let good = ["--system", &system];
     let out = said(&mut site.streams(&[&words[..], &good].concat()));
@@ -128,7 +128,7 @@ fn hints_that_reach_a_drive_are_a_success_and_others_only_when_asked_for() {
         Some(0)
     );
 
-    // All labels are there, and reach nothing: that is a failure unless --any-route is given.
+    // All hints are set, but do not reach a drive: a failure without --any-route.
     assert_eq!(said(&mut site.streams(&words)).code, Some(1));
     assert_eq!(said(&mut site.streams(&once)).code, Some(1));
     for words in [&words[..], &once] {
@@ -151,9 +151,9 @@ fn hints_that_reach_a_drive_are_a_success_and_others_only_when_asked_for() {
     );
 }
 
-/// A link to a file is not an entry of its own in the table, and the backup has the link only.
+/// A link to a file has no row in the table, and a backup would contain only the link.
 #[test]
-fn a_file_that_a_link_leads_to_keeps_the_plan_away() {
+fn a_linked_file_outside_prevents_a_plan() {
     let mut site = Site::new();
     let data = mixed_files(&mut site);
     let system = good_machine(&site, &data);
@@ -204,7 +204,7 @@ fn the_same_as_json() {
 }
 
 #[test]
-fn memory_is_no_drive() {
+fn a_memory_file_system_has_no_drive() {
     let mut site = Site::new();
     let data = site.mount_as("tmpfs", "size=1m", "memory");
     fs::write(data.join("ibdata1"), "").unwrap();
@@ -223,7 +223,7 @@ fn memory_is_no_drive() {
 }
 
 #[test]
-fn links_in_circles_come_to_an_end() {
+fn cyclic_links_are_followed_once() {
     let mut site = Site::new();
     let data = site.disk("ext4");
     let (one, two) = (data.join("one"), data.join("two"));

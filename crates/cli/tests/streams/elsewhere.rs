@@ -1,4 +1,4 @@
-//! What a server keeps outside the labelled directories is named by `check` and `run`.
+//! Files of a server outside the labelled directories are named by `check` and `run`.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::site::{Labeller, Site, run};
 use crate::support::{Said, said, text};
 
-/// Ends with the test.
+/// A process that is killed on drop.
 struct Running(Child);
 
 impl Drop for Running {
@@ -31,9 +31,10 @@ fn check(site: &Site, dirs: &[&Path], more: &[&str]) -> Said {
     said(&mut site.streams(&words))
 }
 
-/// Its option file puts binary logs into one folder, and its command line undo tablespaces into another.
+/// The option file puts binary logs into one directory, the command line undo tablespaces into
+/// another.
 #[test]
-fn logs_of_a_real_server_that_lie_elsewhere_are_named() {
+fn logs_of_a_real_server_outside_the_directory_are_named() {
     let mut site = Site::new();
     let disk = site.disk("xfs");
     let [data, logs, undo] = ["data", "binlogs", "undo"].map(|name| disk.join(name));
@@ -103,9 +104,9 @@ fn logs_of_a_real_server_that_lie_elsewhere_are_named() {
     );
 }
 
-/// The database's user can name a pipe as its option file: that holds up nobody.
+/// The database's user can make its option file a pipe, which must not block the labeller.
 #[test]
-fn an_option_file_that_never_ends_is_given_up() {
+fn an_option_file_that_never_ends_times_out() {
     let site = Site::new();
     let (data, pipe) = (site.path("data"), site.path("pipe"));
     fs::create_dir_all(data.join("mysql")).unwrap();

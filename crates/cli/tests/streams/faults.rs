@@ -1,4 +1,5 @@
-//! What goes wrong: hints lost, events dropped, directories gone, two labellers, bad rules, wrong file systems.
+//! Faults: lost hints, dropped events, deleted directories, two labellers, bad rules, unsupported
+//! file systems.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -15,7 +16,7 @@ fn evict() {
 }
 
 #[test]
-fn a_pin_keeps_the_hint_and_no_space() {
+fn a_pin_keeps_the_hint_but_no_space() {
     for kind in ["ext4", "xfs"] {
         let mut site = Site::new();
         let data = site.disk(kind);
@@ -30,7 +31,7 @@ fn a_pin_keeps_the_hint_and_no_space() {
         fs::remove_file(&file).unwrap();
         run("sync", &["-f", text(&data)]);
         let block = rustix::fs::statvfs(&data).unwrap().f_frsize;
-        // XFS frees in the background; what is still held by somebody is never freed.
+        // XFS frees blocks in the background, but not those of an open file.
         while free() - before < (60 << 20) / block {
             run("sync", &["-f", text(&data)]);
         }
@@ -38,9 +39,9 @@ fn a_pin_keeps_the_hint_and_no_space() {
     }
 }
 
-/// A machine whose other programs have used up all watches, so nothing is pinned.
+/// Other programs have used up all inotify watches, so nothing is pinned.
 #[test]
-fn a_lost_hint_comes_back_with_the_next_look() {
+fn a_lost_hint_is_set_again_by_the_next_check() {
     let mut site = Site::new();
     let data = site.disk("ext4");
     let system = site.path("system");
@@ -74,7 +75,7 @@ fn a_lost_hint_comes_back_with_the_next_look() {
         .iter()
         .find(|line| line.contains("0 files are pinned"))
         .unwrap();
-    // The kernel keeps an inode that is busy just then, so once may not be enough.
+    // The kernel keeps a busy inode, so one attempt may not be enough.
     labeller.wait_while("ibdata1 had lost its hint, long again", evict);
     assert_eq!(labeller.end(), Some(0));
     assert!(metric(&metrics, "labels_lost_total") >= 1);
@@ -85,7 +86,7 @@ fn a_lost_hint_comes_back_with_the_next_look() {
 }
 
 #[test]
-fn dropped_events_lead_to_a_look_at_everything() {
+fn dropped_events_lead_to_a_full_check() {
     let mut site = Site::new();
     let data = site.mount_as("tmpfs", "size=64m,nr_inodes=100k", "memory");
     let metrics = site.path("saiga.prom");
@@ -110,10 +111,10 @@ fn dropped_events_lead_to_a_look_at_everything() {
     assert_eq!(metric(&metrics, "queue_overflows_total"), 1);
 }
 
-/// Files that live shorter than it takes to hear of them: what they wrote has no hint, and they are
-/// counted.
+/// Files that are deleted before the labeller is notified: their bytes have no hint, and the files
+/// are counted.
 #[test]
-fn files_that_were_gone_before_they_were_labelled_are_counted() {
+fn files_deleted_before_they_were_labelled_are_counted() {
     let mut site = Site::new();
     let data = site.disk("xfs");
     let metrics = site.path("saiga.prom");
@@ -129,7 +130,7 @@ fn files_that_were_gone_before_they_were_labelled_are_counted() {
     labeller.wait_for("undo_003 long");
     assert_eq!(labeller.end(), Some(0));
     assert_eq!(hint(&data.join("undo_003")), Hint::Long);
-    // No rule wants the one that is not a tablespace.
+    // No rule matches the file that is not a tablespace.
     assert_eq!(metric(&metrics, "labels_missed_total"), 2);
 }
 
@@ -143,7 +144,7 @@ fn a_directory_that_vanishes_and_returns_is_labelled_again() {
         fs::remove_dir_all(data.parent().unwrap()).unwrap();
         labeller.wait_for("data is gone; waiting for it");
         fs::create_dir_all(&data).unwrap();
-        // The gate may be up in time for it; then there is no line.
+        // The gate may cover it in time; then no line is logged.
         fs::write(data.join("ibdata1"), "").unwrap();
         let is_labelled = || hint(&data.join("ibdata1")) == Hint::Long;
         await_true(is_labelled, || format!("{mode}: ibdata1 is not labelled"));
@@ -156,7 +157,8 @@ fn a_directory_that_vanishes_and_returns_is_labelled_again() {
     }
 }
 
-/// A rule of one's own that fits nothing is a mistake; of a built-in set, it is for another version.
+/// A user's rule that matches no file is a mistake; one of a built-in set may be for another
+/// version.
 #[test]
 fn a_rule_that_matches_nothing_is_named() {
     let site = Site::new();
@@ -175,7 +177,7 @@ fn a_rule_that_matches_nothing_is_named() {
 }
 
 #[test]
-fn metrics_that_cannot_be_written_are_said_once_and_tried_again() {
+fn unwritable_metrics_are_reported_once_and_retried() {
     let mut site = Site::new();
     let data = site.disk("ext4");
     let folder = site.path("metrics");
@@ -201,7 +203,7 @@ fn metrics_that_cannot_be_written_are_said_once_and_tried_again() {
 }
 
 #[test]
-fn a_log_in_a_file_goes_on_after_a_rotation() {
+fn a_log_file_is_reopened_after_a_rotation() {
     let mut site = Site::new();
     let data = site.disk("ext4");
     let (log, old, locks) = (site.path("log"), site.path("log.1"), site.path("locks"));
@@ -238,9 +240,9 @@ fn a_disk_can_be_unmounted_under_the_labeller_and_comes_back_labelled() {
         let data = site.disk(kind);
         fs::write(data.join("ibdata1"), "").unwrap();
         let mut labeller = site.labeller(&data, &["--rules", "mysql"]);
-        // Fails with "target is busy" when the labeller holds anything there.
+        // Fails with "target is busy" if the labeller holds a file there.
         run("umount", &[text(&data)]);
-        // Somebody takes the next loop device; this disk's must not be it.
+        // Another process takes the next loop device, so that this disk gets a different one.
         site.disk(other);
         site.mount(kind);
         labeller.wait_for("ibdata1 had lost its hint, long again");
@@ -251,7 +253,7 @@ fn a_disk_can_be_unmounted_under_the_labeller_and_comes_back_labelled() {
 }
 
 #[test]
-fn a_directory_has_one_labeller_and_another_one_its_own() {
+fn each_directory_has_one_labeller() {
     let mut site = Site::new();
     let disk = site.disk("ext4");
     let (one, two, locks) = (disk.join("one"), disk.join("two"), site.path("locks"));
@@ -283,13 +285,13 @@ fn a_directory_has_one_labeller_and_another_one_its_own() {
 }
 
 #[test]
-fn new_rules_are_taken_up_and_bad_ones_are_not() {
+fn valid_new_rules_are_loaded_and_invalid_ones_are_not() {
     let mut site = Site::new();
     let data = site.disk("ext4");
     let rules = site.path("my.toml");
     let write = |hint: &str| {
         let text = format!("[[rule]]\npath = \"a*\"\nhint = \"{hint}\"\nwhy = \"a test\"\n");
-        // As editors do it: a reader sees the old file or the new one, never half of it.
+        // As editors save a file: a reader sees the old or the new file, never a part.
         let new = rules.with_extension("new");
         fs::write(&new, text).unwrap();
         fs::rename(&new, &rules).unwrap();
@@ -302,7 +304,7 @@ fn new_rules_are_taken_up_and_bad_ones_are_not() {
         &["--rules", text(&rules), "--metrics", text(&metrics)],
     );
     assert_eq!(hint(&data.join("a")), Hint::Short);
-    // A file that changes is read again; the hint was ours, so it is ours to change.
+    // A changed file is reloaded; the labeller set the hint, so it may change it.
     write("long");
     labeller.wait_for("1 rules read again and applied");
     assert_eq!(hint(&data.join("a")), Hint::Long);
@@ -327,7 +329,7 @@ fn new_rules_are_taken_up_and_bad_ones_are_not() {
 }
 
 #[test]
-fn signals_end_it_at_once_and_cleanly() {
+fn signals_stop_the_labeller_cleanly() {
     let mut site = Site::new();
     let data = site.disk("ext4");
     for (mode, signal) in [("notify", "INT"), ("gate", "TERM")] {
@@ -338,9 +340,9 @@ fn signals_end_it_at_once_and_cleanly() {
     }
 }
 
-/// A time that no clock reaches is never.
+/// A time beyond the range of the clock never comes.
 #[test]
-fn times_without_an_end_end_nothing() {
+fn huge_times_never_expire() {
     let mut site = Site::new();
     let data = site.disk("ext4");
     let long = "500000000000years";
@@ -356,9 +358,9 @@ fn times_without_an_end_end_nothing() {
     assert_eq!(check.child.wait().unwrap().code(), Some(0));
 }
 
-/// Standard error is a pipe that nobody reads any more.
+/// stderr is a pipe that is not read any more.
 #[test]
-fn a_reader_that_has_stopped_holds_up_no_label() {
+fn a_stopped_reader_of_stderr_delays_no_label() {
     for mode in ["notify", "gate"] {
         let mut site = Site::new();
         let data = site.disk("ext4");
@@ -375,7 +377,7 @@ fn a_reader_that_has_stopped_holds_up_no_label() {
         let is_labelled = || hint(&last) == Hint::Long;
         await_true(is_labelled, || format!("{mode}: the last is not labelled"));
         labeller.signal("TERM");
-        // The pipe ends with its last writer; what it holds is whole lines, and the rest was left out.
+        // The pipe ends with its last writer; it holds whole lines, and the others were dropped.
         let ended = labeller.child.wait().unwrap();
         assert_eq!(ended.code(), Some(0), "{mode}");
         let said = std::io::read_to_string(reader).unwrap();
@@ -387,9 +389,9 @@ fn a_reader_that_has_stopped_holds_up_no_label() {
     }
 }
 
-/// Inodes of 128 bytes do not say when they were made, so their numbers come back unnoticed.
+/// Inodes of 128 bytes have no creation time, so that a reused inode number is not detected.
 #[test]
-fn inodes_without_a_birth_are_labelled_each_time_they_come_back() {
+fn inodes_without_a_creation_time_are_labelled_again_when_reused() {
     let mut site = Site::new();
     let data = site.disk("ext4");
     let device = rustix::fs::stat(&data).unwrap().st_dev;
@@ -438,7 +440,7 @@ fn an_overlay_is_refused_and_its_upper_directory_is_not() {
 }
 
 #[test]
-fn bad_input_is_named_and_nothing_begins() {
+fn bad_input_is_named_before_the_start() {
     let site = Site::new();
     let (folder, file) = (site.path("folder"), site.path("file"));
     fs::create_dir(&folder).unwrap();
@@ -453,7 +455,8 @@ fn bad_input_is_named_and_nothing_begins() {
         (&["run", folder], "--rules"),
         (
             &["run", "/proc/sys", "--rules", "mysql"],
-            "its file system cannot be watched (Operation not supported (os error 95)); label it from time to time",
+            "its file system cannot be watched (Operation not supported (os error 95)); label it \
+             from time to time",
         ),
         (
             &["run", folder, "--rules", "mysql", "--log", folder],

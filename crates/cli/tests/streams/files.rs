@@ -1,4 +1,5 @@
-//! Which files get their hint, and when: there before, made, renamed, moved, in directories that come later.
+//! Which files get their hint, and when: existing, new, renamed and moved files, and new
+//! directories.
 
 use std::fs;
 
@@ -56,7 +57,7 @@ fn files_are_labelled_wherever_they_come_from() {
         assert_eq!(hint(&data.join("moved/a.ibd")), Hint::Extreme);
         assert_eq!(hint(&data.parent().unwrap().join("ibdata1")), Hint::NotSet);
 
-        // Made without a name, and given one later.
+        // Created without a name (O_TMPFILE), and linked later.
         let unnamed = rustix::fs::openat(
             rustix::fs::CWD,
             &data,
@@ -73,7 +74,7 @@ fn files_are_labelled_wherever_they_come_from() {
         labeller.wait_for("undo_001 long (");
         assert_eq!(hint(&data.join("undo_001")), Hint::Long);
 
-        // A path beyond what astream has room for.
+        // A longer path than astream supports.
         let mut deep = data.clone();
         for _ in 0..5 {
             deep.push("d".repeat(240));
@@ -90,7 +91,7 @@ fn files_are_labelled_wherever_they_come_from() {
     }
 }
 
-/// The kernel calls it `#12 (deleted)`, which is not a name that a rule could mean.
+/// The kernel shows it as `#12 (deleted)`, which no rule should match.
 #[test]
 fn a_file_without_a_name_gets_its_hint_with_its_name() {
     let mut site = Site::new();
@@ -117,7 +118,7 @@ fn a_file_without_a_name_gets_its_hint_with_its_name() {
 }
 
 #[test]
-fn the_hint_of_the_database_itself_stays() {
+fn a_hint_of_the_database_itself_stays() {
     let mut site = Site::new();
     let data = site.disk("ext4");
     let (own, other) = (data.join("000001.log"), data.join("000002.log"));
@@ -138,7 +139,7 @@ fn the_hint_of_the_database_itself_stays() {
     drop(labeller);
 }
 
-/// PostgreSQL's log on a disk of its own, and a tablespace that is linked later.
+/// PostgreSQL's log on another disk, and a tablespace that is linked later.
 #[test]
 fn links_and_mounts_are_followed_as_the_database_sees_them() {
     let mut site = Site::new();
@@ -158,7 +159,7 @@ fn links_and_mounts_are_followed_as_the_database_sees_them() {
     labeller.wait_for("leads to");
     fs::write(space.join("PG_15_202209061/5/17001"), "").unwrap();
     labeller.wait_for("PG_15_202209061/5/17001 long");
-    // A mount that is made later, below.
+    // A mount that is made later, below the directory.
     fs::create_dir_all(data.join("base")).unwrap();
     let memory = site.path("ext4/base");
     site.mount_as("tmpfs", "size=1m", "ext4/base");
@@ -169,7 +170,7 @@ fn links_and_mounts_are_followed_as_the_database_sees_them() {
 }
 
 #[test]
-fn astreams_rules_label_what_they_say() {
+fn rules_of_astream_are_applied() {
     let mut site = Site::new();
     let data = site.disk("xfs");
     let rules = site.path("rules");

@@ -1,4 +1,4 @@
-//! The gate: labels before the first byte, and nobody is kept waiting by a labeller that stalls or dies.
+//! The gate: labels before the first byte, and no open waits for a stalled or dead labeller.
 
 use std::fs;
 use std::os::fd::AsFd as _;
@@ -31,7 +31,7 @@ fn a_file_has_its_hint_before_its_first_byte() {
         for number in 0..300 {
             let path = data.join(format!("shop/t{number}.ibd"));
             let file = fs::File::create_new(&path).unwrap();
-            // Nothing was written yet, and nothing waited for: the open itself did.
+            // Nothing was written and no time has passed: the open set the hint.
             assert_eq!(
                 Fcntl.read(file.as_fd()).unwrap(),
                 Hint::Extreme,
@@ -47,7 +47,7 @@ fn a_file_has_its_hint_before_its_first_byte() {
     }
 }
 
-/// A process that opens `path` for writing and says so.
+/// A process that opens `path` for writing and reports that.
 fn opener(path: &Path) -> Child {
     let script = "exec 3>\"$1\"; echo open";
     Command::new("sh")
@@ -67,12 +67,12 @@ fn wait_until_held(pid: u32) {
 }
 
 #[test]
-fn a_labeller_that_is_killed_lets_everybody_through() {
+fn a_killed_labeller_releases_all_opens() {
     for kind in ["ext4", "xfs"] {
         let mut site = Site::new();
         let data = site.disk(kind);
         let labeller = site.labeller(&data, &["--rules", "mysql", "--mode", "gate"]);
-        // Stopped, it answers nobody, and neither does its watchdog.
+        // Stopped, the labeller and its watchdog answer nothing.
         labeller.signal("STOP");
         let opener = opener(&data.join("ibdata1"));
         wait_until_held(opener.id());
@@ -83,7 +83,7 @@ fn a_labeller_that_is_killed_lets_everybody_through() {
 }
 
 #[test]
-fn the_watchdog_opens_a_gate_that_stalls() {
+fn the_watchdog_opens_a_stalled_gate() {
     let mut site = Site::new();
     let data = site.disk("ext4");
     let metrics = site.path("saiga.prom");
@@ -102,28 +102,28 @@ fn the_watchdog_opens_a_gate_that_stalls() {
     let mut labeller = site.labeller(&data, &more);
     let stalled = opener(&data.join("undo_001"));
     wait_until_held(stalled.id());
-    // Behind the stalled one, so held up by it.
+    // Waits behind the stalled open.
     let behind = opener(&data.join("undo_002"));
     for opener in [stalled, behind] {
         let out = opener.wait_with_output().unwrap();
         assert_eq!(String::from_utf8_lossy(&out.stdout), "open\n");
     }
     labeller.wait_for("the gate took longer than 200ms for one open and was opened for good");
-    // From here on it is as if the mode were notify.
+    // From here on the labeller works as in notify mode.
     fs::write(data.join("undo_003"), "").unwrap();
     labeller.wait_for("undo_003 long");
     assert_eq!(hint(&data.join("undo_001")), Hint::Long);
     assert_eq!(hint(&data.join("undo_002")), Hint::Long);
-    // The thread that has stalled goes on and ends. Somebody must hear signals all the same.
+    // The stalled thread continues and ends. Another thread must handle signals.
     labeller.wait_until_ended("saiga-gate");
     assert_eq!(labeller.end(), Some(0));
     assert_eq!(metric(&metrics, "gate_stalls_total"), 1);
     assert_eq!(metric(&metrics, "gate_active"), 0);
 }
 
-/// Ended or killed in the middle of an open, with a watchdog that would wait for an hour.
+/// The labeller is stopped or killed during an open, with a watchdog limit of an hour.
 #[test]
-fn a_labeller_that_ends_within_an_open_lets_it_through() {
+fn a_labeller_that_ends_during_an_open_releases_it() {
     for signal in ["TERM", "KILL"] {
         let mut site = Site::new();
         let data = site.disk("ext4");
@@ -144,8 +144,8 @@ fn a_labeller_that_ends_within_an_open_lets_it_through() {
     }
 }
 
-/// Somebody holds a lease on a file, and the kernel breaks it when it opens the file for the gate: that takes as long as
-/// the holder likes.
+/// Another process holds a lease on a file. The kernel breaks it when it opens the file for the
+/// gate, which takes as long as the holder wants.
 #[test]
 fn the_watchdog_opens_a_gate_that_waits_in_the_kernel() {
     let mut site = Site::new();
@@ -155,7 +155,8 @@ fn the_watchdog_opens_a_gate_that_waits_in_the_kernel() {
     let more = ["--rules", "mysql", "--mode", "gate"];
     let mut labeller = site.labeller(&data, &[&more[..], &["--stall-limit", "200ms"]].concat());
     let script = "import fcntl, os, signal, sys; signal.signal(signal.SIGIO, signal.SIG_IGN); \
-                  file = os.open(sys.argv[1], os.O_RDWR); fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK); \
+                  file = os.open(sys.argv[1], os.O_RDWR); fcntl.fcntl(file, fcntl.F_SETLEASE, \
+                  fcntl.F_WRLCK); \
                   print('leased', flush=True); signal.pause()";
     let mut holder = Command::new("python3");
     let mut holder = Labeller::telling(holder.args(["-c", script, text(&leased)]));
@@ -171,9 +172,10 @@ fn the_watchdog_opens_a_gate_that_waits_in_the_kernel() {
     assert_eq!(labeller.end(), Some(0));
 }
 
-/// The kernel takes a descriptor for each open that it tells of, and refuses the open when there is none.
+/// The kernel needs a descriptor for each open that it reports, and refuses the open if there is
+/// none.
 #[test]
-fn more_opens_at_once_than_descriptors_are_all_let_through() {
+fn more_parallel_opens_than_descriptors_are_all_released() {
     let mut site = Site::new();
     let data = site.disk("xfs");
     let more = ["--rules", "mysql", "--mode", "gate"];
@@ -206,9 +208,9 @@ fn waiting_threads() -> usize {
         .count()
 }
 
-/// A core would be written into the current directory, by an open that waits for the gate.
+/// A core dump would be written to the current directory, with an open that waits for the gate.
 #[test]
-fn a_labeller_that_crashes_lets_everybody_through() {
+fn a_crashed_labeller_releases_all_opens() {
     let mut site = Site::new();
     let data = site.disk("ext4");
     let first = format!("ulimit -c unlimited && cd {}", text(&data));
@@ -239,9 +241,9 @@ fn a_terminal_does_not_stop_a_labeller_with_a_gate() {
     }
 }
 
-/// A file gets its name for good once it is written, and another rule then.
+/// A file is renamed after it was written, and another rule matches its new name.
 #[test]
-fn what_the_gate_has_set_is_its_own_to_change() {
+fn the_gate_may_change_hints_that_it_set() {
     let mut site = Site::new();
     let data = site.disk("xfs");
     let rules = site.path("my.toml");
@@ -266,7 +268,7 @@ fn what_the_gate_has_set_is_its_own_to_change() {
 }
 
 #[test]
-fn the_gate_goes_by_new_rules_once_they_are_read() {
+fn the_gate_applies_new_rules_once_loaded() {
     let mut site = Site::new();
     let data = site.disk("xfs");
     let rules = site.path("my.toml");
@@ -292,7 +294,7 @@ fn the_gate_goes_by_new_rules_once_they_are_read() {
     assert_eq!(labeller.end(), Some(0));
 }
 
-/// A container sees its volume by a mount of its own, under another path.
+/// A container sees its volume through a mount of its own, under another path.
 #[test]
 fn an_open_through_another_mount_waits_for_its_label_too() {
     for kind in ["ext4", "xfs"] {
@@ -329,7 +331,7 @@ fn an_open_through_another_mount_waits_for_its_label_too() {
     }
 }
 
-/// A mount of a part of the disk comes first, and shows nothing of the other directory.
+/// A mount of a part of the disk comes first, and does not show the other directory.
 #[test]
 fn directories_on_several_mounts_of_one_disk_are_all_labelled() {
     for mode in ["notify", "gate"] {
@@ -343,7 +345,7 @@ fn directories_on_several_mounts_of_one_disk_are_all_labelled() {
         site.bind(&one, &bound);
         let more = [text(&two), "--rules", "mysql", "--mode", mode];
         let mut labeller = site.labeller(&bound, &more);
-        // As in a container: by a mount of its own.
+        // As in a container: through a mount of its own.
         let script = "mount --bind \"$1\" \"$2\" && : >\"$2/ibdata1\"";
         let words = [
             "--mount",

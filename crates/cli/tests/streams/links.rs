@@ -1,4 +1,4 @@
-//! Links in a directory and above it: which are followed, and what becomes of those that lead elsewhere by and by.
+//! Symbolic links in and above a directory: which are followed, and what happens when they change.
 
 use std::fs;
 use std::os::unix::fs::{chown, lchown, symlink};
@@ -14,9 +14,9 @@ use crate::support::{said, text};
 /// The database's user.
 const USER: u32 = 4321;
 
-/// PostgreSQL's log, moved to another place by a link in the old one's stead.
+/// PostgreSQL's log, moved elsewhere and replaced by a symbolic link.
 #[test]
-fn a_link_that_leads_elsewhere_now_is_followed_at_once() {
+fn a_changed_link_is_followed_immediately() {
     for mode in ["notify", "gate"] {
         let mut site = Site::new();
         let disk = site.disk("ext4");
@@ -41,9 +41,9 @@ fn a_link_that_leads_elsewhere_now_is_followed_at_once() {
     }
 }
 
-/// What the database's path leads through is another one by now; the directory itself was not touched.
+/// A link in the path of the database changes; the directory itself does not.
 #[test]
-fn a_directory_whose_ancestor_is_replaced_is_taken_up_at_once() {
+fn a_directory_with_a_replaced_ancestor_is_labelled_immediately() {
     for kind in ["ext4", "xfs"] {
         let mut site = Site::new();
         let disk = site.disk(kind);
@@ -61,7 +61,7 @@ fn a_directory_whose_ancestor_is_replaced_is_taken_up_at_once() {
         symlink(disk.join("b"), disk.join("next")).unwrap();
         fs::rename(disk.join("next"), disk.join("link")).unwrap();
         labelled(&disk.join("b/data"));
-        // It is the gate that labels there, too.
+        // The gate covers it, too.
         fs::write(disk.join("b/data/undo_001"), "").unwrap();
         assert_eq!(hint(&disk.join("b/data/undo_001")), Hint::Long);
         assert_eq!(labeller.end(), Some(0));
@@ -69,15 +69,15 @@ fn a_directory_whose_ancestor_is_replaced_is_taken_up_at_once() {
     }
 }
 
-/// Waits until the labeller has looked at everything so many times.
-fn await_looks(metrics: &Path, count: u64) {
+/// Waits until the labeller has checked all files this many times.
+fn await_checks(metrics: &Path, count: u64) {
     await_true(
         || metrics.exists() && metric(metrics, "looks_total") >= count,
         || format!("not {count} looks"),
     );
 }
 
-/// Makes a file and waits until it has its hint.
+/// Creates a file and waits for its hint.
 fn labelled(dir: &Path) {
     let file = dir.join("ibdata1");
     fs::write(&file, "").unwrap();
@@ -85,9 +85,9 @@ fn labelled(dir: &Path) {
     await_true(|| hint(&file) != Hint::NotSet, complaint);
 }
 
-/// Else the database's user could have root label, and hold up, whatever it likes.
+/// Otherwise the database's user could make root label, and block, any file.
 #[test]
-fn a_link_is_followed_only_if_its_owner_may_send_us_there() {
+fn a_link_is_followed_only_if_its_owner_may_access_the_target() {
     let mut site = Site::new();
     let disk = site.disk("ext4");
     let data = disk.join("data");
@@ -104,7 +104,7 @@ fn a_link_is_followed_only_if_its_owner_may_send_us_there() {
         symlink(disk.join(target), data.join(link)).unwrap();
         lchown(data.join(link), Some(owner), Some(owner)).unwrap();
     }
-    // Root's link to a place where the user decides how it goes on.
+    // A link of root to a place where the user decides where the path leads.
     let hop = disk.join("users/hop");
     symlink(disk.join("roots"), &hop).unwrap();
     lchown(&hop, Some(USER), Some(USER)).unwrap();
@@ -113,7 +113,7 @@ fn a_link_is_followed_only_if_its_owner_may_send_us_there() {
     let more = ["--rules", "mysql", "--look", "1ms", "--metrics"];
     let more = [&more[..], &[text(&metrics)]].concat();
     let mut labeller = site.labeller(&data, &more);
-    await_looks(&metrics, 3);
+    await_checks(&metrics, 3);
     assert_eq!(labeller.end(), Some(0));
     let of = |name: &str| hint(&disk.join(name).join("a.ibd"));
     assert_eq!(
@@ -127,13 +127,13 @@ fn a_link_is_followed_only_if_its_owner_may_send_us_there() {
         let said = labeller.said.iter().filter(|line| line.contains(&text));
         assert_eq!(said.count(), 1, "{name}: {:#?}", labeller.said);
     }
-    // The check wants nothing there, either.
+    // The check expects no hint there, either.
     let out = said(&mut site.streams(&["check", text(&data), "--rules", "mysql", "--any-route"]));
     assert!(!out.stdout.contains("planted"), "{out:?}");
     assert!(out.stdout.contains("others/a.ibd"), "{out:?}");
 }
 
-/// `saiga streams run --once` with no more descriptors than most processes get.
+/// `saiga streams run --once` with the usual limit of descriptors.
 fn label_once(site: &Site, dir: &Path) {
     let locks = site.path("locks");
     let run = [
@@ -152,7 +152,7 @@ fn label_once(site: &Site, dir: &Path) {
 }
 
 #[test]
-fn directories_of_any_depth_take_no_more_descriptors() {
+fn deep_directories_need_no_more_descriptors() {
     let mut site = Site::new();
     let data = site.disk("ext4");
     let flags = rustix::fs::OFlags::DIRECTORY | rustix::fs::OFlags::CLOEXEC;
@@ -162,7 +162,7 @@ fn directories_of_any_depth_take_no_more_descriptors() {
         rustix::fs::mkdirat(&dir, "d", mode).unwrap();
         dir = rustix::fs::openat(&dir, "d", flags, mode).unwrap();
     }
-    // Behind the deep one and in it.
+    // After the deep directory, and in it.
     fs::create_dir(data.join("e")).unwrap();
     fs::write(data.join("e/a.ibd"), "").unwrap();
     let deep = rustix::fs::OFlags::CREATE | rustix::fs::OFlags::RDWR;
@@ -177,7 +177,7 @@ fn directories_of_any_depth_take_no_more_descriptors() {
 }
 
 #[test]
-fn chains_of_links_take_no_more_descriptors() {
+fn chains_of_links_need_no_more_descriptors() {
     let mut site = Site::new();
     let disk = site.disk("ext4");
     let data = disk.join("data");
@@ -193,7 +193,7 @@ fn chains_of_links_take_no_more_descriptors() {
     assert_eq!(hint(&place(399).join("a.ibd")), Hint::Extreme);
 }
 
-/// A file with two names, of which each has a rule of its own.
+/// A file with two names that match different rules.
 #[test]
 fn a_file_with_several_names_keeps_one_hint() {
     let mut site = Site::new();
@@ -208,7 +208,7 @@ fn a_file_with_several_names_keeps_one_hint() {
     let more = ["--rules", text(&rules), "--look", "1ms"];
     let more = [&more[..], &["--metrics", text(&metrics)]].concat();
     let mut labeller: Labeller = site.labeller(&data, &more);
-    await_looks(&metrics, 5);
+    await_checks(&metrics, 5);
     assert_eq!(labeller.end(), Some(0));
     assert_eq!(metric(&metrics, "labels_set_total"), 1);
 }

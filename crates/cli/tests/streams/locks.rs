@@ -1,4 +1,4 @@
-//! One labeller for one directory, whatever becomes of the directory, of its path and of its disk.
+//! One labeller for one directory, whatever happens to the directory, its path and its disk.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
@@ -22,7 +22,7 @@ fn refused(site: &Site, dir: &Path, first: &Labeller) -> String {
 }
 
 #[test]
-fn a_directory_that_was_replaced_has_one_labeller_still() {
+fn a_replaced_directory_still_has_one_labeller() {
     let mut site = Site::new();
     let disk = site.disk("ext4");
     let (data, old) = (disk.join("data"), disk.join("old"));
@@ -30,19 +30,19 @@ fn a_directory_that_was_replaced_has_one_labeller_still() {
     let mut first = site.labeller(&data, &["--rules", "mysql"]);
     fs::rename(&data, &old).unwrap();
     first.wait_for("is gone; waiting for it");
-    // Whether it has taken up the new one already or not.
+    // Whether or not the labeller already watches the new directory.
     fs::create_dir(&data).unwrap();
     refused(&site, &data, &first);
     fs::write(data.join("ibdata1"), "").unwrap();
     first.wait_for("ibdata1 long");
     refused(&site, &data, &first);
-    // What was renamed is nobody's by now.
+    // The renamed directory is free now.
     let mut second = site.labeller(&old, &["--rules", "mysql"]);
     assert_eq!((second.end(), first.end()), (Some(0), Some(0)));
 }
 
 #[test]
-fn a_directory_that_another_labeller_has_meanwhile_is_left_to_it() {
+fn a_directory_locked_by_another_labeller_is_left_to_it() {
     let mut site = Site::new();
     let disk = site.disk("ext4");
     let (data, next) = (disk.join("data"), disk.join("next"));
@@ -77,7 +77,7 @@ fn labellers_do_not_share_a_part_of_a_directory() {
         assert!(why.contains("share files"), "{why}");
         assert_eq!(first.end(), Some(0));
     }
-    // One for both is another matter.
+    // One labeller for both is allowed.
     let mut both = site.labeller(&outer, &[text(&inner), "--rules", "mysql"]);
     assert_eq!(both.end(), Some(0));
 }
@@ -89,7 +89,7 @@ fn device_of(dir: &Path) -> PathBuf {
     Path::new("/dev").join(link.file_name().unwrap())
 }
 
-/// The root of a file system has the same number on each disk, and devices get numbers of others.
+/// The root of each file system has the same inode number, and device numbers are reused.
 #[test]
 fn another_disk_with_the_same_number_is_another_directory() {
     let mut site = Site::new();
@@ -109,9 +109,9 @@ fn another_disk_with_the_same_number_is_another_directory() {
     assert_eq!(ends, (Some(0), Some(0)));
 }
 
-/// Whoever may open a lock may hold it.
+/// A user who can open a lock file could hold its lock.
 #[test]
-fn nobody_else_can_hold_a_lock() {
+fn no_other_user_can_hold_a_lock() {
     let mut site = Site::new();
     let data = site.disk("ext4");
     let lock = || {
@@ -121,7 +121,7 @@ fn nobody_else_can_hold_a_lock() {
     let mode = || fs::metadata(lock()).unwrap().permissions().mode() & 0o777;
     site.labeller(&data, &["--rules", "mysql"]).end();
     assert_eq!(mode(), 0o600);
-    // One of an older version.
+    // A lock file of an older version.
     fs::set_permissions(lock(), fs::Permissions::from_mode(0o644)).unwrap();
     let mut labeller = site.labeller(&data, &["--rules", "mysql"]);
     assert_eq!(mode(), 0o600);

@@ -1,4 +1,4 @@
-//! Mounts inside a directory, above it and over it: what is really there is labelled and named.
+//! Mounts inside a directory, above it and over it: the visible files are labelled and named.
 
 use std::fs;
 
@@ -7,9 +7,9 @@ use saiga_streams::hint::Hint;
 use crate::site::{Site, hint, run};
 use crate::support::{said, text};
 
-/// The same file system, by a mount of its own: its directories have other paths on the outer one.
+/// A bind mount of the same file system, whose directories have other paths on the outer mount.
 #[test]
-fn a_directory_that_is_bound_inside_is_labelled_as_it_is_seen_there() {
+fn a_bind_mount_inside_is_labelled_by_its_visible_path() {
     for mode in ["notify", "gate"] {
         let mut site = Site::new();
         let disk = site.disk("ext4");
@@ -31,7 +31,7 @@ fn a_directory_that_is_bound_inside_is_labelled_as_it_is_seen_there() {
 }
 
 #[test]
-fn the_last_of_several_mounts_at_a_place_is_what_is_there() {
+fn the_last_of_several_mounts_at_a_directory_is_labelled() {
     let mut site = Site::new();
     let disk = site.disk("ext4");
     for name in ["sub", "lower", "upper", "work"] {
@@ -48,7 +48,7 @@ fn the_last_of_several_mounts_at_a_place_is_what_is_there() {
     site.mount_as("tmpfs", "size=1m", "ext4/sub");
     let shown = check(&mut site, "ext4/sub");
     assert!(shown.contains("/ext4/sub (tmpfs, "), "{shown}");
-    // Hides the whole disk, and what is mounted on it.
+    // Hides the whole disk, and the mounts on it.
     site.bind(&other, &disk);
     let shown = check(&mut site, "ext4/sub");
     assert!(shown.contains("/ext4/sub (xfs on "), "{shown}");

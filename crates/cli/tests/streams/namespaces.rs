@@ -50,7 +50,7 @@ impl Machine {
         self.root.join(name)
     }
 
-    /// A reader sees the old file or the new one.
+    /// Replaces a file atomically.
     fn file(&self, name: &str, bytes: &[u8]) {
         let path = self.path(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -59,7 +59,7 @@ impl Machine {
         fs::rename(new, path).unwrap();
     }
 
-    /// A namespace in sysfs, and the pages that QEMU's drive has for one.
+    /// A namespace in sysfs, and the log pages that QEMU's drive has for one.
     fn namespace(&self, number: u8) {
         let disk = format!("nvme0n{number}");
         let folder = self.path(&format!("sys/devices/pci/nvme/nvme0/{disk}"));
@@ -89,7 +89,7 @@ impl Machine {
         }
     }
 
-    /// Gives a namespace this handle, with room for `left` blocks in its unit.
+    /// Gives a namespace this handle, with `left` blocks left in its unit.
     fn handle(&self, number: u8, handle: u16, left: u64) {
         let mut page = recorded("handles-namespace-2");
         page[18..20].copy_from_slice(&handle.to_le_bytes());
@@ -120,7 +120,7 @@ impl Machine {
         said(&mut self.check(more))
     }
 
-    /// Follows the writes that `change` makes; returns the exit status and what was seen.
+    /// Follows the writes that `change` makes; returns the exit status and the measured bytes.
     fn follows(&self, change: impl Fn(&Self)) -> (Option<i32>, Value) {
         let mut command = self.check(&["--for", "1h", "--json"]);
         let mut check = Labeller::warning(command.stdout(Stdio::piped()));
@@ -141,7 +141,7 @@ fn recorded(page: &str) -> Vec<u8> {
 }
 
 #[test]
-fn parts_with_handles_of_their_own_need_no_hints() {
+fn parts_with_separate_handles_need_no_hints() {
     let machine = Machine::new();
     let out = machine.says(&[]);
     assert_eq!(out.code, Some(0), "{out:?}");
@@ -161,10 +161,10 @@ fn parts_with_handles_of_their_own_need_no_hints() {
     assert!(rows.contains(&wal) && rows.contains(&data), "{rows:#?}");
     assert!(
         out.stdout
-            .ends_with("hints are not needed here and do not count\n"),
+            .ends_with("hints are not needed here and are not checked\n"),
         "{out:?}"
     );
-    // The directory of the log holds a part of that server.
+    // The directory of the log contains a part of that server.
     let out = machine.says(&[text(&machine.path("mnt/wal"))]);
     assert_eq!(out.code, Some(0), "{out:?}");
     let expected = format!(": it holds wal of {}\n", machine.path("db").display());
@@ -173,13 +173,13 @@ fn parts_with_handles_of_their_own_need_no_hints() {
     assert_eq!(out.code, Some(2));
     assert!(
         out.stderr
-            .contains("it has been carried out, for each of 2 parts has"),
+            .contains("it is already carried out: each of 2 parts has"),
         "{out:?}"
     );
 }
 
 #[test]
-fn a_handle_that_two_parts_share_is_named() {
+fn a_handle_shared_by_two_parts_is_named() {
     let machine = Machine::new();
     machine.handle(2, 0, 1000);
     let out = machine.says(&["--json"]);
@@ -198,9 +198,9 @@ fn a_handle_that_two_parts_share_is_named() {
     assert_eq!(data["places"][0]["handle"], 0);
 }
 
-/// No file needs a hint, and the check fails all the same.
+/// No file needs a hint, but the check fails.
 #[test]
-fn handles_that_the_drive_does_not_tell_are_not_taken_for_good() {
+fn unknown_handles_fail_the_check() {
     let machine = Machine::new();
     let rules = machine.path("none.toml");
     let rule = "[[rule]]\npath = \"nothing\"\nhint = \"long\"\nwhy = \"w\"\n";
@@ -239,7 +239,7 @@ fn handles_that_the_drive_does_not_tell_are_not_taken_for_good() {
 }
 
 #[test]
-fn bytes_of_a_part_are_seen_at_its_own_handle() {
+fn bytes_of_a_part_are_counted_at_its_own_handle() {
     let machine = Machine::new();
     let (code, seen) = machine.follows(|machine| {
         machine.written(2, 80, 0);

@@ -1,4 +1,4 @@
-//! `saiga streams record` on disks of this test: every byte under its file.
+//! `saiga streams record` on disks of this test: every byte is attributed to its file.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::BufReader;
@@ -20,7 +20,7 @@ pub(crate) fn read(path: &Path) -> Trace {
     trace::read(BufReader::new(File::open(path).unwrap())).unwrap()
 }
 
-/// Bytes of the rows that do something with a file.
+/// Bytes of the rows with this operation on a file.
 pub(crate) fn bytes(trace: &Trace, op: Op, path: &Path) -> u64 {
     let number = trace.files.iter().position(|file| file == text(path));
     let rows = trace.rows.iter().filter(|row| row.op == op);
@@ -41,11 +41,11 @@ fn write(path: &Path, at: u64, length: u64) {
     file.sync_all().unwrap();
 }
 
-/// Knows when somebody else has looked at a file.
-struct Looked(OwnedFd);
+/// Detects when another process has read the attributes of a file.
+struct AccessWatch(OwnedFd);
 
-impl Looked {
-    /// Waits until a file was looked at twice from now on: then one look was after everything that was done before.
+impl AccessWatch {
+    /// Waits for two scans of the file: then one of them began after all earlier actions.
     fn wait(path: &Path) {
         let fd = inotify::init(inotify::CreateFlags::CLOEXEC).unwrap();
         inotify::add_watch(&fd, path, inotify::WatchFlags::CLOSE_NOWRITE).unwrap();
@@ -84,7 +84,7 @@ impl Drop for Idle {
     }
 }
 
-/// One that has begun.
+/// A recording that has started.
 pub(crate) fn recording(site: &Site, words: &[&str]) -> Labeller {
     let mut command = site.streams(&[&["record"], words].concat());
     let mut recording = Labeller::warning(command.stdout(Stdio::null()));
@@ -92,9 +92,9 @@ pub(crate) fn recording(site: &Site, words: &[&str]) -> Labeller {
     recording
 }
 
-/// What is written at once, and nothing after it: the trace is as long as the recording.
+/// All writes come first, and nothing after them: the trace still has the whole recorded time.
 #[test]
-fn the_trace_says_how_long_was_recorded() {
+fn the_trace_has_the_recorded_time() {
     let mut site = Site::new();
     let disk = site.disk("ext4");
     let out = site.path("trace.csv");
@@ -109,25 +109,25 @@ fn the_trace_says_how_long_was_recorded() {
 }
 
 #[test]
-fn every_byte_is_given_to_the_file_that_it_was_written_to() {
+fn every_byte_is_attributed_to_its_file() {
     for kind in ["xfs", "ext4"] {
         let mut site = Site::new();
         let disk = site.disk(kind);
         let dir = disk.join("data");
         fs::create_dir(&dir).unwrap();
-        // On the same disk: our own writes are nobody's.
+        // On the same disk: writes of the recorder itself belong to no file.
         let out = disk.join("trace.csv");
         write(&dir.join("old"), 0, 2 * MIB);
         let mut idle = Idle::new(&dir);
         let pid = idle.0.id().to_string();
-        // Without a directory it is that of the process.
+        // Without DIR: the working directory of the process.
         let mut recording = recording(&site, &["--out", text(&out), "--pid", &pid]);
         write(&dir.join("a"), 0, 3 * MIB);
-        Looked::wait(&dir.join("a"));
+        AccessWatch::wait(&dir.join("a"));
         fs::rename(dir.join("a"), dir.join("b")).unwrap();
-        Looked::wait(&dir.join("b"));
+        AccessWatch::wait(&dir.join("b"));
         write(&dir.join("b"), 4096, MIB);
-        Looked::wait(&dir.join("b"));
+        AccessWatch::wait(&dir.join("b"));
         fs::remove_file(dir.join("b")).unwrap();
         write(&dir.join("old"), 8192, MIB / 2);
         idle.end();
@@ -167,7 +167,8 @@ fn a_real_redis_is_recorded_and_simulated() {
     let dir = site.disk("ext4");
     let (out, socket) = (site.path("trace.csv"), site.path("redis.sock"));
     let script = format!(
-        "redis-server --port 0 --unixsocket {0} --dir {1} --appendonly yes --appendfsync always --save '' >/dev/null &
+        "redis-server --port 0 --unixsocket {0} --dir {1} --appendonly yes --appendfsync always \
+         --save '' >/dev/null &
          until redis-cli -s {0} ping 2>/dev/null | grep -q PONG; do :; done
          redis-benchmark -s {0} -q -t set -n 3000 -r 1000 -d 4096 >/dev/null &&
          redis-cli -s {0} shutdown nosave && wait",
@@ -193,14 +194,14 @@ fn a_real_redis_is_recorded_and_simulated() {
     );
     let log = dir.join("appendonlydir/appendonly.aof.1.incr.aof");
     let written = bytes(&read(&out), Op::Write, &log);
-    // Each write goes to the disk by itself, and takes a block at least.
+    // Each write goes to the disk separately, and takes at least a block.
     assert!(written >= log.metadata().unwrap().len(), "{written}");
     let simulated = crate::support::said(&mut site.streams(&["simulate", "--trace", text(&out)]));
     assert_eq!(simulated.code, Some(0), "{}", simulated.stderr);
 }
 
 #[test]
-fn a_link_to_another_disk_is_followed_and_its_addresses_come_after() {
+fn a_link_to_another_disk_is_followed_with_later_addresses() {
     let mut site = Site::new();
     let (dir, other) = (site.disk("ext4"), site.disk("xfs"));
     let out = site.path("trace.csv");
@@ -230,7 +231,7 @@ fn a_link_to_another_disk_is_followed_and_its_addresses_come_after() {
     let link = dir.join("pg_wal/x");
     assert_eq!(bytes(&trace, Op::Write, &link), 256 << 10);
     assert_eq!(bytes(&trace, Op::Write, &dir.join("y")), 128 << 10);
-    // Both disks are synced in the end.
+    // Both disks are synced at the end.
     let late = dir.join("pg_wal/in-memory");
     assert_eq!(bytes(&trace, Op::Write, &late), 192 << 10);
     let number = trace
@@ -246,7 +247,7 @@ fn a_link_to_another_disk_is_followed_and_its_addresses_come_after() {
 }
 
 #[test]
-fn a_file_of_another_file_system_is_told_and_ends_nothing() {
+fn a_file_on_another_file_system_is_reported() {
     let mut site = Site::new();
     let (dir, other) = (site.disk("ext4"), site.disk("xfs"));
     let memory = site.mount_as("tmpfs", "size=4m", "memory");
@@ -257,7 +258,7 @@ fn a_file_of_another_file_system_is_told_and_ends_nothing() {
     let script = "mount --bind \"$1/my.cnf\" \"$0/my.cnf\" && mount --bind \"$2/key\" \"$0/key\" &&
         dd if=/dev/zero of=\"$0/a\" bs=64k count=4 conv=fsync";
     let places = [text(&dir), text(&memory), text(&other)];
-    // Mounted meanwhile, and before.
+    // Mounted during the recording, and before.
     for (name, script) in [("1", script), ("2", "true")] {
         let out = site.path(name);
         let words = [
@@ -282,7 +283,7 @@ fn a_file_of_another_file_system_is_told_and_ends_nothing() {
 }
 
 #[test]
-fn a_program_that_fails_leaves_its_trace_and_a_failure() {
+fn a_failed_program_leaves_its_trace_and_exit_status_1() {
     let mut site = Site::new();
     let dir = site.disk("ext4");
     let out = site.path("trace.csv");
@@ -314,7 +315,7 @@ fn a_program_that_fails_leaves_its_trace_and_a_failure() {
 }
 
 #[test]
-fn signals_end_the_recording_and_the_program_with_its_children() {
+fn signals_stop_the_recording_and_the_program_with_its_children() {
     for signal in ["INT", "TERM"] {
         let mut site = Site::new();
         let dir = site.disk("ext4");
@@ -342,7 +343,7 @@ fn signals_end_the_recording_and_the_program_with_its_children() {
             "{:?}",
             recording.said
         );
-        recording.wait_for("ending the program and the recording");
+        recording.wait_for("stopping the program and the recording");
         let state = fs::read_to_string(format!("/proc/{child}/stat")).unwrap_or_default();
         let is_dead = state.is_empty() || state.contains(") Z ") || state.contains(") X ");
         assert!(is_dead, "{state}");
@@ -351,7 +352,7 @@ fn signals_end_the_recording_and_the_program_with_its_children() {
 }
 
 #[test]
-fn a_trace_with_holes_is_kept_but_no_success() {
+fn a_trace_with_gaps_is_kept_but_fails() {
     let mut site = Site::new();
     let dir = site.disk("ext4");
     let out = site.path("trace.csv");
@@ -379,7 +380,7 @@ fn a_trace_with_holes_is_kept_but_no_success() {
 }
 
 #[test]
-fn tracefs_does_where_bpf_is_not_wanted() {
+fn tracefs_can_replace_bpf() {
     let mut site = Site::new();
     let dir = site.disk("xfs");
     let out = site.path("trace.csv");
@@ -402,7 +403,7 @@ fn tracefs_does_where_bpf_is_not_wanted() {
     assert_eq!(bytes(&read(&out), Op::Write, &dir.join("a")), 512 << 10);
 }
 
-/// A recording that does not begin, and says why.
+/// A recording that must fail at the start, with this message.
 pub(crate) fn assert_refused(site: &Site, words: &[&str], expected: &str) {
     let said = said(&mut site.streams(&[&["record"], words].concat()));
     assert_eq!(said.code, Some(2), "{words:?}: {}", said.stderr);
@@ -410,7 +411,7 @@ pub(crate) fn assert_refused(site: &Site, words: &[&str], expected: &str) {
 }
 
 #[test]
-fn what_cannot_be_recorded_is_refused_and_nothing_is_left() {
+fn invalid_recordings_are_refused_and_leave_no_files() {
     let mut site = Site::new();
     let disk = site.disk("ext4");
     let memory = site.mount_as("tmpfs", "size=4m", "memory");
@@ -441,19 +442,19 @@ fn what_cannot_be_recorded_is_refused_and_nothing_is_left() {
             &["--out", out, &disk, &inner, "--", "true"],
             "/inner is within ",
         ),
-        (&["--out", out, &disk], "how long? Give a program"),
-        (&["--out", out, "--", "true"], "which directory? Give DIR"),
+        (&["--out", out, &disk], "give a program to record (-- CMD)"),
+        (&["--out", out, "--", "true"], "give a data directory (DIR)"),
         (
             &["--out", out, &disk, "--pid", "4194304"],
-            "there is no process 4194304",
+            "no process has PID 4194304",
         ),
         (
             &["--out", out, &disk, "--for", "0s"],
-            "--for must be longer than nothing",
+            "--for must be greater than zero",
         ),
         (
             &["--out", out, &disk, "--buffer", "5KiB", "--", "true"],
-            "--buffer: use a power of two",
+            "--buffer: give a power of two",
         ),
         (
             &["--out", out, &disk, "--", "/no/such/program"],
@@ -470,7 +471,7 @@ fn what_cannot_be_recorded_is_refused_and_nothing_is_left() {
 }
 
 #[test]
-fn without_rights_it_says_what_is_missing() {
+fn without_privileges_it_names_what_is_missing() {
     let mut site = Site::new();
     let dir = site.disk("ext4");
     let folder = site.path("folder");

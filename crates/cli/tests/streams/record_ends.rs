@@ -1,4 +1,4 @@
-//! The end of `saiga streams record`: what becomes of the program, whatever ends the recording.
+//! The end of `saiga streams record`: what happens to the program, however the recording ends.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,8 +9,9 @@ use crate::record::{bytes, read, recording};
 use crate::site::{Labeller, Site, run};
 use crate::support::text;
 
-/// A server of a shell that, once asked to end, says so, waits for a word through the pipe `$1`, and saves `$0/saved`. What
-/// it has started is not a shell any more when it says so: between fork and exec a shell swallows what it traps.
+/// A server in shell. After SIGTERM it prints `asked`, waits for a line from the pipe `$1`, and
+/// writes `$0/saved`. Its children have executed their program when it prints that: between fork
+/// and exec, a shell swallows the signals that it traps.
 const SERVER: &str = "trap 'echo asked >&2; read word <\"$1\"; dd if=/dev/zero of=\"$0/saved\" bs=64k count=4 conv=fsync; exit' TERM
     sleep 1000 & until grep -q sleep /proc/$!/comm; do :; done
     echo started >&2; wait";
@@ -21,7 +22,7 @@ fn pipe(site: &Site) -> PathBuf {
     pipe
 }
 
-/// How often it was said.
+/// Number of occurrences.
 fn times(recording: &mut Labeller, line: &str) -> usize {
     let rest = recording.rest();
     let all = recording.said.iter().chain(&rest);
@@ -29,7 +30,7 @@ fn times(recording: &mut Labeller, line: &str) -> usize {
 }
 
 #[test]
-fn a_program_takes_the_time_that_it_needs_to_end_and_is_recorded_meanwhile() {
+fn a_program_is_recorded_until_it_has_ended() {
     let wrapped = "sh -c \"$2\" \"$0\" \"$1\"; true";
     // A shell that dies at once, and the server itself.
     for script in [wrapped, SERVER] {
@@ -52,7 +53,7 @@ fn a_program_takes_the_time_that_it_needs_to_end_and_is_recorded_meanwhile() {
 }
 
 #[test]
-fn who_does_not_end_is_killed_by_a_second_signal() {
+fn a_program_that_does_not_end_is_killed_by_a_second_signal() {
     let mut site = Site::new();
     let dir = site.disk("ext4");
     let out = site.path("trace.csv");
@@ -65,14 +66,14 @@ fn who_does_not_end_is_killed_by_a_second_signal() {
     let line = recording.wait_for("waiting for ");
     assert!(line.contains(&format!("sleep ({child})")), "{line}");
     recording.signal("INT");
-    recording.wait_for("killing what has not ended");
+    recording.wait_for("killing the remaining processes");
     assert_eq!(recording.child.wait().unwrap().code(), Some(0));
     assert!(!lives(&child));
     assert!(out.exists());
 }
 
 #[test]
-fn a_recording_that_fails_asks_its_program_to_end_and_waits_for_it() {
+fn a_failed_recording_stops_its_program_and_waits_for_it() {
     let mut site = Site::new();
     let dir = site.disk("ext4");
     let full = site.mount_as("tmpfs", "size=64k", "full");
@@ -81,7 +82,7 @@ fn a_recording_that_fails_asks_its_program_to_end_and_waits_for_it() {
     let command = ["--", "sh", "-c", &script, text(&dir), text(&pipe)];
     let words = [&["--out", text(&out), text(&dir)], &command[..]].concat();
     let mut recording = recording(&site, &words);
-    recording.wait_for("the recording failed; ending the program");
+    recording.wait_for("the recording failed; stopping the program");
     recording.wait_for("asked");
     fs::write(&pipe, "now\n").unwrap();
     assert_eq!(recording.child.wait().unwrap().code(), Some(2));
@@ -90,7 +91,8 @@ fn a_recording_that_fails_asks_its_program_to_end_and_waits_for_it() {
     assert_eq!(fs::read_dir(&full).unwrap().count(), 0);
 }
 
-/// Makes files whose names are more than a megabyte, which a trace on a small file system has no room for.
+/// Creates files whose names take more than a megabyte, too much for a trace on a small file
+/// system.
 pub(crate) const FILL: &str =
     "name=$(printf %0250d 0); for part in 1 2 3 4 5 6 7 8; do mkdir $name; cd $name; done
     for file in $(seq 600); do echo x >$file; done; sync";

@@ -1,4 +1,4 @@
-//! `saiga streams record --loop`: a file system that is there for one recording, however that ends.
+//! `saiga streams record --loop`: a file system for one recording, however the recording ends.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use crate::record::{assert_refused, bytes, read};
 use crate::site::{Labeller, Site, run};
 use crate::support::{said, text};
 
-/// Where it is mounted, where the image lies, and the trace.
+/// The mount point, the directory of the image, and the trace.
 pub(crate) struct Places {
     pub(crate) dir: PathBuf,
     pub(crate) images: PathBuf,
@@ -40,7 +40,7 @@ impl Places {
         [&words[..], &[text(&self.dir)], more].concat()
     }
 
-    /// Nothing is mounted, no image is left, no loop device has one.
+    /// Checks that nothing is mounted, and that no image and no loop device is left.
     pub(crate) fn assert_gone(&self) {
         assert_eq!(fs::read_dir(&self.dir).unwrap().count(), 0);
         assert!(!is_mounted(&self.dir));
@@ -49,7 +49,7 @@ impl Places {
     }
 }
 
-/// Of a test that fails, nothing stays either.
+/// Also removes everything after a failed test.
 impl Drop for Places {
     fn drop(&mut self) {
         while is_mounted(&self.dir) {
@@ -66,7 +66,7 @@ pub(crate) fn is_mounted(dir: &Path) -> bool {
     status.unwrap().success()
 }
 
-/// Loop devices with an image in this folder.
+/// Loop devices with an image in this directory.
 fn loops(images: &Path) -> Vec<String> {
     let output = Command::new("losetup")
         .args(["-l", "-n", "-O", "NAME,BACK-FILE"])
@@ -80,7 +80,7 @@ fn loops(images: &Path) -> Vec<String> {
 }
 
 #[test]
-fn a_volume_is_made_loaded_recorded_and_taken_away() {
+fn a_volume_is_made_loaded_recorded_and_removed() {
     for kind in ["xfs", "ext4"] {
         let site = Site::new();
         let places = Places::new(&site);
@@ -127,7 +127,7 @@ fn a_volume_is_made_loaded_recorded_and_taken_away() {
 }
 
 #[test]
-fn nothing_is_left_of_what_fails() {
+fn failures_leave_no_files() {
     for (more, code, expected) in [
         (
             &["--prepare", "exit 4", "--", "true"][..],
@@ -162,7 +162,7 @@ fn nothing_is_left_of_what_fails() {
 }
 
 #[test]
-fn signals_take_everything_away_but_the_trace() {
+fn signals_remove_everything_except_the_trace() {
     let wait = "cd \"$0\"; sleep 1000 & echo started >&2; wait";
     for (signal, is_recording) in [("INT", true), ("TERM", true), ("HUP", false)] {
         let site = Site::new();
@@ -185,7 +185,7 @@ fn signals_take_everything_away_but_the_trace() {
         recording.wait_for("started");
         recording.signal(signal);
         if is_recording {
-            recording.wait_for("interrupted, so --after is not run");
+            recording.wait_for("interrupted; --after is not run");
         }
         let code = if is_recording { 0 } else { 2 };
         let ended = recording.child.wait().unwrap().code();
@@ -196,7 +196,7 @@ fn signals_take_everything_away_but_the_trace() {
 }
 
 #[test]
-fn what_a_kill_leaves_is_named_by_the_next_recording() {
+fn leftovers_of_a_kill_are_named_by_the_next_recording() {
     let site = Site::new();
     let places = Places::new(&site);
     let words = places.words(&["--", "sh", "-c", "echo started >&2; exec sleep 1000"]);
@@ -211,7 +211,7 @@ fn what_a_kill_leaves_is_named_by_the_next_recording() {
     assert_eq!(next.code, Some(2), "{}", next.stderr);
     let remedy = format!("umount {}", text(&places.dir));
     assert!(next.stderr.contains(&remedy), "{}", next.stderr);
-    // Elsewhere it is said, and in nobody's way.
+    // With another image directory there is a message, but no error.
     let other = site.path("other");
     fs::create_dir(&other).unwrap();
     let mut elsewhere = places.words(&["--", "true"]);
@@ -228,7 +228,7 @@ fn what_a_kill_leaves_is_named_by_the_next_recording() {
 }
 
 #[test]
-fn where_no_volume_can_be_nothing_is_made() {
+fn impossible_volumes_are_refused() {
     let site = Site::new();
     let places = Places::new(&site);
     let (full, used) = (site.path("full"), site.path("full/used"));
@@ -247,7 +247,7 @@ fn where_no_volume_can_be_nothing_is_made() {
         (&[out, "--loop", "320MiB", "/no/such"], "make it first"),
         (
             &[inside, "--loop", "320MiB", dir],
-            "would go with the file system at",
+            "would be deleted with the file system at",
         ),
         // Too small for XFS.
         (&[out, "--loop", "8MiB", dir], "mkfs.xfs"),
@@ -263,7 +263,7 @@ fn where_no_volume_can_be_nothing_is_made() {
     }
 }
 
-/// A process that was started by somebody else; ended when this is dropped.
+/// A process that another program started; killed on drop.
 struct Foreign(PathBuf);
 
 impl Drop for Foreign {
@@ -276,12 +276,12 @@ impl Drop for Foreign {
 }
 
 #[test]
-fn a_volume_that_somebody_still_uses_is_no_leftover_of_a_kill() {
+fn a_volume_in_use_is_not_a_leftover_of_a_kill() {
     let site = Site::new();
     let places = Places::new(&site);
     let user = Foreign(site.path("pid"));
     let hold = format!("sleep 1000 >&- 2>&- & echo $! > {}", text(&user.0));
-    // Who is in the directory below is none of them, even if it is the recording itself.
+    // A process in the directory below is not a user of the volume, even the recording itself.
     let mut command = site.streams(&places.words(&["--prepare", &hold, "--", "true"]));
     let held = said(command.current_dir(&places.dir));
     assert!(held.stderr.contains("still used by sleep"), "{held:?}");
@@ -292,7 +292,7 @@ fn a_volume_that_somebody_still_uses_is_no_leftover_of_a_kill() {
 }
 
 #[test]
-fn after_is_run_and_users_are_named_whatever_has_failed() {
+fn after_is_run_and_users_are_named_after_any_failure() {
     let script = "#!/no/such/shell\n";
     for (prepare, words, expected) in [
         (
@@ -338,7 +338,7 @@ fn after_is_run_and_users_are_named_whatever_has_failed() {
 }
 
 #[test]
-fn a_closed_output_hides_no_failure_and_nothing_stays() {
+fn a_closed_output_hides_no_failure_and_leaves_no_files() {
     let site = Site::new();
     let places = Places::new(&site);
     let words = places.words(&["--after", "echo after >&2", "--", "sh", "-c", "exit 5"]);
@@ -352,7 +352,7 @@ fn a_closed_output_hides_no_failure_and_nothing_stays() {
 }
 
 #[test]
-fn where_the_trace_goes_is_seen_behind_links() {
+fn the_path_of_the_trace_is_resolved() {
     let site = Site::new();
     let places = Places::new(&site);
     let link = site.path("link");
@@ -365,9 +365,9 @@ fn where_the_trace_goes_is_seen_behind_links() {
     let rest = ["--loop", "320MiB", "--image-dir", images, dir, "--", "true"];
     for out in [text(&inside), &format!("{dir}/../data/trace.csv")] {
         let words = [&["--out", out], &rest[..]].concat();
-        assert_refused(&site, &words, "would go with the file system at");
+        assert_refused(&site, &words, "would be deleted with the file system at");
     }
-    // From inside, what is above is outside.
+    // From inside the volume, `..` leads outside.
     let words = [&["record", "--out", "../trace.csv"], &rest[..]].concat();
     let above = said(site.streams(&words).current_dir(&places.dir));
     assert_eq!(above.code, Some(0), "{above:?}");

@@ -1,4 +1,4 @@
-//! A part of the pages, and the parts of several directories.
+//! Samples of the pages, and the shares of several directories.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -33,9 +33,10 @@ fn record(site: &Site, out: &Path, words: &[&str], script: &str) -> Said {
     said
 }
 
-/// 32 MiB were there, and 64 MiB are written: a quarter of both is in the trace, in as many rows as the whole has at most.
+/// 32 MiB existed before, and 64 MiB are written: the trace has a quarter of both, with at most as
+/// many rows as the whole trace.
 #[test]
-fn a_sample_has_its_share_of_each_file_and_stands_for_all() {
+fn a_sample_has_its_share_of_each_file() {
     let mut site = Site::new();
     let disk = site.disk("xfs");
     let (old, new) = (disk.join("old"), disk.join("new"));
@@ -48,9 +49,9 @@ fn a_sample_has_its_share_of_each_file_and_stands_for_all() {
     record(&site, &whole, &[text(&disk)], &script);
     fs::remove_file(&new).unwrap();
     let out = record(&site, &sample, &["--sample", "1/4", text(&disk)], &script);
-    let line = "the rows are a sample, 1/4 of the pages in granules of 16.0 KiB; what is said here is of all";
+    let line = "the rows are a sample: 1/4 of the pages, in granules of 16.0 KiB; the figures below are for all pages";
     assert!(out.stdout.contains(line), "{out:?}");
-    assert!(out.stdout.contains("32.0 MiB were there before"), "{out:?}");
+    assert!(out.stdout.contains("32.0 MiB existed before"), "{out:?}");
     let [whole, part] = [read(&whole), read(&sample)];
     assert_eq!((whole.sampled, part.sampled), (None, Sampling::new(4)));
     for (op, path, mib) in [(Op::Present, &old, 32), (Op::Write, &new, 64)] {
@@ -81,7 +82,7 @@ fn a_sample_has_its_share_of_each_file_and_stands_for_all() {
 }
 
 #[test]
-fn shares_that_are_none_are_refused() {
+fn invalid_shares_are_refused() {
     let site = Site::new();
     for share in ["0", "2", "1/0", "0.3", "x"] {
         let words = [
@@ -93,7 +94,7 @@ fn shares_that_are_none_are_refused() {
     }
 }
 
-/// Two servers on one drive, of which the second one writes three times as much.
+/// Two servers on one drive, the second of which writes three times as much.
 #[test]
 fn each_directory_has_its_bytes() {
     let mut site = Site::new();
@@ -136,7 +137,7 @@ fn each_directory_has_its_bytes() {
         .collect();
     assert_eq!(written[0], (&text(&a).into(), &(8 * MIB).into()));
     assert_eq!(written[1], (&text(&b).into(), &(24 * MIB).into()));
-    // One directory needs no table of its own.
+    // A single directory needs no table.
     let one = site.path("one.csv");
     let said = record(&site, &one, &[text(&a)], &dd(&a, 1));
     assert!(!said.stdout.contains("directory"), "{said:?}");

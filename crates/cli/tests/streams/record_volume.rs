@@ -1,4 +1,4 @@
-//! `saiga streams record --loop`: making the volume and taking it away, whoever else has a hand in it.
+//! `saiga streams record --loop`: making and removing the volume while other programs interfere.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write as _;
@@ -10,22 +10,23 @@ use crate::record_loop::{Places, is_mounted};
 use crate::site::{Labeller, Site, run};
 use crate::support::{said, text};
 
-/// A program in place of another one, which says that it has come so far, and then waits for a word.
+/// A wrapper of a program that reports its call, and then waits for permission to continue.
 struct Slow {
     folder: PathBuf,
     come: PathBuf,
-    /// Open at both ends: saying something waits for nobody.
+    /// Open for reading and writing, so that a write does not block.
     go: File,
 }
 
 impl Slow {
-    /// `first` is the first word of the call that is slow.
+    /// `first` is the first argument of the call that waits.
     fn new(site: &Site, program: &str, first: &str) -> Self {
         let [folder, come, go] = ["slow", "come", "go"].map(|name| site.path(name));
         fs::create_dir(&folder).unwrap();
         run("mkfifo", &[text(&come), text(&go)]);
         let script = format!(
-            "#!/bin/sh\n/usr/sbin/{program} \"$@\"; code=$?\nif [ \"$1\" = {first} ]; then echo >{}; read word <{}; fi\nexit $code\n",
+            "#!/bin/sh\n/usr/sbin/{program} \"$@\"; code=$?\nif [ \"$1\" = {first} ]; then echo \
+             >{}; read word <{}; fi\nexit $code\n",
             text(&come),
             text(&go)
         );
@@ -40,7 +41,7 @@ impl Slow {
         self.go.write_all(b"on\n").unwrap();
     }
 
-    /// A recording that meets it, as a shell at a terminal starts it: in a process group of its own.
+    /// Starts a recording that waits in the wrapper, in a process group as from a terminal.
     fn meet(&self, site: &Site, words: &[&str]) -> Labeller {
         let mut command = site.streams(words);
         let path = format!("{}:/usr/bin:/bin", text(&self.folder));
@@ -63,7 +64,7 @@ fn press(recording: &Labeller) {
 }
 
 #[test]
-fn ctrl_c_while_the_volume_is_made_leaves_nothing() {
+fn ctrl_c_while_the_volume_is_made_leaves_no_files() {
     for (program, first, is_cut_short) in [
         ("losetup", "--find", false),
         ("losetup", "-d", false),
@@ -116,11 +117,11 @@ fn a_directory_has_one_volume_at_a_time() {
 }
 
 #[test]
-fn what_others_have_mounted_is_left_alone() {
+fn other_mounts_are_left_alone() {
     let mut site = Site::new();
     let places = Places::new(&site);
     let dir = text(&places.dir);
-    // Before: it has nothing in it, and would be gone.
+    // Before the recording: the mount is empty, and would be hidden.
     run("mount", &["-t", "tmpfs", "theirs", dir]);
     let refused = said(&mut site.streams(&places.words(&["--", "true"])));
     run("umount", &[dir]);
@@ -129,7 +130,7 @@ fn what_others_have_mounted_is_left_alone() {
         refused.stderr.contains("theirs is mounted there"),
         "{refused:?}"
     );
-    // Meanwhile.
+    // During the recording.
     let words = places.words(&["--", "mount", "-t", "tmpfs", "theirs", dir]);
     let covered = said(&mut site.streams(&words));
     let kinds = Command::new("findmnt")
@@ -146,7 +147,7 @@ fn what_others_have_mounted_is_left_alone() {
     let kinds = String::from_utf8(kinds.stdout).unwrap();
     assert!(kinds.contains("xfs") && kinds.contains("tmpfs"), "{kinds}");
     places.assert_gone();
-    // Taken away by its own program.
+    // Removed by the program itself.
     fs::remove_file(&places.out).unwrap();
     let gone = said(&mut site.streams(&places.words(&[
         "--after",
@@ -156,7 +157,7 @@ fn what_others_have_mounted_is_left_alone() {
     ])));
     assert_eq!(gone.code, Some(0), "{gone:?}");
     places.assert_gone();
-    // By a shared mount, the trace would be on the volume as well.
+    // With a shared mount, the trace would be on the volume, too.
     let shared = site.mount_as("tmpfs", "size=4m", "shared");
     let (alias, data) = (site.path("alias"), shared.join("data"));
     run("mount", &["--make-shared", text(&shared)]);
@@ -173,21 +174,23 @@ fn what_others_have_mounted_is_left_alone() {
     let shown = said(&mut site.streams(&words));
     assert_eq!(shown.code, Some(2), "{shown:?}");
     assert!(
-        shown.stderr.contains("would go with the file system at"),
+        shown
+            .stderr
+            .contains("would be deleted with the file system at"),
         "{shown:?}"
     );
     assert!(!is_mounted(&data) && !is_mounted(&alias.join("data")));
 }
 
 #[test]
-fn what_can_be_known_is_told_before_the_data_are_loaded() {
+fn errors_are_reported_before_the_data_are_loaded() {
     let mut site = Site::new();
     let places = Places::new(&site);
     let loaded = site.path("loaded");
     let prepare = format!("touch {}", text(&loaded));
     let nowhere = site.path("no/trace.csv");
     for (out, program, expected) in [
-        (&nowhere, "true", "there is no directory"),
+        (&nowhere, "true", "is not a directory"),
         (
             &places.out,
             "no-such-program",
@@ -202,19 +205,22 @@ fn what_can_be_known_is_told_before_the_data_are_loaded() {
         assert!(!loaded.exists());
         places.assert_gone();
     }
-    // What --prepare makes is there in time.
+    // Files that --prepare creates are there in time.
     let made = site.path("made");
     let prepare = format!("printf '#!/bin/sh' >{0}; chmod +x {0}", text(&made));
     let words = places.words(&["--prepare", &prepare, "--", text(&made)]);
     let said_then = said(&mut site.streams(&words));
     assert_eq!(said_then.code, Some(0), "{said_then:?}");
-    assert!(!said_then.stderr.contains("has room for"), "{said_then:?}");
+    assert!(
+        !said_then.stderr.contains(" free, less than"),
+        "{said_then:?}"
+    );
     fs::remove_file(&places.out).unwrap();
     let small = site.mount_as("tmpfs", "size=300m", "small");
     let mut words = places.words(&["--", "true"]);
     words[6] = text(&small);
     let warned = said(&mut site.streams(&words));
     assert_eq!(warned.code, Some(0), "{warned:?}");
-    let told = format!("{} has room for 300 MiB of the 320 MiB", text(&small));
+    let told = format!("{} has 300 MiB free, less than the 320 MiB", text(&small));
     assert!(warned.stderr.contains(&told), "{warned:?}");
 }

@@ -1,4 +1,5 @@
-//! A real Redis that writes and rewrites its append-only file under the gate: no label comes after a first byte.
+//! A real Redis that writes and rewrites its append-only file under the gate: every byte has a
+//! label.
 
 use std::fs;
 use std::path::Path;
@@ -30,7 +31,7 @@ impl Redis {
         ]);
         let server = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut redis = Self { server, socket };
-        // Its own word that it is ready; the pipe stays open for what it says later.
+        // Its own ready message; the pipe stays open for later messages.
         let mut log = std::io::BufReader::new(redis.server.stdout.take().unwrap());
         let mut line = String::new();
         while !line.contains("ready to accept connections")
@@ -81,7 +82,7 @@ fn redis_writes_no_byte_without_a_label() {
     for kind in ["ext4", "xfs"] {
         let mut site = Site::new();
         let data = site.disk(kind);
-        // Its directory is there from an earlier run, as it is on every start but the first.
+        // The directory exists, as on every start of Redis except the first.
         fs::create_dir(data.join("appendonlydir")).unwrap();
         let metrics = site.path("saiga.prom");
         let more = [
@@ -137,10 +138,11 @@ fn redis_writes_no_byte_without_a_label() {
             "{kind}: a label came after the open that made its file: {:#?}",
             labeller.said
         );
-        // Base and increment of the start and of three rewrites, their temporary files and manifests, the snapshot.
+        // Base and increment of the start and of three rewrites, temporary files, manifests, the
+        // snapshot.
         assert!(gated >= 10, "{kind}: {gated}");
         assert_eq!(metric(&metrics, "labels_lost_total"), 0);
-        // What the block layer got: 6000 values of 512 bytes in the append-only files alone.
+        // Seen by the block layer: 6000 values of 512 bytes in the append-only files alone.
         let (short, medium) = (written(&metrics, "short"), written(&metrics, "medium"));
         assert!(short >= snapshot_bytes, "{kind}: {short}");
         assert!(medium >= 6000 * 512, "{kind}: {medium}");

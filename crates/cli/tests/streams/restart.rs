@@ -1,5 +1,5 @@
-//! A labeller that is started again with other rules: hints of the run before are its own, hints of
-//! other programs are not.
+//! A labeller that is restarted with other rules may change its own hints from the previous run,
+//! but not those of other programs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use saiga_streams::hint::Hint;
 use crate::site::{Site, hint, set_hint};
 use crate::support::{said, text};
 
-/// Says that every file below is to have this hint.
+/// A rule that gives every file this hint.
 fn rule(site: &Site, hint: &str) -> PathBuf {
     let file = site.path("my.toml");
     let rule = format!("[[rule]]\npath = \"**\"\nhint = \"{hint}\"\nwhy = \"w\"\n");
@@ -17,7 +17,7 @@ fn rule(site: &Site, hint: &str) -> PathBuf {
     file
 }
 
-/// What the check says of each file, and its exit code.
+/// The state of each file according to `check`, and its exit status.
 fn standings(site: &Site, data: &Path, rules: &Path) -> (Vec<String>, Option<i32>) {
     let locks = site.path("locks");
     let words = ["check", text(data), "--rules", text(rules), "--any-route"];
@@ -34,7 +34,7 @@ fn names(words: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn our_hints_follow_new_rules_and_those_of_other_programs_stay() {
+fn own_hints_follow_new_rules_and_those_of_other_programs_stay() {
     let mut site = Site::new();
     let data = site.disk("ext4");
     fs::remove_dir(data.join("lost+found")).unwrap();
@@ -43,7 +43,7 @@ fn our_hints_follow_new_rules_and_those_of_other_programs_stay() {
         fs::write(file, "x").unwrap();
     }
     set_hint(&other, Hint::Extreme);
-    // What the rule wants, but not from us.
+    // The expected hint, but set by another program.
     set_hint(&same, Hint::Long);
     let rules = rule(&site, "long");
     let more = ["--rules", text(&rules)];
@@ -56,7 +56,7 @@ fn our_hints_follow_new_rules_and_those_of_other_programs_stay() {
     rule(&site, "medium");
     let (now, code) = standings(&site, &data, &rules);
     assert_eq!((now, code), (names(&["stale", "kept", "kept"]), Some(1)));
-    // Killed, it has written down what it found at its start.
+    // It was killed after it had saved the labels of its start.
     let mut labeller = site.labeller(&data, &more);
     assert_eq!(hint(&ours), Hint::Medium);
     labeller.signal("KILL");
@@ -70,9 +70,9 @@ fn our_hints_follow_new_rules_and_those_of_other_programs_stay() {
     assert_eq!((now, code), (names(&["ok", "kept", "kept"]), Some(0)));
 }
 
-/// The gate labels on a thread of its own, and `--once` ends at once.
+/// The gate labels in a separate thread, and `--once` ends immediately.
 #[test]
-fn labels_of_the_gate_and_of_one_look_are_remembered() {
+fn labels_of_the_gate_and_of_once_are_stored() {
     let mut site = Site::new();
     let data = site.disk("xfs");
     let rules = rule(&site, "long");
@@ -94,7 +94,7 @@ fn labels_of_the_gate_and_of_one_look_are_remembered() {
 }
 
 #[test]
-fn labels_that_another_user_could_have_written_are_not_believed() {
+fn labels_that_another_user_could_have_written_are_ignored() {
     let mut site = Site::new();
     let data = site.disk("xfs");
     let file = data.join("a");

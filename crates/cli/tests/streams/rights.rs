@@ -1,4 +1,4 @@
-//! A user who is not root: every verb says what is missing, and does what needs no rights.
+//! A user who is not root: every verb names what is missing, and does what needs no privileges.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, chown};
@@ -12,7 +12,7 @@ use crate::support::{Said, said, text};
 
 const NOBODY: u32 = 65534;
 
-/// A folder of a database that nobody may read, and one that is nobody's own.
+/// A directory of a database that the user `nobody` may not read, and a directory of `nobody`.
 fn folders(site: &Site) -> (PathBuf, PathBuf) {
     let top = site.path("");
     fs::set_permissions(&top, fs::Permissions::from_mode(0o755)).unwrap();
@@ -28,7 +28,7 @@ fn folders(site: &Site) -> (PathBuf, PathBuf) {
     (others, own)
 }
 
-/// Runs `saiga WORDS` as nobody.
+/// Runs `saiga WORDS` as the user `nobody`.
 fn nobody(site: &Site, words: &[&str]) -> Said {
     let saiga = site.saiga.saiga(words);
     let mut command = Command::new("setpriv");
@@ -39,7 +39,7 @@ fn nobody(site: &Site, words: &[&str]) -> Said {
 }
 
 #[test]
-fn each_verb_names_what_it_lacks() {
+fn each_verb_names_missing_privileges() {
     let site = Site::new();
     let (others, own) = folders(&site);
     let (others, own, root) = (text(&others), text(&own), site.path("root"));
@@ -126,9 +126,9 @@ fn files_that_cannot_be_read_are_counted() {
     );
 }
 
-/// What nobody could look at has no label, so it was not done.
+/// Files that could not be read have no label, so the run has failed.
 #[test]
-fn a_folder_that_cannot_be_read_is_no_success() {
+fn an_unreadable_directory_is_a_failure() {
     let site = Site::new();
     let (others, own) = folders(&site);
     fs::rename(&others, own.join("others")).unwrap();
@@ -146,9 +146,10 @@ fn a_folder_that_cannot_be_read_is_no_success() {
     assert!(out.stderr.contains("1 refused"), "{out:?}");
 }
 
-/// Labels need no root: whoever may read a file may label it (up to Linux 7.1; later, its owner may).
+/// Labels do not need root: a user who can read a file can label it (from Linux 7.2 on, only its
+/// owner).
 #[test]
-fn ones_own_files_can_be_labelled_once() {
+fn users_can_label_their_own_files_with_once() {
     let site = Site::new();
     let (_, own) = folders(&site);
     let locks = own.join("locks");
@@ -169,7 +170,7 @@ fn ones_own_files_can_be_labelled_once() {
 }
 
 #[test]
-fn nobody_ends_no_labeller_of_roots() {
+fn nobody_cannot_stop_a_labeller_of_root() {
     let mut site = Site::new();
     let data = site.disk("ext4");
     fs::set_permissions(site.path(""), fs::Permissions::from_mode(0o755)).unwrap();

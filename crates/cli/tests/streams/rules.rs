@@ -1,4 +1,4 @@
-//! `saiga streams rules`: the sets, as tables, TOML and JSON.
+//! `saiga streams rules`: the sets as tables, TOML and JSON.
 
 use std::fs;
 
@@ -55,7 +55,7 @@ fn json_has_every_rule_with_its_reason() {
 }
 
 #[test]
-fn astreams_file_is_read_with_its_doubts() {
+fn a_file_in_astreams_grammar_is_read_with_warnings() {
     let site = Site::new();
     let file = site.path("rules");
     fs::write(&file, "/d/undo 1\n").unwrap();

@@ -1,4 +1,5 @@
-//! Disks that only this thread's mount namespace knows, and a labeller on them whose lines are waited for.
+//! Disks in the mount namespace of one thread, and a labeller on them whose log lines tests wait
+//! for.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read};
@@ -17,7 +18,7 @@ use saiga_trials::witness::await_true;
 
 use crate::support::{Installation, text};
 
-/// A folder for disks and a `saiga`.
+/// A directory for disks and an installation of `saiga`.
 pub(crate) struct Site {
     pub(crate) saiga: Installation,
     disks: Disks,
@@ -25,7 +26,7 @@ pub(crate) struct Site {
 
 impl Site {
     pub(crate) fn new() -> Self {
-        // First, for it waits for its turn.
+        // First, because it waits for its turn.
         let disks = Disks::new();
         let saiga = Installation::bare();
         Self { saiga, disks }
@@ -35,7 +36,7 @@ impl Site {
         self.disks.path(name)
     }
 
-    /// A file system of `kind` in a file, mounted.
+    /// Makes a file system of `kind` in a file, and mounts it.
     pub(crate) fn disk(&mut self, kind: &str) -> PathBuf {
         self.disks.disk(kind)
     }
@@ -50,22 +51,22 @@ impl Site {
         self.disks.mount_as(kind, options, name)
     }
 
-    /// Shows a directory in another place, too.
+    /// Bind-mounts a directory at another place.
     pub(crate) fn bind(&mut self, from: &Path, to: &Path) {
         self.disks.bind(from, to);
     }
 
-    /// `saiga streams VERB` with locks of its own.
+    /// `saiga streams VERB` with a lock directory of the site.
     pub(crate) fn streams(&self, words: &[&str]) -> Command {
         self.saiga.saiga(&[&["streams"], words].concat())
     }
 
-    /// A labeller that is at work.
+    /// Starts a labeller and waits until all files are labelled.
     pub(crate) fn labeller(&self, dir: &Path, more: &[&str]) -> Labeller {
         self.labeller_after("true", dir, more)
     }
 
-    /// One whose process was a shell that has done something first.
+    /// Starts a labeller from a shell that runs a command first.
     pub(crate) fn labeller_after(&self, first: &str, dir: &Path, more: &[&str]) -> Labeller {
         let locks = self.path("locks");
         let words = ["run", text(dir), "-v", "--lock-dir", text(&locks)];
@@ -81,7 +82,7 @@ impl Site {
     }
 }
 
-/// `saiga streams run`, or another verb that goes on, killed with the test.
+/// `saiga streams run`, or another long-running verb, killed on drop.
 pub(crate) struct Labeller {
     pub(crate) child: Child,
     lines: Receiver<String>,
@@ -89,14 +90,14 @@ pub(crate) struct Labeller {
 }
 
 impl Labeller {
-    /// One whose standard error is listened to.
+    /// Reads lines from its stderr.
     pub(crate) fn warning(command: &mut Command) -> Self {
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let stderr = child.stderr.take().unwrap();
         Self::listen(child, stderr)
     }
 
-    /// Something in its place whose standard output is listened to.
+    /// Reads lines from the stdout of another program.
     pub(crate) fn telling(command: &mut Command) -> Self {
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let stdout = child.stdout.take().unwrap();
@@ -119,10 +120,10 @@ impl Labeller {
         }
     }
 
-    /// Waits for a line with `part` in it, among those that were not waited for yet.
+    /// Waits for the next line that contains `part`.
     pub(crate) fn wait_for(&mut self, part: &str) -> String {
         loop {
-            // Far beyond any answer: a labeller that says nothing must end the test.
+            // Much longer than any answer takes; a silent labeller must end the test.
             match self.lines.recv_timeout(Duration::from_secs(60)) {
                 Ok(line) => {
                     self.said.push(line.clone());
@@ -135,7 +136,7 @@ impl Labeller {
         }
     }
 
-    /// Does something again and again until a line has `part` in it.
+    /// Repeats an action until a line contains `part`.
     pub(crate) fn wait_while(&mut self, part: &str, mut doing: impl FnMut()) {
         let is_said = || {
             doing();
@@ -145,12 +146,12 @@ impl Labeller {
         await_true(is_said, || format!("no line with {part:?}"));
     }
 
-    /// What it said to its end and nobody has waited for.
+    /// The remaining lines up to its end.
     pub(crate) fn rest(&mut self) -> Vec<String> {
         self.lines.iter().collect()
     }
 
-    /// Waits until it has no thread of this name any more.
+    /// Waits until it has no thread of this name.
     pub(crate) fn wait_until_ended(&self, name: &str) {
         await_true(
             || !self.has_thread(name, ""),
@@ -158,7 +159,7 @@ impl Labeller {
         );
     }
 
-    /// Waits until its thread of this name sleeps in a function of the kernel's with `place` in its name.
+    /// Waits until the thread of this name sleeps in a kernel function whose name contains `place`.
     pub(crate) fn wait_until_in(&self, name: &str, place: &str) {
         await_true(
             || self.has_thread(name, place),
@@ -166,10 +167,10 @@ impl Labeller {
         );
     }
 
-    /// Whether it has a thread of this name in a function of the kernel's with `place` in its name.
+    /// Whether the thread of this name is in a kernel function whose name contains `place`.
     fn has_thread(&self, name: &str, place: &str) -> bool {
         let tasks = fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap();
-        // A thread that has just ended has no files.
+        // A thread that has just ended has no files in /proc.
         let read = |path: PathBuf| fs::read_to_string(path).unwrap_or_default();
         tasks.flatten().any(|task| {
             read(task.path().join("comm")).trim_end() == name
@@ -180,12 +181,12 @@ impl Labeller {
     pub(crate) fn signal(&self, name: &str) {
         run("kill", &[&format!("-{name}"), &self.child.id().to_string()]);
         if name == "STOP" {
-            // `kill` returns before all threads stand still.
+            // `kill` returns before all threads have stopped.
             wait_stopped(self.child.id()).unwrap();
         }
     }
 
-    /// Ends it as an administrator does; its exit code.
+    /// Stops it as an administrator does; returns its exit status.
     pub(crate) fn end(&mut self) -> Option<i32> {
         self.signal("TERM");
         self.child.wait().unwrap().code()
@@ -199,19 +200,17 @@ impl Drop for Labeller {
     }
 }
 
-/// The hint of a file.
 pub(crate) fn hint(path: &Path) -> Hint {
     let file = fs::File::open(path).unwrap();
     Fcntl.read(file.as_fd()).unwrap()
 }
 
-/// Sets the hint of a file.
 pub(crate) fn set_hint(path: &Path, hint: Hint) {
     let file = fs::File::open(path).unwrap();
     Fcntl.set(file.as_fd(), hint).unwrap();
 }
 
-/// The number behind a name in a file of metrics.
+/// The value of a metric in a file of metrics.
 pub(crate) fn metric(path: &Path, name: &str) -> u64 {
     let text = fs::read_to_string(path).unwrap();
     let start = format!("saiga_streams_{name} ");
@@ -221,7 +220,7 @@ pub(crate) fn metric(path: &Path, name: &str) -> u64 {
         .unwrap()
 }
 
-/// The bytes that a file of metrics has under a hint, on all devices.
+/// The bytes under a hint in a file of metrics, on all devices.
 pub(crate) fn written(path: &Path, hint: &str) -> u64 {
     let text = fs::read_to_string(path).unwrap();
     let label = format!(",hint=\"{hint}\"}} ");

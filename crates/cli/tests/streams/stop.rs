@@ -1,4 +1,4 @@
-//! `saiga streams stop`: the labeller of a directory is found and ended, and nobody else.
+//! `saiga streams stop`: stops the labeller of a directory, and no other process.
 
 use std::fs;
 use std::path::Path;
@@ -22,7 +22,7 @@ fn two_directories(site: &mut Site) -> (std::path::PathBuf, std::path::PathBuf) 
 }
 
 #[test]
-fn the_labeller_of_a_directory_is_ended_and_no_other() {
+fn the_labeller_of_a_directory_is_stopped_and_no_other() {
     let mut site = Site::new();
     let (one, two) = two_directories(&mut site);
     let mut first = site.labeller(&one, &["--rules", "mysql", "--mode", "gate"]);
@@ -33,23 +33,23 @@ fn the_labeller_of_a_directory_is_ended_and_no_other() {
     let out = stop(&site, &[text(&link)]);
     assert_eq!(out.code, Some(0), "{out:?}");
     let pid = first.child.id();
-    let expected = format!("ended the labeller of {} (pid {pid})\n", one.display());
+    let expected = format!("stopped the labeller of {} (pid {pid})\n", one.display());
     assert_eq!(out.stdout, expected);
-    // It was gone before `stop` said so.
+    // The process had ended before `stop` reported it.
     assert_eq!(first.child.try_wait().unwrap().unwrap().code(), Some(0));
     first.wait_for("ended");
     assert!(second.child.try_wait().unwrap().is_none());
 
     let again = stop(&site, &[text(&one), text(&two)]);
     assert_eq!(again.code, Some(1), "{again:?}");
-    let missing = format!("no labeller is at work on {}:", one.display());
+    let missing = format!("no labeller is running for {}:", one.display());
     assert!(again.stderr.contains(&missing), "{again:?}");
-    // The one that was there is ended all the same.
+    // The running labeller is stopped all the same.
     assert_eq!(second.child.wait().unwrap().code(), Some(0));
 }
 
 #[test]
-fn all_are_ended_also_one_of_several_directories_and_one_whose_directory_is_gone() {
+fn all_labellers_are_stopped() {
     let mut site = Site::new();
     let (one, two) = two_directories(&mut site);
     let mut both = site.labeller(&one, &[text(&two), "--rules", "mysql"]);
@@ -65,7 +65,7 @@ fn all_are_ended_also_one_of_several_directories_and_one_whose_directory_is_gone
     );
     let out = stop(&site, &["--all"]);
     assert_eq!(out.code, Some(0), "{out:?}");
-    assert_eq!(out.stdout.matches("ended the labeller of").count(), 1);
+    assert_eq!(out.stdout.matches("stopped the labeller of").count(), 1);
     for dir in [&one, &two] {
         assert!(out.stdout.contains(text(dir)), "{out:?}");
     }
@@ -74,13 +74,13 @@ fn all_are_ended_also_one_of_several_directories_and_one_whose_directory_is_gone
     assert_eq!(none.code, Some(1));
     assert!(
         none.stderr
-            .contains("no labeller is at work: nobody holds a lock in "),
+            .contains("no labeller is running: no process holds a lock in "),
         "{none:?}"
     );
 }
 
 #[test]
-fn a_labeller_that_is_stopped_by_a_signal_goes_on_to_its_end() {
+fn a_labeller_stopped_by_sigstop_continues_and_ends() {
     let mut site = Site::new();
     let data = site.disk("ext4");
     let mut labeller = site.labeller(&data, &["--rules", "mysql", "--mode", "gate"]);
@@ -90,9 +90,9 @@ fn a_labeller_that_is_stopped_by_a_signal_goes_on_to_its_end() {
     assert_eq!(labeller.child.wait().unwrap().code(), Some(0));
 }
 
-/// Killed, it leaves its lock file behind, in which another process's number may stand by now.
+/// A killed labeller leaves its lock file, whose PID may belong to another process.
 #[test]
-fn a_lock_that_was_left_behind_ends_nobody() {
+fn a_stale_lock_stops_no_process() {
     let mut site = Site::new();
     let data = site.disk("ext4");
     let mut labeller = site.labeller(&data, &["--rules", "mysql"]);
@@ -108,13 +108,13 @@ fn a_lock_that_was_left_behind_ends_nobody() {
     stranger.wait().unwrap();
     assert!(is_alive);
     assert_eq!(out.code, Some(1), "{out:?}");
-    // And nothing of it is in the way of the next one.
+    // The stale file does not prevent the next labeller.
     let mut next = site.labeller(&data, &["--rules", "mysql"]);
     assert_eq!(next.end(), Some(0));
 }
 
 #[test]
-fn what_is_meant_must_be_said() {
+fn directories_or_all_are_required() {
     let site = Site::new();
     let file = site.path("file");
     fs::write(&file, "").unwrap();
@@ -135,7 +135,7 @@ fn what_is_meant_must_be_said() {
 
 /// A process that holds the lock and does not end.
 #[test]
-fn one_that_does_not_end_is_named() {
+fn a_labeller_that_does_not_end_is_named() {
     let site = Site::new();
     let (data, locks) = (site.path("data"), site.path("locks"));
     fs::create_dir(&data).unwrap();

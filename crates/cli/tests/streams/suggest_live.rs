@@ -1,4 +1,4 @@
-//! `saiga streams suggest` on a directory: it records, suggests from that, and leaves no trace.
+//! `saiga streams suggest` on a directory: records, proposes rules, and removes the trace.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
@@ -11,22 +11,22 @@ use crate::record::read;
 use crate::site::{Labeller, Site};
 use crate::support::{said, text};
 
-/// Bytes of each file, which is written in steps of 16 pages.
+/// Size of each file, which is written in steps of 16 pages.
 const BYTES: u64 = 256 << 10;
 static STEP: [u8; 64 << 10] = [7; 64 << 10];
 
-/// A disk, where temporary files go, and where the rules do.
-struct Ground {
+/// A disk, a directory for temporary files, and a directory for the rules.
+struct Setup {
     site: Site,
     disk: PathBuf,
     temporary: PathBuf,
     printed: PathBuf,
 }
 
-impl Ground {
+impl Setup {
     fn new() -> Self {
         let mut site = Site::new();
-        // Its blocks are pages: the ext4 of a small disk has smaller ones, and steps would share pages.
+        // With blocks of a page: a small ext4 has smaller blocks, and steps would share pages.
         let disk = site.disk("xfs");
         let [temporary, printed] = ["temporary", "printed"].map(|name| site.path(name));
         fs::create_dir(&temporary).unwrap();
@@ -44,7 +44,7 @@ impl Ground {
         command
     }
 
-    /// One that records by now.
+    /// A recording that has started.
     fn recording(&self, words: &[&str]) -> Labeller {
         let mut command = self.suggest(words);
         command.stdout(File::create(&self.printed).unwrap());
@@ -63,7 +63,7 @@ impl Ground {
     }
 }
 
-/// Writes a file from begin to end, in steps that reach its disk one after another.
+/// Writes a file from start to end, in steps that reach the disk one after another.
 fn write(path: &Path) {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(false);
@@ -74,7 +74,7 @@ fn write(path: &Path) {
     }
 }
 
-/// A ring that is written several times, and a file that is written once.
+/// Writes one file several times, and another one once.
 fn work(dir: &Path) {
     for _ in 0..8 {
         write(&dir.join("ring.log"));
@@ -87,25 +87,25 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[test]
-fn rules_come_from_what_is_written_meanwhile_and_the_trace_goes() {
-    let ground = Ground::new();
-    let dir = text(&ground.disk);
-    let mut recording = ground.recording(&[dir, "--for", "1h", "--json"]);
-    let folders = ground.temporary_files();
+fn rules_come_from_current_writes_and_the_trace_is_removed() {
+    let setup = Setup::new();
+    let dir = text(&setup.disk);
+    let mut recording = setup.recording(&[dir, "--for", "1h", "--json"]);
+    let folders = setup.temporary_files();
     assert_eq!(folders.len(), 1, "{folders:?}");
     assert_eq!(mode(&folders[0]), 0o700);
     let traces: Vec<_> = fs::read_dir(&folders[0]).unwrap().collect();
     assert_eq!(traces.len(), 1, "{traces:?}");
     assert_eq!(mode(&traces[0].as_ref().unwrap().path()), 0o600);
-    work(&ground.disk);
-    // Ends it early: what was seen is enough.
+    work(&setup.disk);
+    // Ends the recording early.
     recording.signal("INT");
     let code = recording.child.wait().unwrap().code();
     assert_eq!(code, Some(0), "{:?}", recording.rest());
-    recording.wait_for("ending the recording");
+    recording.wait_for("stopping the recording");
     recording.wait_for("recorded ");
-    assert_eq!(ground.temporary_files(), Vec::<PathBuf>::new());
-    let found: Value = serde_json::from_str(&ground.printed()).unwrap();
+    assert_eq!(setup.temporary_files(), Vec::<PathBuf>::new());
+    let found: Value = serde_json::from_str(&setup.printed()).unwrap();
     let class = |name: &str| {
         let classes = found["classes"].as_array().unwrap();
         let class = classes.iter().find(|class| class["name"] == name);
@@ -126,65 +126,65 @@ fn rules_come_from_what_is_written_meanwhile_and_the_trace_goes() {
 }
 
 #[test]
-fn a_trace_that_is_kept_gives_the_same_rules_again() {
-    let ground = Ground::new();
-    let kept = ground.site.path("kept.csv");
+fn a_kept_trace_gives_the_same_rules() {
+    let setup = Setup::new();
+    let kept = setup.site.path("kept.csv");
     let mut writer = Command::new("sleep")
         .arg("1000")
-        .current_dir(&ground.disk)
+        .current_dir(&setup.disk)
         .spawn()
         .unwrap();
     let pid = writer.id().to_string();
-    // Without a directory it is that of the process.
-    let mut recording = ground.recording(&["--pid", &pid, "--keep", text(&kept)]);
-    assert_eq!(ground.temporary_files(), Vec::<PathBuf>::new());
-    work(&ground.disk);
+    // Without DIR: the working directory of the process.
+    let mut recording = setup.recording(&["--pid", &pid, "--keep", text(&kept)]);
+    assert_eq!(setup.temporary_files(), Vec::<PathBuf>::new());
+    work(&setup.disk);
     writer.kill().unwrap();
     writer.wait().unwrap();
     let code = recording.child.wait().unwrap().code();
     assert_eq!(code, Some(0), "{:?}", recording.rest());
     recording.wait_for(&format!("process {pid} has ended"));
-    recording.wait_for(&format!("written: {}", text(&kept)));
+    recording.wait_for(&format!("wrote {}", text(&kept)));
     assert_eq!(mode(&kept), 0o600);
-    assert_eq!(read(&kept).directories, [text(&ground.disk)]);
-    let again = said(&mut ground.suggest(&["--trace", text(&kept)]));
+    assert_eq!(read(&kept).directories, [text(&setup.disk)]);
+    let again = said(&mut setup.suggest(&["--trace", text(&kept)]));
     assert_eq!(again.code, Some(0), "{}", again.stderr);
     assert!(again.stdout.contains("ring.log"), "{}", again.stdout);
-    assert_eq!(again.stdout, ground.printed());
+    assert_eq!(again.stdout, setup.printed());
 }
 
 #[test]
-fn a_second_signal_gives_up_and_leaves_nothing() {
-    let ground = Ground::new();
-    let mut recording = ground.recording(&[text(&ground.disk), "--for", "1h"]);
-    work(&ground.disk);
-    // Stopped, it gets both at once when it goes on.
+fn a_second_signal_gives_up_and_leaves_no_files() {
+    let setup = Setup::new();
+    let mut recording = setup.recording(&[text(&setup.disk), "--for", "1h"]);
+    work(&setup.disk);
+    // Stopped, it receives both signals at once when it continues.
     for signal in ["STOP", "INT", "TERM", "CONT"] {
         recording.signal(signal);
     }
     assert_eq!(recording.child.wait().unwrap().code(), Some(2));
     recording.wait_for("saiga: interrupted");
-    assert_eq!(ground.printed(), "");
-    assert_eq!(ground.temporary_files(), Vec::<PathBuf>::new());
+    assert_eq!(setup.printed(), "");
+    assert_eq!(setup.temporary_files(), Vec::<PathBuf>::new());
 }
 
 #[test]
-fn what_cannot_be_recorded_or_suggested_is_refused_at_once_and_nothing_is_left() {
-    let mut ground = Ground::new();
-    let memory = ground.site.mount_as("tmpfs", "size=4m", "memory");
-    let (there, new) = (ground.site.path("there"), ground.site.path("new.toml"));
+fn invalid_options_are_refused_before_the_recording() {
+    let mut setup = Setup::new();
+    let memory = setup.site.mount_as("tmpfs", "size=4m", "memory");
+    let (there, new) = (setup.site.path("there"), setup.site.path("new.toml"));
     fs::write(&there, "x").unwrap();
-    let [disk, memory, there, new] = [&ground.disk, &memory, &there, &new].map(|path| text(path));
+    let [disk, memory, there, new] = [&setup.disk, &memory, &there, &new].map(|path| text(path));
     for (words, expected) in [
         (&[disk][..], "--for <TIME>"),
-        (&["--for", "1h"], "which directory? Give DIR"),
-        (&[disk, "--for", "0s"], "--for must be longer than nothing"),
+        (&["--for", "1h"], "give a data directory (DIR)"),
+        (&[disk, "--for", "0s"], "--for must be greater than zero"),
         (&["--trace", there, "--for", "1h"], "cannot be used with"),
         (&["--trace", there, disk], "cannot be used with"),
         (&["--trace", there, "--keep", new], "cannot be used with"),
         (&[memory, "--for", "1h"], "streams record --loop"),
         (&["/no/such", "--for", "1h"], "cannot open /no/such"),
-        (&["--pid", "4194304"], "there is no process 4194304"),
+        (&["--pid", "4194304"], "no process has PID 4194304"),
         (
             &[disk, "--for", "1h", "--keep", there],
             "/there exists already",
@@ -195,7 +195,7 @@ fn what_cannot_be_recorded_or_suggested_is_refused_at_once_and_nothing_is_left()
         ),
         (
             &[disk, "--for", "1h", "--out", "/no/rules.toml"],
-            "there is no directory /no",
+            "/no is not a directory",
         ),
         (
             &[disk, "--for", "1h", "--handles", "0"],
@@ -211,7 +211,7 @@ fn what_cannot_be_recorded_or_suggested_is_refused_at_once_and_nothing_is_left()
             &format!("nothing was written below {disk} in "),
         ),
     ] {
-        let said = said(&mut ground.suggest(words));
+        let said = said(&mut setup.suggest(words));
         assert_eq!(
             (said.code, said.stdout.as_str()),
             (Some(2), ""),
@@ -220,28 +220,24 @@ fn what_cannot_be_recorded_or_suggested_is_refused_at_once_and_nothing_is_left()
         );
         assert!(said.stderr.contains(expected), "{words:?}: {}", said.stderr);
         assert!(!Path::new(new).exists(), "{words:?}");
-        assert_eq!(ground.temporary_files(), Vec::<PathBuf>::new(), "{words:?}");
+        assert_eq!(setup.temporary_files(), Vec::<PathBuf>::new(), "{words:?}");
     }
     assert_eq!(fs::read_to_string(there).unwrap(), "x");
 }
 
 #[test]
-fn without_rights_it_says_what_is_missing_before_it_waits() {
-    let ground = Ground::new();
-    for open in [
-        &ground.disk,
-        &ground.temporary,
-        &ground.temporary.join(".."),
-    ] {
+fn without_privileges_it_fails_before_the_recording() {
+    let setup = Setup::new();
+    for open in [&setup.disk, &setup.temporary, &setup.temporary.join("..")] {
         fs::set_permissions(open, Permissions::from_mode(0o777)).unwrap();
     }
-    let saiga: PathBuf = ground.site.saiga.path("bin/saiga");
+    let saiga: PathBuf = setup.site.saiga.path("bin/saiga");
     let mut command = Command::new("setpriv");
     command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]);
-    command.arg(saiga).env("TMPDIR", &ground.temporary);
-    command.args(["streams", "suggest", text(&ground.disk), "--for", "1h"]);
+    command.arg(saiga).env("TMPDIR", &setup.temporary);
+    command.args(["streams", "suggest", text(&setup.disk), "--for", "1h"]);
     let said = said(&mut command);
     assert_eq!(said.code, Some(2), "{}", said.stderr);
     assert!(said.stderr.contains("CAP_BPF"), "{}", said.stderr);
-    assert_eq!(ground.temporary_files(), Vec::<PathBuf>::new());
+    assert_eq!(setup.temporary_files(), Vec::<PathBuf>::new());
 }

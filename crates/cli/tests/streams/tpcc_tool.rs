@@ -1,4 +1,4 @@
-//! `tools/streams-tpcc`, which starts a server of its own: it leaves none, however it ends.
+//! `tools/streams-tpcc`, which starts a server: no server is left, however the tool ends.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
@@ -13,20 +13,20 @@ use crate::support::{said, text};
 
 const TOOLS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tools");
 
-/// The folder in which servers lie; whoever still lives there is ended with it.
+/// The directory of the servers; processes that remain there are killed on drop.
 struct Home(PathBuf);
 
 impl Home {
     fn new(site: &Site) -> Self {
         let dir = site.path("home");
         fs::create_dir(&dir).unwrap();
-        // A server does not run as root.
+        // A server refuses to run as root.
         let outer = dir.parent().unwrap();
         fs::set_permissions(outer, Permissions::from_mode(0o755)).unwrap();
         Self(dir)
     }
 
-    /// Processes with this folder in their command lines.
+    /// Processes with this directory in their command lines.
     fn servers(&self) -> Vec<u32> {
         let pids = fs::read_dir("/proc").unwrap();
         let pids = pids.filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok());
@@ -38,7 +38,7 @@ impl Home {
         pids.filter(is_here).collect()
     }
 
-    /// Whether the server says that it is ready.
+    /// Whether the server answers.
     fn is_ready(&self) -> bool {
         let folders = fs::read_dir(&self.0).unwrap();
         let logs = folders.map(|folder| folder.unwrap().path().join("server/log"));
@@ -72,13 +72,13 @@ fn tool(site: &Site, home: &Path) -> Command {
     command
         .env("PYTHONDONTWRITEBYTECODE", "1")
         .stdout(Stdio::null());
-    // As a shell with a terminal starts it, whose Ctrl-C goes to the whole group.
+    // As from a shell with a terminal, whose Ctrl-C goes to the whole process group.
     command.process_group(0);
     command
 }
 
 #[test]
-fn a_tool_that_is_ended_while_it_loads_leaves_no_server() {
+fn a_tool_stopped_while_loading_leaves_no_server() {
     for (signal, is_for_all, code) in [("INT", true, 130), ("TERM", false, 143)] {
         let site = Site::new();
         let home = Home::new(&site);
@@ -103,9 +103,10 @@ fn a_tool_that_is_ended_while_it_loads_leaves_no_server() {
     }
 }
 
-/// One that is deaf is killed; of one that is gone by the time its name is asked for, nothing is said.
+/// A server that ignores SIGTERM is killed. A server that has ended before its name is read is
+/// ignored.
 #[test]
-fn a_server_is_stopped_whatever_it_does() {
+fn a_server_is_stopped_in_every_state() {
     let script = r#"
 import io, subprocess, sys
 import servers
@@ -132,7 +133,7 @@ for found in (Gone, lambda: open("/no/file")):
 process.kill()
 process.wait()
 "#;
-    // It may hang.
+    // The server may hang.
     let mut command = Command::new("timeout");
     command.args(["-s", "KILL", "30", "python3", "-c", script]);
     command
@@ -143,7 +144,8 @@ process.wait()
     assert!(out.stderr.contains("does not end on SIGTERM"), "{out:?}");
 }
 
-/// Medians and half ranges over recordings, a row for each simulated drive, both isolations.
+/// Medians and half ranges over recordings, with a row for each simulated drive, for both
+/// isolations.
 #[test]
 fn the_table_has_medians_of_recordings() {
     let script = r#"
@@ -179,8 +181,8 @@ sys.stdout.write("".join(tool.table("postgres", made([128, 512])).splitlines(Tru
                    -50.0 ±0.0 | -50.0 ±0.0 | -75.0 ±0.0 | -60.0 ±12.5 |";
     let drive = "90 %, greedy, no discards";
     let expected = format!(
-        "| live, victims | WAF of one stream | postgres, by stream | postgres, by hint | suggested, by \
-         stream | suggested, by hint | oracle | ceiling |\n\
+        "| live, victims | WAF of one stream | postgres, by stream | postgres, by hint | \
+         suggested, by stream | suggested, by hint | oracle | ceiling |\n\
          | --- | --- | --- | --- | --- | --- | --- | --- |\n\
          | {drive} | {figures}\n\
          | {drive}, units of 128 pages | {figures}\n\

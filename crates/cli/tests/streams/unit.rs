@@ -49,7 +49,7 @@ fn systemd_accepts_the_unit() {
 #[test]
 fn the_unit_has_the_values_of_the_options() {
     let site = Site::new();
-    // A service has a /tmp of its own.
+    // A service has a private /tmp.
     let folder = tempfile::tempdir_in("/var").unwrap();
     let rules = folder.path().join("my rules.toml");
     let rule = "[[rule]]\npath = \"a\"\nhint = \"long\"\nwhy = \"w\"\n";
@@ -58,7 +58,8 @@ fn the_unit_has_the_values_of_the_options() {
     let words = ["--rules", "mysql", text(&rules), "--before", "mariadb"];
     let out = unit(&site, &[&dirs[..], &words].concat()).stdout;
     let command = format!(
-        "{} streams run \"/srv/my data\" \"/srv/50%%$$x\" --rules mysql \"{}\" --lock-dir /run/saiga/saiga-streams",
+        "{} streams run \"/srv/my data\" \"/srv/50%%$$x\" --rules mysql \"{}\" --lock-dir \
+         /run/saiga/saiga-streams",
         text(&site.saiga.path("bin/saiga")),
         text(&rules)
     );
@@ -110,7 +111,7 @@ fn as_the_unit(site: &Site, data: &Path, words: &[&str]) -> Labeller {
 }
 
 #[test]
-fn its_capabilities_suffice_without_root_and_on_read_only_mounts() {
+fn the_capabilities_suffice_without_root_on_read_only_mounts() {
     for (kind, mode) in [
         ("ext4", "notify"),
         ("xfs", "notify"),
@@ -265,7 +266,7 @@ fn options_that_cannot_become_a_unit_are_named() {
         ),
         (
             &["/tmp/data", "--rules", "mysql"],
-            "/tmp/data is in a folder for temporary files",
+            "/tmp/data is below a directory for temporary files",
         ),
         (&["/data"], "--rules"),
         (
@@ -278,7 +279,7 @@ fn options_that_cannot_become_a_unit_are_named() {
         ),
         (
             &["/data", "--rules", "mysql", "--name", "a:b"],
-            "cannot also be the name of a folder for locks",
+            "cannot also be the name of a directory for locks",
         ),
         (
             &["/data", "--rules", "mysql", "--metrics", "/tmp/m.prom"],
@@ -297,7 +298,7 @@ fn options_that_cannot_become_a_unit_are_named() {
                 "/no/such/m.prom",
                 "--install",
             ],
-            "/no/such is not a folder",
+            "/no/such is not a directory",
         ),
         (
             &["/data", "--rules", "mysql", "--before", "a.mount"],

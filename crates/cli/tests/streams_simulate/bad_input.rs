@@ -1,12 +1,12 @@
-//! What cannot be simulated, and what nothing can be suggested from: the message says what is wrong.
+//! Traces and options that cannot be simulated or lead to no rules: the message names the error.
 
 use std::fs;
 
 use crate::support::{Installation, said, text};
 use crate::trace;
 
-/// Arguments and what the message must contain; `T` is a good trace, `BAD` one with a wrong line,
-/// `EMPTY` one without writes, `R` good rules, `ODD` bad ones.
+/// Arguments and the expected message. `T` is a valid trace, `BAD` one with a wrong line, `EMPTY`
+/// one without writes, `R` are valid rules, `ODD` invalid ones.
 const BAD: &[(&[&str], &str)] = &[
     (
         &[],
@@ -15,11 +15,11 @@ const BAD: &[(&[&str], &str)] = &[
     (&["--uniform", "--sequential"], "cannot be used with"),
     (
         &["--hot-cold", "0.1"],
-        "use two shares between 0 and 1, as 0.1/0.9",
+        "give two shares between 0 and 1, such as 0.1/0.9",
     ),
     (
         &["--hot-cold", "0.1/1.5"],
-        "use two shares between 0 and 1, as 0.1/0.9",
+        "give two shares between 0 and 1, such as 0.1/0.9",
     ),
     (
         &["--uniform", "--op", "0"],
@@ -32,15 +32,15 @@ const BAD: &[(&[&str], &str)] = &[
     ),
     (
         &["--uniform", "--ru-pages", "128,256"],
-        "several values of --ru-pages are for --trace; give one",
+        "--ru-pages takes several values only with --trace; give one",
     ),
     (
         &["--uniform", "--policy", "lru"],
-        "use greedy, fifo, cost-benefit, or choice:D",
+        "give greedy, fifo, cost-benefit, or choice:D",
     ),
     (
         &["--uniform", "--policy", "choice:0"],
-        "use greedy, fifo, cost-benefit, or choice:D",
+        "give greedy, fifo, cost-benefit, or choice:D",
     ),
     (
         &["--uniform", "--quota", "half"],
@@ -48,7 +48,7 @@ const BAD: &[(&[&str], &str)] = &[
     ),
     (
         &["--uniform", "--utilisation", "1.2"],
-        "--utilisation 1.2: use a share",
+        "--utilisation 1.2: give a share",
     ),
     (&["--uniform", "--warm-up", "2"], "2 is not in 8..=1000"),
     (
@@ -70,7 +70,7 @@ const BAD: &[(&[&str], &str)] = &[
     ),
     (
         &["--hot-cold", "0.1/0.9", "--streams", "3"],
-        "hot and cold data go to 1 or 2",
+        "hot and cold data need 1 or 2 streams",
     ),
     (&["--uniform", "--rules", "R"], "cannot be used with"),
     (&["--sequential", "--handles", "3"], "cannot be used with"),
@@ -102,7 +102,7 @@ const BAD: &[(&[&str], &str)] = &[
     ),
     (
         &["--trace", "T", "--rules", "mysql", "redis", "mysql"],
-        "two rule sets are called mysql",
+        "two rule sets have the name mysql",
     ),
     (
         &["--trace", "NAMELESS", "--rules", "suggested"],
@@ -113,7 +113,7 @@ const BAD: &[(&[&str], &str)] = &[
     (&["--uniform", "--without", "a"], "cannot be used with"),
     (
         &["--uniform", "--op", "0.07,0.28"],
-        "several values of --op are for --trace; give one",
+        "--op takes several values only with --trace; give one",
     ),
     (
         &["--trace", "T", "--op", "0.07,0"],
@@ -121,11 +121,13 @@ const BAD: &[(&[&str], &str)] = &[
     ),
     (
         &["--trace", "T", "--without", "redo"],
-        "--without redo: no file of the trace matches this, and no rule has such a stream; give a set with --rules",
+        "--without redo: no file of the trace matches this, and no rule has such a stream; give a \
+         set with --rules",
     ),
     (
         &["--trace", "T", "--rules", "mysql", "--without", "rodo"],
-        "--without rodo: no file of the trace matches this, and no rule has such a stream; streams are doublewrite, redo,",
+        "--without rodo: no file of the trace matches this, and no rule has such a stream; \
+         streams are doublewrite, redo,",
     ),
     (
         &["--trace", "T", "--rules", "mysql", "--without", "undo"],
@@ -139,20 +141,20 @@ const BAD: &[(&[&str], &str)] = &[
     (&["--uniform", "--simulations", "9"], "cannot be used with"),
     (
         &["--trace", "T", "--report", "/no/page.html"],
-        "cannot write /no/page.html: there is no directory /no",
+        "cannot write /no/page.html: /no is not a directory",
     ),
     (&["--trace", "T", "--report", "/"], "/ is not a file name"),
     (
         &["--trace", "T", "--report", "/tmp"],
-        "/tmp is a directory; name a file in it",
+        "/tmp is a directory; give a file in it",
     ),
     (
         &["--uniform", "--utilisation", "0.7,0.9"],
-        "several values of --utilisation are for --trace",
+        "--utilisation takes several values only with --trace",
     ),
     (
         &["--uniform", "--policy", "greedy,fifo"],
-        "several values of --policy are for --trace",
+        "--policy takes several values only with --trace",
     ),
     (
         &["--trace", "T", "--utilisation", "0.7,x"],
@@ -190,7 +192,7 @@ const BAD_SUGGEST: &[(&[&str], &str)] = &[
     ),
     (
         &["--trace", "T", "--out", "/no/rules.toml"],
-        "cannot write /no/rules.toml: there is no directory /no",
+        "cannot write /no/rules.toml: /no is not a directory",
     ),
     (&["--trace", "T", "--out", "x.rules"], "x.rules: a file of"),
 ];

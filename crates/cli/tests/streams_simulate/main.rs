@@ -1,4 +1,4 @@
-//! `saiga streams simulate` from the outside.
+//! `saiga streams simulate` from the command line.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fmt::Write as _;
@@ -32,7 +32,7 @@ fn json(saiga: &Installation, words: &[&str]) -> Value {
     serde_json::from_str(&must(saiga, &words).stdout).unwrap()
 }
 
-/// Rings that are written at different rates, and a file that is not written at all.
+/// Files that are written cyclically at different rates, and a file that is not written.
 fn trace() -> String {
     let mut text =
         "# saiga block trace 1\nt_ns,lba,len,op,file\n0,0,81920000,P,0=cold.ibd\n".to_owned();
@@ -47,7 +47,7 @@ fn trace() -> String {
             }
         };
         let (one, two) = (number(1, "db/slow.ibd"), number(2, "ib_logfile0"));
-        // A step that is prime to the length makes the slow one look random.
+        // A step that is coprime to the length makes the slow file look random.
         writeln!(
             text,
             "{t_ns},{},4096,W,{one}",
@@ -60,7 +60,7 @@ fn trace() -> String {
 }
 
 #[test]
-fn uniform_writes_are_shown_beside_theory() {
+fn uniform_writes_are_compared_with_theory() {
     let saiga = Installation::bare();
     let words = [&["--uniform"], &SMALL[..]].concat();
     let out = must(&saiga, &words);
@@ -109,7 +109,7 @@ fn streams_change_hot_and_cold_writes() {
     }
 }
 
-/// An even split of the spare space is worth more to a small hot stream than greedy victims give.
+/// For a small hot stream, an even split of the spare space is better than greedy victims.
 #[test]
 fn quotas_change_hot_and_cold_writes() {
     let saiga = Installation::bare();
@@ -134,10 +134,10 @@ fn quotas_change_hot_and_cold_writes() {
     let out = must(&saiga, &[&base[..], &["--quota", "even"]].concat());
     assert!(
         out.stdout
-            .contains("greedy victims of the handle with most spare space;"),
+            .contains("greedy victims of the handle with the most spare space;"),
         "{out:?}"
     );
-    // What an interval says of itself.
+    // The content of an interval.
     let last = &even["result"]["intervals"][11];
     assert_eq!(last["mixing_bits"], 0.0);
     assert_eq!(last["units_by_frontier"].as_array().unwrap().len(), 4);
@@ -191,10 +191,10 @@ fn a_trace_compares_rule_sets() {
     );
     for expected in [
         "in 3 files\n40000 writes of 156 MiB, 0 discards of 0 B\n",
-        "30500 distinct pages of 4.00 KiB, 20000 of which held data before; 40000 written by one",
+        "30500 distinct pages of 4.00 KiB, 20000 of which held data before; one repetition writes 40000",
         "90 % live, 90 % ever written; the trace was repeated 7 times as warm-up",
         "redo apart, persistently isolated: ",
-        "because these died in the same unit",
+        "because of deaths in",
     ] {
         assert!(out.stdout.contains(expected), "{expected}: {out:?}");
     }
@@ -208,7 +208,7 @@ fn a_trace_compares_rule_sets() {
     // By streams and by hints, each initially and persistently isolated.
     let sets = [["redo apart"; 4], ["idle"; 4]].concat();
     assert_eq!(names, [&["none"], &sets[..], &["(oracle)"]].concat());
-    // Two rings that die at different times are exactly two rings when they are apart.
+    // Two cyclic files with different lifetimes are exactly cyclic in separate streams.
     assert!(waf(0) > 1.5, "{}", waf(0));
     assert_eq!([waf(1), waf(2)], [1.0, 1.0]);
     assert_eq!(
@@ -217,7 +217,7 @@ fn a_trace_compares_rule_sets() {
         "a rule that matches nothing changes nothing"
     );
     assert_eq!(cases[0]["flash_writes_ratio"], 1.0);
-    // All that one stream moves can be saved, and two rings apart move nothing.
+    // One stream could save all its moves, and separate cyclic streams move nothing.
     let ceiling = 1.0 - 1.0 / waf(0);
     assert_eq!(cases[9]["ceiling"], ceiling);
     assert_eq!([&cases[1]["not_moved"], &cases[5]["not_moved"]], [1.0, 0.0]);
@@ -257,17 +257,17 @@ fn without_rules_the_database_and_the_trace_decide() {
         &saiga,
         &["--trace", text(&mysql), "--rules", "mysql", "none"],
     );
-    // The cold table is not written; the two others are half of the bytes each.
+    // The cold table is not written; each of the two others has half of the bytes.
     assert!(
         out.stdout
-            .contains("mysql: its rules match 156 MiB of 156 MiB written, 100.0 %"),
+            .contains("mysql: rules match 156 MiB of the 156 MiB written (100.0 %)"),
         "{out:?}"
     );
     assert!(!out.stderr.contains("matches no file"), "{out:?}");
 }
 
 #[test]
-fn hints_are_all_that_some_drives_know() {
+fn some_drives_know_only_hints() {
     let saiga = Installation::bare();
     let file = saiga.path("t.csv");
     let named = trace().replace("1=db/slow.ibd", "1=#ib_1_0.dblwr");
@@ -281,7 +281,7 @@ fn hints_are_all_that_some_drives_know() {
         assert_eq!(found["cases"][1]["by"], by);
         found["cases"][1]["streams"].as_array().unwrap().len()
     };
-    // Temporary tables have the hint of the log, of which F2FS has no class.
+    // Temporary tables have the hint of the log, for which F2FS has no class.
     assert_eq!(
         [streams("stream"), streams("hint"), streams("f2fs")],
         [3, 2, 2]
@@ -316,7 +316,7 @@ fn units_of_several_sizes_are_several_devices() {
     assert_eq!(sizes, [32, 64]);
     let cases = found["cases"].as_array().unwrap();
     let waf = |case: usize| cases[case]["result"]["waf"].as_f64().unwrap();
-    // Each with its oracle; another size, another drive.
+    // Each size has its own oracle, because it is another drive.
     assert_eq!((cases.len(), &cases[2]["unit_pages"]), (4, &64.into()));
     assert_ne!(waf(0), waf(2));
     let row = |name: &str| {
@@ -364,7 +364,7 @@ fn several_conditions_are_tabulated_and_reported() {
         assert!(out.stdout.contains(expected), "{expected}: {out:?}");
     }
     assert!(
-        out.stderr.contains(&format!("written: {}", text(&page))),
+        out.stderr.contains(&format!("wrote {}", text(&page))),
         "{out:?}"
     );
     let html = fs::read_to_string(&page).unwrap();
@@ -403,7 +403,7 @@ fn several_conditions_are_tabulated_and_reported() {
     assert_eq!(found["sets"][0]["matched_bytes"], 20_000 * 4096);
 }
 
-/// Nine logs, of which each is deleted before the next begins.
+/// Nine logs, each of which is deleted before the next one is created.
 fn deleted_logs() -> String {
     let mut text =
         "# saiga block trace 1\nt_ns,lba,len,op,file\n0,0,40960000,P,0=t.ibd\n".to_owned();
@@ -428,7 +428,7 @@ fn deleted_logs() -> String {
 }
 
 #[test]
-fn what_was_deleted_is_not_live_and_drives_without_discards_are_beside() {
+fn deleted_files_are_not_live_and_drives_without_discards_are_compared() {
     let saiga = Installation::bare();
     let file = saiga.path("t.csv");
     fs::write(&file, deleted_logs()).unwrap();
@@ -446,7 +446,7 @@ fn what_was_deleted_is_not_live_and_drives_without_discards_are_beside() {
     let found = json(&saiga, &words);
     let cases = found["cases"].as_array().unwrap();
     let waf = |case: usize| cases[case]["result"]["waf"].as_f64().unwrap();
-    // Each with its oracle.
+    // Each case has its own oracle.
     assert_eq!([&cases[0]["trim"], &cases[2]["trim"]], [true, false]);
     assert!(waf(0) < waf(2), "{} {}", waf(0), waf(2));
     assert!(found["trace"]["live_pages"]["mean"].as_f64().unwrap() < 12_001.0);
@@ -457,7 +457,7 @@ fn what_was_deleted_is_not_live_and_drives_without_discards_are_beside() {
 }
 
 #[test]
-fn what_is_asked_for_twice_is_simulated_once() {
+fn duplicate_options_are_simulated_once() {
     let saiga = Installation::bare();
     let file = saiga.path("t.csv");
     fs::write(&file, trace()).unwrap();
@@ -468,7 +468,7 @@ fn what_is_asked_for_twice_is_simulated_once() {
     assert_eq!(out.stdout, must(&saiga, &words).stdout);
 }
 
-/// Nothing can be suggested from this trace, which would be said first.
+/// The trace has too few writes for a suggestion, an error that comes later.
 #[test]
 fn sets_that_cannot_be_compared_are_refused_before_the_search() {
     let saiga = Installation::bare();
@@ -481,11 +481,11 @@ fn sets_that_cannot_be_compared_are_refused_before_the_search() {
     for (sets, expected) in [
         (
             ["suggested", "mysql", "mysql"],
-            "two rule sets are called mysql",
+            "two rule sets have the name mysql",
         ),
         (
             ["suggested", "mysql", "suggested"],
-            "two rule sets are called suggested",
+            "two rule sets have the name suggested",
         ),
         (
             ["suggested", "mysql", text(&many)],
@@ -500,7 +500,7 @@ fn sets_that_cannot_be_compared_are_refused_before_the_search() {
 }
 
 #[test]
-fn what_is_suggested_can_be_simulated_and_read_by_the_labeller() {
+fn suggested_rules_can_be_simulated_and_used_by_the_labeller() {
     let saiga = Installation::bare();
     let (file, rules) = (saiga.path("t.csv"), saiga.path("own.toml"));
     fs::write(&file, trace()).unwrap();
@@ -532,7 +532,7 @@ fn what_is_suggested_can_be_simulated_and_read_by_the_labeller() {
     ] {
         assert!(seen.contains(expected), "{expected}: {seen}");
     }
-    // The same number in the table and in the rule's reason.
+    // The table and the reason of the rule have the same number.
     let bytes = |text: &str| text.contains("78.1 MiB");
     assert!(bytes(&seen) && bytes(&printed), "{seen}{printed}");
     let listed = said(&mut saiga.saiga(&["streams", "rules", text(&rules)]));

@@ -1,13 +1,13 @@
-//! Devices that are larger than the memory.
+//! Simulated devices that need more memory than this host has.
 
 use std::fs;
 use std::process::Command;
 
 use crate::support::{Installation, said, text};
 
-/// A line of a trace may ask for more memory than there is, beside a database that needs what there is.
+/// One line of a trace can require more memory than is available, beside a running database.
 #[test]
-fn devices_that_take_too_much_memory_are_refused_before_they_take_it() {
+fn devices_that_need_too_much_memory_are_refused() {
     let saiga = Installation::bare();
     let head = "# saiga block trace 1\nt_ns,lba,len,op,file\n";
     let rows = [

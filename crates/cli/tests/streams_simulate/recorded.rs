@@ -1,4 +1,4 @@
-//! What a trace says of its recording: how long it was, and what was lost.
+//! Recordings: rates count in the recorded time, and lost events are reported.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::support::{Installation, Said, said, text};
 use crate::{must, trace};
 
-/// The trace of 20 ms, recorded for ten minutes.
+/// A trace with writes in 20 ms of a recording of ten minutes.
 fn recorded(saiga: &Installation, lost: u32) -> std::path::PathBuf {
     let file = saiga.path(&format!("{lost}.csv"));
     let text = format!("{}# recorded 600000000000, lost {lost}\n", trace());
@@ -29,7 +29,7 @@ fn suggest(saiga: &Installation, file: &Path, more: &[&str]) -> Said {
 }
 
 #[test]
-fn rates_are_of_the_time_that_was_recorded() {
+fn rates_count_in_the_recorded_time() {
     let saiga = Installation::bare();
     let file = recorded(&saiga, 0);
     let out = suggest(&saiga, &file, &[]);
@@ -52,7 +52,7 @@ fn rates_are_of_the_time_that_was_recorded() {
     let slow = classes
         .find(|class| class["name"] == "db/slow.ibd")
         .unwrap();
-    // Each page was written twice; within 20 ms, that would be 180,000 an hour.
+    // Each page was written twice; within 20 ms that would be 180,000 times an hour.
     assert_eq!(
         (&slow["lifetime"]["class"], &slow["rewrites_per_hour"]),
         (&"long".into(), &6.0.into())
@@ -65,14 +65,14 @@ fn rates_are_of_the_time_that_was_recorded() {
 }
 
 #[test]
-fn what_was_lost_is_said_wherever_the_trace_is_used() {
+fn lost_events_are_reported_wherever_the_trace_is_used() {
     let saiga = Installation::bare();
     let (file, page) = (recorded(&saiga, 7), saiga.path("page.html"));
     let out = suggest(&saiga, &file, &[]);
     assert_eq!(out.code, Some(1), "{out:?}");
     assert!(
         out.stderr
-            .contains("warning: 7 EVENTS WERE LOST when it was recorded"),
+            .contains("warning: 7 EVENTS WERE LOST during the recording"),
         "{out:?}"
     );
     assert!(
@@ -91,7 +91,7 @@ fn what_was_lost_is_said_wherever_the_trace_is_used() {
     let out = must(&saiga, &words);
     assert!(
         out.stderr
-            .contains("warning: 7 EVENTS WERE LOST when it was recorded"),
+            .contains("warning: 7 EVENTS WERE LOST during the recording"),
         "{out:?}"
     );
     assert!(out.stdout.contains("\nnote: 7 EVENTS WERE LOST"), "{out:?}");

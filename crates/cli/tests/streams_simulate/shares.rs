@@ -1,5 +1,5 @@
-//! Which part of the writes is whose, what there would be without some of them, and traces that
-//! have a part only.
+//! Shares of the writes by file and directory, traces without some of their writes, and sampled
+//! traces.
 
 use std::fs;
 
@@ -18,9 +18,9 @@ fn cases(found: &Value) -> &[Value] {
     found["cases"].as_array().unwrap()
 }
 
-/// The log is half of the writes.
+/// The log has half of the writes.
 #[test]
-fn what_is_left_out_is_compared_with_the_whole_trace() {
+fn a_trace_without_some_files_is_compared_with_the_whole_trace() {
     let saiga = Installation::bare();
     let (file, page) = (saiga.path("t.csv"), saiga.path("page.html"));
     fs::write(&file, trace()).unwrap();
@@ -28,7 +28,7 @@ fn what_is_left_out_is_compared_with_the_whole_trace() {
     let report = ["--report", text(&page)];
     let words = [&start[..], &["mysql", "--without", "redo"], &report].concat();
     let out = must(&saiga, &words);
-    let said = "without redo (1 file), 78.1 MiB (50.0 %) less is written; changes are to all of the trace in one stream";
+    let said = "without redo (1 file), 78.1 MiB (50.0 %) less is written; changes are relative to the whole trace in one stream";
     assert!(out.stdout.contains(said), "{out:?}");
     let found = json(&saiga, &words);
     assert_eq!(found["trace"]["without"]["written_bytes"], 20_000 * 4096);
@@ -55,7 +55,7 @@ fn what_is_left_out_is_compared_with_the_whole_trace() {
     let sentence = "Without redo (78.1 MiB less from the host), one stream writes";
     assert!(html.contains("none, without redo") && html.contains(sentence));
 
-    // A glob names the same file.
+    // A glob selects the same file.
     let words = [&start[..], &["none", "--without", "ib_logfile*"]].concat();
     let globbed = json(&saiga, &words);
     let found = &cases(&globbed)[2]["flash_writes_ratio"];
@@ -87,7 +87,7 @@ fn spare_space_of_several_sizes_is_several_devices() {
     assert!(waf(&all[2]) < waf(&all[0]), "{found}");
 }
 
-/// The trace as two servers wrote it, of which one has the log.
+/// A trace of two servers, one of which has the log.
 fn two_directories(saiga: &Installation) -> std::path::PathBuf {
     let file = saiga.path("two.csv");
     let remarks = "# directory /a\n# directory /b\n";
@@ -128,7 +128,7 @@ fn each_directory_has_its_share() {
     for part in &parts[..2] {
         assert_eq!(part["written_bytes"], 20_000 * 4096);
     }
-    // The log dies, and tables are moved for it.
+    // Pages of the log die, and pages of tables are moved because of that.
     let [a, b] = [0, 1].map(|at| count(&parts[at], "moved_pages"));
     let share = parts[1]["share_of_moved"].as_f64().unwrap();
     assert!(a > 10 * b && share > 0.4, "{parts:?}");
@@ -141,18 +141,18 @@ fn each_directory_has_its_share() {
 }
 
 #[test]
-fn a_sample_stands_for_the_whole() {
+fn a_sample_represents_the_whole_trace() {
     let saiga = Installation::bare();
     let (file, page) = (saiga.path("t.csv"), saiga.path("page.html"));
     let remark = "# sampled 1/10, granules of 16384 bytes\n";
     fs::write(&file, trace().replace(HEAD, &format!("{HEAD}{remark}"))).unwrap();
     let words = ["--trace", text(&file), "--rules", "mysql"];
     let out = must(&saiga, &[&words[..], &["--report", text(&page)]].concat());
-    let line = "a sample: 1/10 of the pages, in granules of 16.0 KiB; bytes are those of all, estimated from it";
+    let line = "a sample: 1/10 of the pages, in granules of 16.0 KiB; byte counts are estimates for all pages";
     for expected in [
         line,
         "40000 writes of 1.52 GiB",
-        "mysql: its rules match 1.52 GiB of 1.52 GiB written",
+        "mysql: rules match 1.52 GiB of the 1.52 GiB written",
     ] {
         assert!(out.stdout.contains(expected), "{expected}: {out:?}");
     }
@@ -189,9 +189,9 @@ fn a_sample_stands_for_the_whole() {
     assert!(large.stderr.contains(expected), "{large:?}");
 }
 
-/// 3000 pages are some 100 units of the smallest size.
+/// 3000 pages are about 100 units of the smallest size.
 #[test]
-fn a_device_of_few_units_is_said() {
+fn a_device_with_few_units_is_reported() {
     let saiga = Installation::bare();
     let (file, page) = (saiga.path("t.csv"), saiga.path("page.html"));
     let mut rows = HEAD.to_owned();
@@ -228,9 +228,9 @@ fn a_device_of_few_units_is_said() {
     assert!(!many.stdout.contains("real drives have more"), "{many:?}");
 }
 
-/// `suggest` looks at every device that it is given, and says so.
+/// `suggest` checks every given device and says so.
 #[test]
-fn what_is_suggested_is_compared_on_every_device() {
+fn suggested_rules_are_compared_on_every_device() {
     let saiga = Installation::bare();
     let file = saiga.path("t.csv");
     let named = trace().replace("1=db/slow.ibd", "1=mysql.ibd");
@@ -257,6 +257,6 @@ fn what_is_suggested_is_compared_on_every_device() {
     let found: Value = serde_json::from_str(&out.stdout).unwrap();
     // Eight devices, by streams and by hints, in two placements.
     assert_eq!(found["whole_trace"]["compared"], 32);
-    let line = "comparing them with the known sets: simulation 1 of ";
+    let line = "comparing with the built-in sets: simulation 1 of ";
     assert!(out.stderr.contains(line), "{out:?}");
 }

@@ -1,4 +1,4 @@
-//! An installation of `saiga` in a temporary folder, with a library of its own.
+//! An installation of `saiga` in a temporary directory, with a library.
 #![allow(dead_code, reason = "each test file uses a part of this module")]
 
 use std::fs;
@@ -6,19 +6,17 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// A folder with `bin/saiga` and, if wanted, `lib/saiga/libsaiga.so`.
+/// A directory with `bin/saiga` and optionally `lib/saiga/libsaiga.so`.
 pub(crate) struct Installation {
     root: tempfile::TempDir,
 }
 
-/// What a command said and how it ended.
+/// The result of a command.
 #[derive(Debug)]
 pub(crate) struct Said {
-    /// The exit code; `None` after a signal.
+    /// The exit status; `None` after a signal.
     pub(crate) code: Option<i32>,
-    /// Standard output.
     pub(crate) stdout: String,
-    /// Standard error.
     pub(crate) stderr: String,
 }
 
@@ -47,7 +45,7 @@ impl Installation {
         installation
     }
 
-    /// An installation with the library itself.
+    /// An installation with the real library.
     pub(crate) fn with_real_library() -> Self {
         let installation = Self::bare();
         install(
@@ -93,8 +91,8 @@ impl Installation {
         path
     }
 
-    /// `saiga` with these arguments, in a clean environment; asked to end with the thread that
-    /// runs the test.
+    /// `saiga` with these arguments, in a clean environment; terminated when the thread of the test
+    /// ends.
     pub(crate) fn saiga(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(self.path("bin/saiga"));
         command
@@ -108,7 +106,7 @@ impl Installation {
     }
 }
 
-/// Writes an executable file that may be executed at once.
+/// Writes an executable file that can be executed immediately.
 pub(crate) fn write_executable(path: &Path, bytes: &[u8]) {
     let source = path.with_extension("new");
     fs::write(&source, bytes).unwrap();
@@ -116,8 +114,8 @@ pub(crate) fn write_executable(path: &Path, bytes: &[u8]) {
     fs::remove_file(source).unwrap();
 }
 
-/// Copies an executable in a process of its own. A descriptor of ours that is open for writing
-/// could be inherited by a child of another test just then, and executing the file would fail.
+/// Copies an executable in a separate process. A writable descriptor of this process could be
+/// inherited by the child of another test, and executing the file would fail with ETXTBSY.
 fn install(source: &Path, target: &Path) {
     let status = Command::new("install")
         .arg("-m755")
@@ -127,7 +125,7 @@ fn install(source: &Path, target: &Path) {
     assert!(status.success());
 }
 
-/// Runs a command to its end.
+/// Runs a command and returns its output.
 pub(crate) fn said(command: &mut Command) -> Said {
     let Output {
         status,

@@ -1,4 +1,4 @@
-//! One systemd, from its boot to its end.
+//! One systemd in namespaces.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,19 +10,21 @@ use saiga_trials::witness::await_some;
 
 use crate::support::{Installation, said, text};
 
-/// Far beyond any answer.
+/// Much longer than any answer takes.
 const LIMIT: Duration = Duration::from_secs(60);
-/// In the place of the namespaces' maker: control groups of its own, of which it sees nothing above.
+/// Run instead of `unshare`: enters cgroups of its own, without a view of those above.
 const ENTER: &str = "for place in /sys/fs/cgroup/systemd /sys/fs/cgroup/unified /sys/fs/cgroup; do \
-                     test -e $place/cgroup.procs || continue; mkdir -p $place/$GROUP; echo 0 >$place/$GROUP/cgroup.procs; done; \
-                     exec unshare --mount --pid --fork --kill-child --uts --ipc --net --cgroup \"$@\"";
+                     test -e $place/cgroup.procs || continue; mkdir -p $place/$GROUP; echo 0 \
+                     >$place/$GROUP/cgroup.procs; done; \
+                     exec unshare --mount --pid --fork --kill-child --uts --ipc --net --cgroup \
+                     \"$@\"";
 
-/// A systemd at work; it ends with this.
+/// A running systemd, which is stopped on drop.
 pub(crate) struct Machine {
     maker: Child,
     init: u32,
     group: String,
-    /// What it sees as /srv/db.
+    /// Visible in the machine as /srv/db.
     pub(crate) data: PathBuf,
     // Dropped last.
     _installation: Installation,
@@ -30,7 +32,7 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// One that has started all that it will by itself.
+    /// Boots a systemd and waits until its start jobs are done.
     pub(crate) fn boot() -> Self {
         let mut disks = Disks::new();
         let data = disks.disk("ext4");
@@ -62,7 +64,7 @@ impl Machine {
         machine
     }
 
-    /// The number of its first process, once that is systemd.
+    /// PID of the first process, once it is systemd.
     fn first_process(&mut self, log: &Path) -> u32 {
         let maker = self.maker.id();
         let children = format!("/proc/{maker}/task/{maker}/children");
@@ -88,7 +90,7 @@ impl Machine {
         command
     }
 
-    /// What a command line that must succeed says in it.
+    /// Runs a command line that must succeed; returns its output.
     pub(crate) fn run(&self, line: &str) -> String {
         let out = said(&mut self.command(line));
         assert_eq!(out.code, Some(0), "{line}: {out:#?}");
@@ -110,7 +112,7 @@ impl Machine {
 
 impl Drop for Machine {
     fn drop(&mut self) {
-        // With its first process everything in it ends, and with that its mounts.
+        // When its first process ends, the kernel kills all others and removes the mounts.
         if self.init == 0 {
             let _ = self.maker.kill();
         } else {
@@ -127,7 +129,7 @@ impl Drop for Machine {
     }
 }
 
-/// Removes control groups from the innermost on.
+/// Removes control groups, the innermost first.
 fn remove_groups(group: &Path) {
     for entry in fs::read_dir(group).into_iter().flatten().flatten() {
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {

@@ -1,4 +1,4 @@
-//! Services of Saiga's under a real systemd: one of its own, in namespaces, on the host's programs (`boot.sh`).
+//! Saiga's services under a real systemd in namespaces, with the programs of the host (`boot.sh`).
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod machine;
@@ -17,7 +17,7 @@ use serde_json::Value;
 use machine::Machine;
 
 #[test]
-fn the_labeller_s_unit_does_its_work_without_root() {
+fn the_unit_of_the_labeller_works_without_root() {
     let machine = Machine::boot();
     let data = machine.data.join("mysql");
     fs::create_dir(&data).unwrap();
@@ -33,7 +33,7 @@ fn the_labeller_s_unit_does_its_work_without_root() {
     let user = machine.run(&format!("stat -c %u /proc/{pid}"));
     assert_ne!(user, "0");
 
-    // From within, and from outside, where the same disk has another path.
+    // From inside and outside of the machine, where the same disk has another path.
     machine.run("true >/srv/db/mysql/ibdata1");
     let file = File::open(data.join("ibdata1")).unwrap();
     assert_eq!(Fcntl.read(file.as_fd()).unwrap(), Hint::Long);
@@ -50,7 +50,7 @@ fn the_labeller_s_unit_does_its_work_without_root() {
     assert_ne!(property("MainPID"), pid);
     let ended = machine.run("saiga streams stop /srv/db/mysql");
     assert!(
-        ended.contains("ended the labeller of /srv/db/mysql"),
+        ended.contains("stopped the labeller of /srv/db/mysql"),
         "{ended}"
     );
     machine.wait_until("test $(systemctl is-active saiga-streams) = inactive");
@@ -58,9 +58,9 @@ fn the_labeller_s_unit_does_its_work_without_root() {
     machine.run("! systemctl cat saiga-streams");
 }
 
-/// systemd removes the folder of the locks, where the labels are, at every end of the service.
+/// systemd removes the directory of the locks, which has the labels, whenever the service ends.
 #[test]
-fn labels_are_the_labeller_s_to_change_after_a_restart_with_other_rules() {
+fn a_restarted_labeller_may_change_its_own_labels() {
     let machine = Machine::boot();
     let hint = |name: &str| {
         let file = File::open(machine.data.join(name)).unwrap();
@@ -70,17 +70,19 @@ fn labels_are_the_labeller_s_to_change_after_a_restart_with_other_rules() {
     Fcntl.set(theirs.as_fd(), Hint::Medium).unwrap();
     File::create(machine.data.join("ours")).unwrap();
     let starts_with = |wanted: &str, verb: &str| {
-        // Another file each time: a rule file that changes is read again without a restart.
+        // Another file each time, because a changed rule file is reloaded without a restart.
         machine.run(&format!(
-            "printf '[[rule]]\\npath = \"*\"\\nhint = \"{wanted}\"\\nwhy = \"w\"\\n' >/etc/{wanted}.toml && \
-             saiga streams unit /srv/db --rules /etc/{wanted}.toml --install && systemctl {verb} saiga-streams"
+            "printf '[[rule]]\\npath = \"*\"\\nhint = \"{wanted}\"\\nwhy = \"w\"\\n' \
+             >/etc/{wanted}.toml && \
+             saiga streams unit /srv/db --rules /etc/{wanted}.toml --install && systemctl {verb} \
+             saiga-streams"
         ));
     };
     starts_with("short", "start");
     assert_eq!([hint("ours"), hint("theirs")], [Hint::Short, Hint::Medium]);
     starts_with("long", "restart");
     assert_eq!([hint("ours"), hint("theirs")], [Hint::Long, Hint::Medium]);
-    // A second restart: the file that systemd keeps goes on from run to run.
+    // A second restart: the file that systemd stores survives several runs.
     starts_with("extreme", "restart");
     let found = [hint("ours"), hint("theirs")];
     assert_eq!(found, [Hint::Extreme, Hint::Medium]);
@@ -99,7 +101,7 @@ fn the_timer_takes_samples() {
     counters[0x1d0] = 1;
     fs::write(machine.data.join("identify-controller.bin"), identity).unwrap();
     fs::write(machine.data.join("log-c0.bin"), counters).unwrap();
-    // Each under the name that stands above it.
+    // Each unit is written under the name in the line above it.
     machine.run(
         "cd /etc/systemd/system && saiga waf timer /srv/db --every 1h | \
          awk '/^# \\// { file = $2 } file { print >file }' && systemctl daemon-reload",

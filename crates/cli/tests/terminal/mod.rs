@@ -1,7 +1,7 @@
-//! A terminal: a pseudo-terminal with a program on it, and what the screen shows.
+//! A pseudo-terminal with a program on it, and the content of the screen.
 //!
-//! [`Screen`] knows what `saiga` may write and no more: an escape sequence that it does not know,
-//! a change of mode above all, fails the test.
+//! [`Screen`] implements only what `saiga` may write: an unknown escape sequence, such as a change
+//! of mode, fails the test.
 
 mod screen;
 
@@ -19,13 +19,13 @@ use rustix::termios::{Termios, Winsize, tcgetattr, tcsetwinsize};
 
 use screen::Screen;
 
-/// Nothing here takes so long, however busy the machine is.
+/// Much longer than anything here takes, also on a busy machine.
 const PATIENCE_S: i64 = 120;
 
-/// A program whose standard input and error are a terminal.
+/// A program whose stdin and stderr are a terminal.
 pub(crate) struct Terminal {
     master: File,
-    /// Kept open, so that what was written last can be read after the end.
+    /// Kept open, so that the last output can be read after the program has ended.
     slave: OwnedFd,
     before: Termios,
     pub(crate) screen: Screen,
@@ -33,8 +33,8 @@ pub(crate) struct Terminal {
 }
 
 impl Terminal {
-    /// Starts `command` as the leader of a session on a terminal of this size. Its standard output
-    /// is a pipe.
+    /// Starts `command` as the leader of a session on a terminal of this size. Its stdout is a
+    /// pipe.
     pub(crate) fn start(command: &Command, columns: u16, rows: u16) -> Self {
         let master =
             openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
@@ -44,7 +44,7 @@ impl Terminal {
         let slave = open(ptsname(&master, Vec::new()).unwrap(), flags, Mode::empty()).unwrap();
         tcsetwinsize(&master, size(columns, rows)).unwrap();
         let before = tcgetattr(&slave).unwrap();
-        // Ctrl-C reaches who has the terminal as its controlling one.
+        // Ctrl-C is sent to the session whose controlling terminal this is.
         let mut line = Command::new("setsid");
         line.arg("--ctty").arg(command.get_program());
         line.args(command.get_args())
@@ -68,16 +68,16 @@ impl Terminal {
         }
     }
 
-    /// Reads until the screen is as wanted.
+    /// Reads until the screen fulfils the condition.
     pub(crate) fn await_screen(&mut self, what: &str, is_there: impl Fn(&Screen) -> bool) {
         while !is_there(&self.screen) {
             assert!(self.read(PATIENCE_S), "no {what}:\n{}", self.screen.text());
         }
     }
 
-    /// Another size, as when somebody pulls at the window's corner.
+    /// Changes the size of the window.
     pub(crate) fn resize(&mut self, columns: u16, rows: u16) {
-        // What was written for the old size is on the screen before.
+        // Output for the old size must be on the screen before.
         while self.read(0) {}
         tcsetwinsize(&self.master, size(columns, rows)).unwrap();
         self.screen.resize(columns.into(), rows.into());
@@ -88,10 +88,10 @@ impl Terminal {
         self.master.write_all(&[key]).unwrap();
     }
 
-    /// Waits for the end: its exit code and what it printed. Everything must be as it was.
+    /// Waits for the end; returns the exit status and the output. The terminal must be as before.
     ///
-    /// The terminal is read until then: a program that writes more than the terminal holds (64 KiB,
-    /// or half a minute of a dashboard) would wait for ever.
+    /// The terminal is read meanwhile, because a program that writes more than its buffer (64 KiB,
+    /// or half a minute of a dashboard) would block.
     pub(crate) fn end(&mut self) -> (Option<i32>, String) {
         let mut stdout = self.child.stdout.take().unwrap();
         let printed = thread::spawn(move || {
@@ -116,7 +116,7 @@ impl Terminal {
         (status.code(), printed.join().unwrap())
     }
 
-    /// Whether something came within `seconds`.
+    /// Whether output arrived within `seconds`.
     fn read(&mut self, seconds: i64) -> bool {
         let timeout = Timespec {
             tv_sec: seconds,

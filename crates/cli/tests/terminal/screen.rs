@@ -1,15 +1,15 @@
-//! What a terminal shows of the bytes that it gets.
+//! The screen of a terminal, from the bytes written to it.
 
 use std::mem::take;
 
-/// Characters in rows, and a cursor.
+/// Rows of characters, and a cursor.
 #[derive(Debug)]
 pub(crate) struct Screen {
     columns: usize,
     rows: Vec<Vec<char>>,
     row: usize,
     column: usize,
-    /// Bytes of a character or an escape sequence that is not complete.
+    /// Bytes of an incomplete character or escape sequence.
     rest: Vec<u8>,
 }
 
@@ -34,18 +34,18 @@ impl Screen {
         self.text().contains(text)
     }
 
-    /// The widest row.
+    /// Width of the widest row.
     pub(crate) fn width(&self) -> usize {
         self.rows.iter().map(Vec::len).max().unwrap_or(0)
     }
 
-    /// Whether the cursor is at the start of an empty row, where a prompt belongs.
-    pub(crate) fn awaits_a_prompt(&self) -> bool {
+    /// Whether the cursor is at the start of an empty row, as a prompt needs it.
+    pub(crate) fn is_ready_for_a_prompt(&self) -> bool {
         let below = self.rows[self.row..].iter();
         self.column == 0 && below.clone().all(|row| row.iter().all(|c| *c == ' '))
     }
 
-    /// Cuts rows off at the right and lines at the top, as xterm does.
+    /// Cuts rows at the right and lines at the top, as xterm does.
     pub(crate) fn resize(&mut self, columns: usize, rows: usize) {
         self.columns = columns;
         self.rows.iter_mut().for_each(|row| row.truncate(columns));
@@ -82,7 +82,7 @@ impl Screen {
                     return;
                 };
                 let (sequence, after) = text.split_at(end + 2);
-                self.obey(sequence);
+                self.run_sequence(sequence);
                 text = after;
             } else {
                 self.put(c);
@@ -120,7 +120,7 @@ impl Screen {
         }
     }
 
-    fn obey(&mut self, sequence: &str) {
+    fn run_sequence(&mut self, sequence: &str) {
         match sequence {
             "\x1b[H" => (self.row, self.column) = (0, 0),
             "\x1b[2K" => self.rows[self.row].clear(),

@@ -1,4 +1,4 @@
-//! `ansible.yml`: three hosts by ssh, each with an address, keys, a home and temporary files of its own.
+//! `ansible.yml`: three hosts over ssh, each with its own address, keys, home and temporary files.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -11,14 +11,14 @@ use saiga_trials::witness::{Server, Site};
 
 use crate::bench::Bench;
 use crate::system::System;
-use crate::{HOSTS, all_hosts_make_one_run, apart, fetched, repository, site, to_its_end};
+use crate::{HOSTS, all_hosts_make_one_run, fetched, in_namespaces, repository, run_to_end, site};
 
-/// What a load host is: whatever is below /run and /var/tmp is its own.
+/// Sets up a load host with its own /run and /var/tmp.
 const HOST: &str = "mount -t tmpfs own /run && mkdir /run/sshd && mount -t tmpfs own /var/tmp && \
                     exec /usr/sbin/sshd -D -e -f \"$0\"";
 
 #[test]
-fn a_playbook_runs_on_three_hosts_and_leaves_one_report() {
+fn a_playbook_runs_on_three_hosts_and_makes_one_report() {
     let bench = Bench::new(System::mariadb());
     let site = site();
     keys(&site);
@@ -29,7 +29,7 @@ fn a_playbook_runs_on_three_hosts_and_leaves_one_report() {
         .collect();
     inventory(&site, &hosts);
     all_hosts_make_one_run(&bench, |bench| {
-        let outcome = to_its_end(playbook(&site, &bench.path("props.conf")));
+        let outcome = run_to_end(playbook(&site, &bench.path("props.conf")));
         let said: Vec<String> = hosts.iter().map(|host| host.sshd.said()).collect();
         assert!(outcome.is_success(), "{outcome:#?}\n{said:#?}");
         assert!(
@@ -44,7 +44,7 @@ fn a_playbook_runs_on_three_hosts_and_leaves_one_report() {
         };
         (outcome, one.path().join("result"))
     });
-    // Not even beside the playbook.
+    // Nor beside the playbook.
     let mut status = Command::new("git");
     status
         .args(["status", "--porcelain", "--ignored", "examples"])
@@ -71,7 +71,8 @@ impl Host {
         let config = site.write(
             &format!("sshd-{number}.conf"),
             format!(
-                "Port {port}\nListenAddress {address}\nHostKey {}\nAuthorizedKeysFile {}\nPidFile none\n\
+                "Port {port}\nListenAddress {address}\nHostKey {}\nAuthorizedKeysFile {}\nPidFile \
+                 none\n\
                  StrictModes no\nUsePAM no\nPasswordAuthentication no\nPermitRootLogin yes\n\
                  Subsystem sftp internal-sftp\nSetEnv HOME={home} PATH={}:/usr/bin:/bin\n",
                 at("host"),
@@ -79,7 +80,7 @@ impl Host {
                 at("bin"),
             ),
         );
-        let mut command = apart(site, HOST);
+        let mut command = in_namespaces(site, HOST);
         command.arg(config);
         let sshd = site.serve(command);
         saiga_trials::witness::await_some(
@@ -104,7 +105,7 @@ fn keys(site: &Site) {
     }
 }
 
-/// As an operator's, with what keeps ssh from this host's own settings.
+/// An inventory like an operator's, with options that ignore the ssh settings of this host.
 fn inventory(site: &Site, hosts: &[Host]) {
     let key = site.read("host.pub");
     let known = hosts
@@ -128,7 +129,7 @@ fn inventory(site: &Site, hosts: &[Host]) {
     site.write("hosts", text);
 }
 
-/// The example, with the shortest of runs.
+/// The example with the shortest possible run.
 fn playbook(site: &Site, props: &Path) -> Command {
     let results = site.path("results");
     fs::create_dir(&results).unwrap();
@@ -145,7 +146,7 @@ fn playbook(site: &Site, props: &Path) -> Command {
             format!("{}:/usr/bin:/bin", site.path("bin").display()),
         )
         .env("LC_ALL", "C.UTF-8")
-        // No connection stays open behind the playbook.
+        // No ssh connection stays open after the playbook.
         .env("ANSIBLE_SSH_ARGS", "-o ControlMaster=no");
     command
 }

@@ -1,8 +1,8 @@
-//! The examples for several load hosts as they are, with the programs that they are for: Ansible over ssh, and Slurm.
+//! The examples for several load hosts, with the real programs: Ansible over ssh, and Slurm.
 //!
-//! `tools/ansible target/ansible` and `tools/slurm target/slurm` fetch those; `make soak` calls them. Load hosts are
-//! processes of this host in namespaces of their own (which takes root), with folders, keys and ports of the test's; with
-//! the namespace goes whatever was started in it.
+//! `tools/ansible target/ansible` and `tools/slurm target/slurm` fetch them; `make soak` calls
+//! these tools. Load hosts are processes of this host in namespaces (which need root), with
+//! directories, keys and ports of the test. The end of the namespace kills all its processes.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod ansible;
@@ -30,12 +30,12 @@ use saiga_trials::witness::{Evidence, Site};
 use bench::{Bench, TERMINALS, TRANSACTIONS, record};
 use books::{Books, total};
 
-/// How many load hosts.
+/// Number of load hosts.
 const HOSTS: u32 = 3;
-/// They begin a minute after they were told, and run for seconds.
+/// The hosts start after a minute and run for seconds.
 const LIMIT: Duration = Duration::from_secs(600);
 
-/// A folder for load hosts.
+/// A directory for load hosts.
 fn site() -> Site {
     assert!(
         sys::is_root(),
@@ -50,7 +50,7 @@ fn repository() -> PathBuf {
     root.canonicalize().unwrap()
 }
 
-/// A program that `tools/KIT target/KIT` has put there.
+/// A program that `tools/KIT target/KIT` has installed.
 fn fetched(kit: &str, name: &str) -> PathBuf {
     let path = repository().join("target").join(kit).join(name);
     let path_told = path.display();
@@ -61,8 +61,8 @@ fn fetched(kit: &str, name: &str) -> PathBuf {
     path
 }
 
-/// What runs `script` in namespaces of its own: its first process takes all others along.
-fn apart(site: &Site, script: &str) -> Command {
+/// A command that runs `script` in namespaces; all processes end with the first one.
+fn in_namespaces(site: &Site, script: &str) -> Command {
     let mut command = site.command("unshare", Arm::Kernel);
     command.args([
         "--mount",
@@ -77,7 +77,8 @@ fn apart(site: &Site, script: &str) -> Command {
     command
 }
 
-/// Has one warehouse built and run by `play`, which is given a props file and leaves the sum in the folder that it names.
+/// Builds one warehouse, and runs it with `play`, which gets a props file and the directory for the
+/// sum.
 fn all_hosts_make_one_run(bench: &Bench, play: impl FnOnce(&Bench) -> (Outcome, PathBuf)) {
     let built = bench.said("build", &[]);
     assert_eq!(built.code, Some(0), "{built:?}");
@@ -93,12 +94,12 @@ fn all_hosts_make_one_run(bench: &Bench, play: impl FnOnce(&Bench) -> (Outcome, 
     let done = total(&sum, |track| track.committed + track.rolled_back);
     assert_eq!(done, i64::from(TERMINALS * TRANSACTIONS));
     assert_eq!((&sum.end[..], &sum.errors[..]), ("done", &[][..]));
-    // Each did its part, and all of it is in the sum, once.
-    books.agree(bench, &sum);
+    // Each host did its part, and the sum has all parts once.
+    books.assert_agreement(bench, &sum);
     bench.must_hold();
 }
 
-/// Runs it to its end, which must come.
-fn to_its_end(command: Command) -> Outcome {
+/// Runs a command, which must end in time.
+fn run_to_end(command: Command) -> Outcome {
     bounded::run(command, LIMIT)
 }

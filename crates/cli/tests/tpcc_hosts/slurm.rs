@@ -1,4 +1,4 @@
-//! `slurm.sh`: a batch job on three nodes, all of which are this host's.
+//! `slurm.sh`: a batch job on three nodes, all of which are on this host.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -11,10 +11,10 @@ use saiga_trials::witness::{Server, Site, await_true};
 
 use crate::bench::Bench;
 use crate::system::System;
-use crate::{HOSTS, all_hosts_make_one_run, apart, fetched, repository, site, to_its_end};
+use crate::{HOSTS, all_hosts_make_one_run, fetched, in_namespaces, repository, run_to_end, site};
 
 #[test]
-fn a_batch_job_runs_on_three_nodes_and_leaves_one_report() {
+fn a_batch_job_runs_on_three_nodes_and_makes_one_report() {
     let bench = Bench::new(System::postgres());
     let cluster = Cluster::start();
     all_hosts_make_one_run(&bench, |bench| {
@@ -25,7 +25,7 @@ fn a_batch_job_runs_on_three_nodes_and_leaves_one_report() {
         let props = format!("--export=ALL,PROPS={}", bench.path("props.conf").display());
         sbatch.args(["--wait", &nodes, &props, "examples/tpcc-hosts/slurm.sh"]);
         sbatch.env("SAIGA", bench.path("bin/saiga"));
-        let outcome = to_its_end(sbatch);
+        let outcome = run_to_end(sbatch);
         let said = site.read("slurm-1.out");
         assert!(
             outcome.is_success(),
@@ -41,7 +41,7 @@ fn a_batch_job_runs_on_three_nodes_and_leaves_one_report() {
     bench.assert_nothing_left();
 }
 
-/// munge, the controller and a daemon for each node.
+/// munge, the controller, and a daemon for each node.
 struct Cluster {
     daemons: Vec<Server>,
     site: Site,
@@ -59,7 +59,7 @@ impl Cluster {
             fs::create_dir(site.path(folder)).unwrap();
         }
         site.write("slurm.conf", configuration(site));
-        // Nothing here is confined by cgroups; version 2 would insist on having some.
+        // The test needs no limits by cgroups; the plug-in for version 2 would require them.
         site.write("cgroup.conf", "CgroupPlugin=cgroup/v1\n");
         let mut key = site.command(fetched("slurm", "bin/mungekey"), Arm::Kernel);
         key.args(["--create", &format!("--keyfile={}", at("key"))]);
@@ -104,7 +104,7 @@ impl Cluster {
     }
 
     fn daemon(&self, name: &str, words: &[&str]) -> Server {
-        let mut command = apart(&self.site, "exec \"$0\" \"$@\"");
+        let mut command = in_namespaces(&self.site, "exec \"$0\" \"$@\"");
         command
             .arg(fetched("slurm", &format!("bin/{name}")))
             .args(words);
@@ -112,7 +112,7 @@ impl Cluster {
         self.site.serve(command)
     }
 
-    /// A program of a user.
+    /// A client program of Slurm.
     fn client(&self, name: &str) -> Command {
         let program: PathBuf = fetched("slurm", &format!("bin/{name}"));
         let folder = program.parent().unwrap().display().to_string();
@@ -128,7 +128,7 @@ impl Cluster {
     }
 }
 
-/// Of a cluster whose nodes are daemons on one host.
+/// The configuration of a cluster whose nodes are daemons on one host.
 fn configuration(site: &Site) -> String {
     let at = |name: &str| site.path(name).display().to_string();
     let mut text = format!(

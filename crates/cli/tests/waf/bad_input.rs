@@ -1,4 +1,4 @@
-//! What is wrong with a command line, a drive or a file is named, and the exit status is 2.
+//! Errors in a command line, a drive or a file are named, and the exit status is 2.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -8,7 +8,7 @@ use crate::calls::refused;
 use crate::drive::Drive;
 use crate::support::{Installation, said, text};
 
-/// Each command line must be refused with these words.
+/// Each command line must fail with this message.
 fn all_refused(saiga: &Installation, cases: &[(&[&str], &str)]) {
     for (words, expected) in cases {
         let complaint = refused(saiga, words);
@@ -17,7 +17,7 @@ fn all_refused(saiga: &Installation, cases: &[(&[&str], &str)]) {
 }
 
 #[test]
-fn drives_that_are_none() {
+fn invalid_drives() {
     let saiga = Installation::bare();
     let (file, empty, link) = (saiga.path("f"), saiga.path("empty"), saiga.path("link"));
     let drive = Drive::new(&saiga, "drive", "SN1");
@@ -39,14 +39,17 @@ fn drives_that_are_none() {
         (&[folder, text(&link)], "are one drive: name it once"),
         (&["--source", "guess", folder], "no source is called"),
         (&["--source", "ocp", folder], "log page C0h is not OCP's"),
-        (&["--every", "1ms", folder], "the shortest interval is 1s"),
+        (
+            &["--every", "1ms", folder],
+            "the interval must be at least 1s",
+        ),
     ] {
         all_refused(&saiga, &[(&[&once[..], words].concat(), expected)]);
     }
 }
 
 #[test]
-fn files_and_times_that_are_none() {
+fn invalid_files_and_times() {
     let saiga = Installation::bare();
     let drive = Drive::new(&saiga, "drive", "SN1");
     drive.counts(1, 1);
@@ -72,7 +75,7 @@ fn files_and_times_that_are_none() {
                 "there is no /nowhere/waf.db",
             ),
             (&["report", "--json", "--csv"], "cannot be used with"),
-            (&["report", "--since", "yesterday"], "neither a time like"),
+            (&["report", "--since", "yesterday"], "give a time such as"),
             (&["timer", "relative/drive"], "is not an absolute path"),
             (
                 &["timer", "--file", "waf.db", "nvme0"],
@@ -83,9 +86,9 @@ fn files_and_times_that_are_none() {
     assert_eq!(fs::read_to_string(other).unwrap(), words);
 }
 
-/// That a file is missing is not said by who cannot know.
+/// A user who may not read the directory is not told that the file is missing.
 #[test]
-fn samples_of_somebody_else() {
+fn samples_of_another_user() {
     let saiga = Installation::bare();
     let folder = saiga.path("private");
     fs::create_dir(&folder).unwrap();

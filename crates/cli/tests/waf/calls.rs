@@ -1,4 +1,4 @@
-//! `saiga waf` as tests call it: once, or as a watcher that runs.
+//! Calls of `saiga waf`: single ones, and a running watcher.
 
 use std::io::{BufRead as _, BufReader, Lines};
 use std::process::{Child, ChildStderr, ChildStdout, Stdio};
@@ -14,14 +14,14 @@ pub(crate) fn waf(saiga: &Installation, words: &[&str]) -> Said {
     said(&mut saiga.saiga(&words))
 }
 
-/// Runs `saiga waf WORDS`, which must succeed; answers what it printed.
+/// Runs `saiga waf WORDS`, which must succeed; returns its output.
 pub(crate) fn must(saiga: &Installation, words: &[&str]) -> String {
     let said = waf(saiga, words);
     assert_eq!(said.code, Some(0), "{words:?}: {said:?}");
     said.stdout
 }
 
-/// Runs `saiga waf WORDS`, which must fail; answers its complaint.
+/// Runs `saiga waf WORDS`, which must fail; returns its message.
 pub(crate) fn refused(saiga: &Installation, words: &[&str]) -> String {
     let said = waf(saiga, words);
     assert_eq!(said.code, Some(2), "{words:?}: {said:?}");
@@ -34,7 +34,7 @@ pub(crate) fn json(saiga: &Installation, file: &str) -> Value {
     serde_json::from_str(&report).unwrap()
 }
 
-/// A watcher that runs.
+/// A running watcher.
 pub(crate) struct Watch {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
@@ -57,13 +57,13 @@ impl Watch {
         }
     }
 
-    /// Its next line that has these words.
-    pub(crate) fn says(&mut self, words: &str) -> String {
+    /// The next output line with these words.
+    pub(crate) fn next_line(&mut self, words: &str) -> String {
         let mut lines = self.lines.by_ref().map(Result::unwrap);
         lines.find(|line| line.contains(words)).expect(words)
     }
 
-    pub(crate) fn complains(&mut self, words: &str) -> String {
+    pub(crate) fn next_warning(&mut self, words: &str) -> String {
         let mut lines = self.complaints.by_ref().map(Result::unwrap);
         lines.find(|line| line.contains(words)).expect(words)
     }
@@ -80,7 +80,7 @@ impl Watch {
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        // It is gone already where the test ended it.
+        // Has ended already if the test stopped it.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,14 +1,14 @@
-//! A drive as a folder of pages that tests rewrite.
+//! A drive as a directory of log pages that tests rewrite.
 
 use std::fs;
 use std::path::PathBuf;
 
 use crate::support::Installation;
 
-/// A MiB in the units of the counters.
+/// One MiB in the unit of the counters.
 pub(crate) const MIB_4K: u64 = 256;
 
-/// A Huawei drive as a folder of pages.
+/// A Huawei drive as a directory of log pages.
 pub(crate) struct Drive {
     pub(crate) folder: PathBuf,
 }
@@ -32,7 +32,7 @@ impl Drive {
         self.page("identity", "identify-controller.bin", &page);
     }
 
-    /// Counters in units of 4 KiB: host writes, and what garbage collection moved.
+    /// Sets the counters, in units of 4 KiB: host writes, and pages moved by garbage collection.
     pub(crate) fn counts(&self, host: u64, moved: u64) {
         let mut page = vec![0; 512];
         put(&mut page, 0x1c4, &host.to_le_bytes());
@@ -40,7 +40,7 @@ impl Drive {
         self.page("counters", "log-c0.bin", &page);
     }
 
-    /// Percent of its life that are used, and host writes in units of 512,000 bytes.
+    /// Sets the used percentage of its life, and host writes in units of 512,000 bytes.
     pub(crate) fn health(&self, used_percent: u8, host: u64) {
         let mut page = vec![0; 512];
         put(&mut page, 3, &[98, 10, used_percent]);
@@ -48,7 +48,7 @@ impl Drive {
         self.page("health", "log-02.bin", &page);
     }
 
-    /// A reader sees the old page or the new one.
+    /// Replaces a page atomically.
     pub(crate) fn page(&self, temporary: &str, name: &str, bytes: &[u8]) {
         let new = self.folder.join(temporary);
         fs::write(&new, bytes).unwrap();

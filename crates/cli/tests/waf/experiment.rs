@@ -1,4 +1,4 @@
-//! `[metrics] waf` of an experiment file: drives whose counters move while the load runs.
+//! `[metrics] waf` of an experiment file, with drives whose counters change during the load.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use saiga_experiment::result::ExperimentResult;
 use crate::drive::{Drive, MIB_4K};
 use crate::support::{Installation, said, text};
 
-/// Two arms whose load lets the drive's counters go from `from` to one of two pages.
+/// Two arms whose load changes the drive's counters from `from` to one of two pages.
 const FILE: &str = r#"
 headline = "waf"
 [plan]
@@ -42,7 +42,7 @@ metric = "waf"
 ratio_below = 0.9
 "#;
 
-/// A drive with its counters before a run, and after one with and without streams.
+/// A drive with its counters before a run, and after a run with and without streams.
 fn drive(saiga: &Installation, written: u64) -> Drive {
     let drive = Drive::new(saiga, "drive", "SN1");
     for (name, moved) in [
@@ -81,7 +81,7 @@ fn compared_by(
 }
 
 #[test]
-fn the_factor_of_each_run_is_compared_and_decides() {
+fn the_write_amplification_of_each_run_is_compared() {
     let saiga = Installation::bare();
     let drive = drive(&saiga, 1000 * MIB_4K);
     let (code, stderr, result) = compared(&saiga, &drive);
@@ -104,9 +104,9 @@ fn the_factor_of_each_run_is_compared_and_decides() {
     assert_eq!(course.mean, [Some(result.runs[0].metrics["waf"])]);
 }
 
-/// The counters move at the beginning of a load of three seconds, and in its middle.
+/// The counters change at the start of a load of three seconds, and in its middle.
 #[test]
-fn a_course_has_a_point_for_each_interval() {
+fn a_time_series_has_a_point_for_each_interval() {
     let saiga = Installation::bare();
     let drive = drive(&saiga, 1000 * MIB_4K);
     drive.counts(1000 + 2000 * MIB_4K, 500 + 3000 * MIB_4K);
@@ -139,7 +139,7 @@ fn a_course_has_a_point_for_each_interval() {
 }
 
 #[test]
-fn counters_that_say_too_little_make_no_factor() {
+fn coarse_counters_give_no_write_amplification() {
     // Each step is 4 KiB.
     let saiga = Installation::bare();
     let few = drive(&saiga, 3);
@@ -152,11 +152,11 @@ fn counters_that_say_too_little_make_no_factor() {
         "{reasons:?} {stderr}"
     );
 
-    // An idle drive has no factor, and its runs stand.
+    // An idle drive has no write amplification, and its runs are valid.
     let saiga = Installation::bare();
     let idle = drive(&saiga, 0);
     let (code, stderr, result) = compared(&saiga, &idle);
-    let told = "nothing can be compared: 6 of 6 pairs have no ratio: waf is missing in plain and \
+    let told = "no comparison is possible: 6 of 6 pairs have no ratio: waf is missing in plain and \
                 streams.";
     assert!(code == Some(2) && stderr.contains(told), "{stderr}");
     let mut runs = result.runs.iter();
@@ -167,7 +167,7 @@ fn counters_that_say_too_little_make_no_factor() {
 }
 
 #[test]
-fn a_drive_that_cannot_be_asked_is_named_before_anything_runs() {
+fn an_unreadable_drive_is_named_before_the_first_run() {
     let saiga = Installation::bare();
     let drive = drive(&saiga, 0);
     fs::remove_dir_all(&drive.folder).unwrap();

@@ -1,4 +1,4 @@
-//! `saiga waf` from the outside: recorded drives whose pages change, watchers that are killed, disks that are full.
+//! `saiga waf`: recorded drives whose pages change, killed watchers, full disks.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;
@@ -77,7 +77,7 @@ fn samples_of_a_timer_become_a_report() {
 }
 
 #[test]
-fn a_report_is_of_the_drive_and_the_time_that_were_named() {
+fn a_report_can_select_drive_and_time() {
     let saiga = Installation::bare();
     let (drive, file) = history(&saiga);
     let report = |option, value| ["report", "--file", file.as_str(), option, value];
@@ -95,16 +95,16 @@ fn a_report_is_of_the_drive_and_the_time_that_were_named() {
 }
 
 #[test]
-fn a_watcher_that_is_killed_loses_nothing_and_another_goes_on() {
+fn a_killed_watcher_loses_nothing_and_another_continues() {
     let saiga = Installation::bare();
     let drive = Drive::new(&saiga, "drive", "SN1");
     let (file, folder) = (saiga.path("waf.db"), drive.folder.clone());
     let words = ["--file", text(&file), text(&folder)];
     drive.counts(0, 0);
     let mut first = Watch::start(&saiga, &words);
-    first.says("first sample");
+    first.next_line("first sample");
     drive.counts(10 * MIB_4K, 20 * MIB_4K);
-    first.says("WAF 3.000");
+    first.next_line("WAF 3.000");
 
     let second = refused(&saiga, &[&["watch", "--once"][..], &words].concat());
     assert!(
@@ -112,8 +112,8 @@ fn a_watcher_that_is_killed_loses_nothing_and_another_goes_on() {
         "{second}"
     );
     let second = refused(&saiga, &[&["watch"][..], &words].concat());
-    assert!(second.contains("name another --file"), "{second}");
-    // Another drive into the same file is nobody's business.
+    assert!(second.contains("give another --file"), "{second}");
+    // The same file can also hold samples of another drive.
     let other = Drive::new(&saiga, "other", "SN2");
     other.counts(5, 5);
     must(
@@ -130,7 +130,7 @@ fn a_watcher_that_is_killed_loses_nothing_and_another_goes_on() {
     assert_eq!(first.end(Signal::Kill), None);
     drive.counts(20 * MIB_4K, 30 * MIB_4K);
     let mut third = Watch::start(&saiga, &words);
-    third.says("WAF");
+    third.next_line("WAF");
     assert_eq!(third.end(Signal::Terminate), Some(0));
     let value = json(&saiga, text(&file));
     let drives = value["drives"].as_array().unwrap();
@@ -141,7 +141,7 @@ fn a_watcher_that_is_killed_loses_nothing_and_another_goes_on() {
 }
 
 #[test]
-fn a_drive_that_is_unplugged_and_comes_back_is_said_to() {
+fn an_unplugged_drive_and_its_return_are_reported() {
     let saiga = Installation::bare();
     let drive = Drive::new(&saiga, "drive", "SN1");
     let (file, folder, away) = (
@@ -151,20 +151,20 @@ fn a_drive_that_is_unplugged_and_comes_back_is_said_to() {
     );
     drive.counts(0, 0);
     let mut watch = Watch::start(&saiga, &["--file", text(&file), text(&folder)]);
-    watch.says("first sample");
+    watch.next_line("first sample");
     fs::rename(&folder, &away).unwrap();
-    let gone = watch.complains("there is no");
-    assert!(gone.contains("tried again at each interval"), "{gone}");
+    let gone = watch.next_warning("there is no");
+    assert!(gone.contains("trying again at each interval"), "{gone}");
     fs::rename(&away, &folder).unwrap();
-    watch.complains("again");
-    // Another drive in its slot is another series.
+    watch.next_warning("again");
+    // Another drive in the same slot starts a new series.
     drive.identity("SN2");
-    watch.says("SN2: first sample");
-    // Pages that a drive fills with ones are not believed.
+    watch.next_line("SN2: first sample");
+    // Pages filled with ones are rejected.
     drive.page("ones", "log-c0.bin", &[0xff; 512]);
-    watch.complains("log page C0h holds nothing but FFh");
+    watch.next_warning("log page C0h holds nothing but FFh");
     drive.counts(9, 9);
-    watch.complains("again");
+    watch.next_warning("again");
     assert_eq!(watch.end(Signal::Interrupt), Some(0));
     let value = json(&saiga, text(&file));
     let reason = value["drives"][1]["segments"][0]["begins_because"]
@@ -176,9 +176,9 @@ fn a_drive_that_is_unplugged_and_comes_back_is_said_to() {
     );
 }
 
-/// A disk of its own in a mount namespace of its own: both end with the shell.
+/// A small disk in a mount namespace; both end with the shell.
 #[test]
-fn a_full_disk_costs_samples_and_nothing_else() {
+fn a_full_disk_only_costs_samples() {
     let saiga = Installation::bare();
     let drive = Drive::new(&saiga, "drive", "SN1");
     drive.counts(0, 0);
@@ -223,9 +223,10 @@ fn a_full_disk_costs_samples_and_nothing_else() {
     );
 }
 
-/// One that runs says it once, and once more when it is over; its first look may already find no room.
+/// A watcher reports the full disk once, and its end once. The disk may be full at its first
+/// sample.
 #[test]
-fn a_watcher_outlives_a_full_disk() {
+fn a_watcher_survives_a_full_disk() {
     let saiga = Installation::bare();
     let drive = Drive::new(&saiga, "drive", "SN1");
     drive.counts(0, 0);
@@ -238,7 +239,7 @@ fn a_watcher_outlives_a_full_disk() {
         "$SAIGA" waf watch --every 1s --file "$DISK/waf.db" "$DRIVE" >"$SAID" 2>"$SAID.err" &
         watch=$!
         trap 'kill $watch' EXIT
-        until grep -q "its disk is full; tried again at each interval" "$SAID.err"; do :; done
+        until grep -q "its disk is full; trying again at each interval" "$SAID.err"; do :; done
         rm "$DISK/ballast"
         until grep -q "first sample" "$SAID"; do :; done
         until grep -q "again$" "$SAID.err"; do :; done
@@ -262,14 +263,14 @@ fn a_watcher_outlives_a_full_disk() {
 }
 
 #[test]
-fn a_drive_that_says_how_worn_it_is_is_heard() {
+fn the_wear_of_a_drive_is_shown() {
     let saiga = Installation::bare();
     let drive = Drive::new(&saiga, "drive", "SN1");
     drive.counts(MIB_4K, MIB_4K);
     let (folder, file) = (text(&drive.folder), saiga.path("waf.db"));
     let file = text(&file);
     let probed = must(&saiga, &["probe", folder]);
-    assert!(probed.contains("life: not known: "), "{probed}");
+    assert!(probed.contains("life: unknown: "), "{probed}");
     drive.health(7, 1_000_000);
     let probed = must(&saiga, &["probe", folder]);
     assert!(
@@ -279,7 +280,7 @@ fn a_drive_that_says_how_worn_it_is_is_heard() {
     );
     must(&saiga, &["watch", "--once", "--file", file, folder]);
     let report = must(&saiga, &["report", "--file", file]);
-    // A million of 512,000 bytes are seven of a hundred parts.
+    // One million times 512,000 bytes are 7 % of the drive's life.
     assert!(
         report.contains("0.5 TB") && report.contains("about 7.3 TB"),
         "{report}"
@@ -297,7 +298,7 @@ fn a_drive_that_says_how_worn_it_is_is_heard() {
 }
 
 #[test]
-fn a_probe_says_why_and_a_recording_stands_for_its_drive() {
+fn a_probe_gives_reasons_and_a_recording_replaces_the_drive() {
     let saiga = Installation::bare();
     let drive = Drive::new(&saiga, "drive", "SN1");
     let folder = text(&drive.folder).to_owned();
@@ -343,7 +344,7 @@ fn a_probe_says_why_and_a_recording_stands_for_its_drive() {
 }
 
 #[test]
-fn the_units_of_a_timer_are_text() {
+fn timer_units_are_printed() {
     let saiga = Installation::bare();
     let units = must(
         &saiga,
@@ -357,13 +358,14 @@ fn the_units_of_a_timer_are_text() {
     );
     let program = saiga.path("bin/saiga");
     let command = format!(
-        "ExecStart={} waf watch --once --file /var/lib/saiga/waf.db /dev/nvme0 \"/dev/disk/by-id/nvme-A B%%1\"\n",
+        "ExecStart={} waf watch --once --file /var/lib/saiga/waf.db /dev/nvme0 \
+         \"/dev/disk/by-id/nvme-A B%%1\"\n",
         text(&program)
     );
     assert!(units.contains(&command), "{units}");
     assert!(units.contains("OnUnitActiveSec=600s\n"), "{units}");
     assert!(units.contains("StateDirectory=saiga\n"), "{units}");
-    // systemd takes both.
+    // systemd accepts both units.
     let (service, timer) = units
         .split_once("# /etc/systemd/system/saiga-waf.timer\n")
         .unwrap();
@@ -381,7 +383,7 @@ fn the_units_of_a_timer_are_text() {
         (Some(0), ""),
         "{units}"
     );
-    // What the page of the documentation says is what is printed.
+    // The page of the documentation has the same text.
     let page = include_str!("../../../../docs/waf.md");
     let (_, block) = page.split_once("```ini\n").unwrap();
     let (block, _) = block.split_once("```").unwrap();

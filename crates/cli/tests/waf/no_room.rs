@@ -1,4 +1,4 @@
-//! A watcher on disks that are full to the last inode, and one whose lines nobody has room for.
+//! A watcher on disks without free inodes, and a watcher whose output cannot be written.
 
 use std::fs::{self, OpenOptions};
 use std::io::{BufRead as _, BufReader};
@@ -10,7 +10,7 @@ use crate::calls::json;
 use crate::drive::Drive;
 use crate::support::{Installation, said, text};
 
-/// Mounts a disk by `$MAKE`, which leaves no room for a file; starts a watcher there, then makes room by `$CLEAR`.
+/// Mounts a full disk with `$MAKE`, starts a watcher there, and then makes space with `$CLEAR`.
 const WAITS_FOR_ROOM: &str = r#"
     set -eu
     eval "$MAKE"
@@ -18,7 +18,7 @@ const WAITS_FOR_ROOM: &str = r#"
     "$SAIGA" waf watch --every 1s --file "$DISK/waf.db" "$DRIVE" >"$SAID" 2>"$SAID.err" &
     watch=$!
     trap 'kill $watch' EXIT
-    until grep -q "its disk is full; tried again at each interval" "$SAID.err"; do kill -0 $watch; done
+    until grep -q "its disk is full; trying again at each interval" "$SAID.err"; do kill -0 $watch; done
     rm -f ballast*
     until grep -q "first sample" "$SAID"; do kill -0 $watch; done
     until grep -q "again$" "$SAID.err"; do kill -0 $watch; done
@@ -28,7 +28,7 @@ const WAITS_FOR_ROOM: &str = r#"
     cat "$SAID.err"
 "#;
 
-/// All in a mount namespace of its own, which ends with the shell, and so does the loop device.
+/// Runs in a mount namespace, which ends with the shell, together with the loop device.
 fn waits_for_room(make: &str) {
     let saiga = Installation::bare();
     let drive = Drive::new(&saiga, "drive", "SN1");
@@ -46,7 +46,7 @@ fn waits_for_room(make: &str) {
     assert_eq!(said.stdout.lines().count(), 2, "{said:?}");
 }
 
-/// Of four inodes, one is the root's.
+/// The file system has four inodes, one of which is the root's.
 #[test]
 fn a_watcher_waits_for_inodes() {
     waits_for_room(
@@ -55,7 +55,8 @@ fn a_watcher_waits_for_inodes() {
     );
 }
 
-/// XFS makes inodes of blocks: without any, no file can be made, be it as empty as that of locks.
+/// XFS makes inodes of blocks: without a free block, no file can be created, not even an empty
+/// lock.
 #[test]
 fn a_watcher_waits_for_a_full_xfs() {
     waits_for_room(
@@ -70,9 +71,9 @@ fn a_watcher_waits_for_a_full_xfs() {
     );
 }
 
-/// The samples are the point; that their lines are lost is said once.
+/// Samples are more important than output: its loss is reported once.
 #[test]
-fn a_watcher_outlives_the_disk_of_its_output() {
+fn a_watcher_survives_a_full_disk_of_its_output() {
     let saiga = Installation::bare();
     let drive = Drive::new(&saiga, "drive", "SN1");
     drive.counts(0, 0);
@@ -104,7 +105,7 @@ fn a_watcher_outlives_the_disk_of_its_output() {
         .map(Result::unwrap)
         .collect();
     assert_eq!(watch.wait().unwrap().code(), Some(0), "{complaints:?}");
-    let expected = "cannot print samples: No space left on device (os error 28); they are kept";
+    let expected = "cannot print samples: No space left on device (os error 28); they are still written to the file";
     assert_eq!(complaints.len(), 1, "{complaints:?}");
     assert!(complaints[0].contains(expected), "{complaints:?}");
 }

@@ -1,7 +1,6 @@
-//! `saiga bench tpcc build`: makes the tables and loads them.
+//! `saiga bench tpcc build`: creates the tables and loads the rows, one database after the other.
 //!
-//! Steps and progress go to stderr, what has come of it to stdout. Several databases are built
-//! one after the other.
+//! Progress goes to stderr, the result to stdout.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -26,29 +25,27 @@ pub(super) struct Args {
     targets: Targets,
     #[command(flatten)]
     own_sql: OwnSql,
-    /// From which all rows follow: the same seed makes the same rows (default: any)
+    /// Seed of all rows: the same seed gives the same rows (default: random)
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// One part of a build that several hosts share
+    /// Do one part of a build that several hosts share
     #[arg(long, value_enum, value_name = "PART")]
     only: Option<PartName>,
-    /// Go on with a build that was broken off; no other process may be loading
+    /// Continue an interrupted build; no other process may be loading
     #[arg(long)]
     resume: bool,
 }
 
-/// One part of a build.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum PartName {
-    /// The tables: on one host, first
+    /// Create the tables: on one host, first
     Tables,
-    /// The rows: on as many hosts as you like, which share the warehouses by themselves
+    /// Load the rows: on any number of hosts, which divide the warehouses among them
     Load,
-    /// Indexes, keys and statistics: on one host, when all rows are there
+    /// Create indexes, keys and statistics: on one host, after all rows are loaded
     Finish,
 }
 
-/// Builds one database after the other.
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let targets = args.targets.all()?;
     let interrupt = Interrupt::on_signals().context("cannot watch for Ctrl-C")?;
@@ -60,7 +57,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Builds one; comes back with what has come of it, in words.
+/// Builds one database; returns a sentence on the result.
 pub(super) fn build(target: &Target, args: &Args, interrupt: &Interrupt) -> anyhow::Result<String> {
     let part = args.part();
     match &target.props.csv {
@@ -113,10 +110,10 @@ fn build_database(target: &Target, args: &Args, interrupt: &Interrupt) -> anyhow
             format!("complete, {warehouses}{seed}; {}", time(before.elapsed()))
         }
         BuildOutcome::Tables(_) if props.csv.is_some() => {
-            "the tables are made; copy the files in, then build --only finish".to_owned()
+            "the tables are created; next: load the files, then build --only finish".to_owned()
         }
         BuildOutcome::Tables(_) => {
-            "the tables are made; next, on each host: build --only load".to_owned()
+            "the tables are created; next, on each host: build --only load".to_owned()
         }
         BuildOutcome::Rows(rows) if rows.is_whole() => {
             format!("{rows}; next, on one host: build --only finish")
@@ -125,7 +122,7 @@ fn build_database(target: &Target, args: &Args, interrupt: &Interrupt) -> anyhow
     })
 }
 
-/// CSV files instead of rows in a database.
+/// Writes the rows to CSV files instead of a database.
 fn write_files(
     target: &Target,
     csv: &Csv,
@@ -136,8 +133,9 @@ fn write_files(
     let (first, last) = props.load_range.unwrap_or((1, props.warehouses));
     if (first, last) != (1, props.warehouses) && args.seed.is_none() {
         bail!(
-            "warehouses {first} to {last} of {} are a part (loadidbegin, loadidend): each part would \
-             draw another seed, and they would not fit together; give all of them the same --seed",
+            "warehouses {first} to {last} of {} are a part (loadidbegin, loadidend): each part \
+             would use another random seed, and the parts would not match; give the same --seed \
+             for all parts",
             props.warehouses
         );
     }
@@ -157,13 +155,13 @@ fn write_files(
         .map(|path| path.display().to_string())
         .collect();
     Ok(format!(
-        "wrote {}; next: build --only tables, copy the files in, build --only finish",
+        "wrote {}; next: build --only tables, load the files, build --only finish",
         names.join(", ")
     ))
 }
 
 impl Args {
-    /// Everything that is not there yet.
+    /// Options that build everything that does not exist yet.
     pub(super) fn to_completion() -> Self {
         Self {
             resume: true,
@@ -185,7 +183,6 @@ impl Args {
     }
 }
 
-/// Seconds since 1970.
 fn now() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| {

@@ -1,4 +1,5 @@
-//! `saiga bench tpcc check`: whether the tables hold what TPC-C wants. Exit 1 when they do not.
+//! `saiga bench tpcc check`: checks the tables against the TPC-C rules. Exit status 1 on a
+//! violation.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -14,7 +15,7 @@ use super::target::{Target, Targets};
 use crate::exit;
 use saiga_document::number::{counted, time};
 
-/// No more sessions than this check at the same time: each of them keeps a processor busy.
+/// Maximum number of sessions that check in parallel: each keeps a CPU busy.
 const MAX_SESSIONS: u32 = 8;
 
 /// Options of `saiga bench tpcc check`.
@@ -22,17 +23,18 @@ const MAX_SESSIONS: u32 = 8;
 pub(super) struct Args {
     #[command(flatten)]
     targets: Targets,
-    /// Check what holds right after a load, too, whether or not something seems to have run
+    /// Also check the rules for freshly loaded tables, whether or not a run seems to have changed
+    /// them
     #[arg(long)]
     after_load: bool,
-    /// Check the twelve conditions of 3.3.2 only, not the population of 4.3.3.1
+    /// Check only the twelve conditions of 3.3.2, not the population of 4.3.3.1
     #[arg(long)]
     conditions: bool,
-    /// Check conditions 1 to 7 and 12 of ten warehouses only, by their keys: as fast however many
-    /// there are
+    /// Check only conditions 1 to 7 and 12 of ten warehouses, by key; the time does not depend on
+    /// the number of warehouses
     #[arg(long, conflicts_with_all = ["conditions", "after_load"])]
     sample: bool,
-    /// Print what was checked and found as JSON, one line for each database
+    /// Print the checks and violations as JSON, one line for each database
     #[arg(long)]
     json: bool,
 }
@@ -47,7 +49,6 @@ impl Args {
     }
 }
 
-/// Checks one database after the other.
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let targets = args.targets.all()?;
     let interrupt = Interrupt::on_signals().context("cannot watch for Ctrl-C")?;
@@ -62,24 +63,24 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// Checks one and prints what was found; whether everything holds.
+/// Checks one database and prints the result; returns whether all rules hold.
 pub(super) fn check(target: &Target, args: &Args, interrupt: &Interrupt) -> anyhow::Result<bool> {
-    let (report, took) = look(
+    let (report, took) = check_tables(
         target,
         args.after_load.then_some(true),
         args.scope(),
         interrupt,
     )?;
     if args.json {
-        writeln!(std::io::stdout(), "{}", in_json(target, &report, took))?;
+        writeln!(std::io::stdout(), "{}", as_json(target, &report, took))?;
     } else {
         print(target, &report, took)?;
     }
     Ok(report.findings.is_empty())
 }
 
-/// Checks one; what was found, and how long it took.
-pub(super) fn look(
+/// Checks one database; returns the report and the time that it took.
+pub(super) fn check_tables(
     target: &Target,
     after_load: Option<bool>,
     scope: Scope,
@@ -105,7 +106,8 @@ pub(super) fn look(
     let (there, asked) = (report.loaded.warehouses, target.props.warehouses);
     if there < asked {
         bail!(
-            "{} loaded, warehouses= asks for {asked}; correct it, or destroy and build again",
+            "{} loaded, but warehouses= is {asked}; correct the props file, or destroy and build \
+             again",
             if there == 1 {
                 "1 warehouse is".to_owned()
             } else {
@@ -127,9 +129,9 @@ fn print(target: &Target, report: &Report, took: Duration) -> std::io::Result<()
     let warehouses = report.sample().unwrap_or_else(all);
     let (checks, took) = (report.checked.len(), time(took));
     let verdict = match report.findings.len() {
-        0 => "everything holds".to_owned(),
-        1 => "1 rule is broken".to_owned(),
-        many => format!("{many} rules are broken"),
+        0 => "all rules hold".to_owned(),
+        1 => "1 rule is violated".to_owned(),
+        many => format!("{many} rules are violated"),
     };
     let name = target.name();
     writeln!(
@@ -154,7 +156,7 @@ fn print(target: &Target, report: &Report, took: Duration) -> std::io::Result<()
     Ok(())
 }
 
-fn in_json(target: &Target, report: &Report, took: Duration) -> serde_json::Value {
+fn as_json(target: &Target, report: &Report, took: Duration) -> serde_json::Value {
     let Report {
         loaded,
         after_load,

@@ -19,12 +19,11 @@ pub(super) struct Args {
     targets: Targets,
     #[command(flatten)]
     own_sql: OwnSql,
-    /// Do not ask
+    /// Drop the tables without asking for confirmation
     #[arg(long)]
     yes: bool,
 }
 
-/// Drops the tables of one database after the other.
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     for target in args.targets.all()? {
         let dropped = drop_tables(&target, args).with_context(|| target.name())?;
@@ -39,17 +38,17 @@ fn drop_tables(target: &Target, args: &Args) -> anyhow::Result<String> {
     let db = &target.props.db;
     let owner = owner::current();
     let Some(plan) = destroy::plan(&mut *session, own_sql.as_deref(), db, &owner)? else {
-        return Ok("there are no tables".to_owned());
+        return Ok("no tables exist".to_owned());
     };
-    let what = in_words(&plan.state);
-    if !args.yes && !agreed(target, &what)? {
-        return Ok(format!("{what} stay"));
+    let what = describe(&plan.state);
+    if !args.yes && !is_confirmed(target, &what)? {
+        return Ok(format!("not dropped: {what}"));
     }
     plan.drop_all(&mut *session)?;
     Ok(format!("dropped {what}, by {}", plan.source()))
 }
 
-fn in_words(state: &State) -> String {
+fn describe(state: &State) -> String {
     match state {
         State::Complete(loaded) => {
             format!(
@@ -59,7 +58,7 @@ fn in_words(state: &State) -> String {
         }
         State::InProgress(progress) => {
             let warehouses = counted(progress.info.warehouses, "warehouse");
-            format!("the 10 tables of TPC-C, a load of {warehouses} that is not complete")
+            format!("the 10 tables of TPC-C, an incomplete load of {warehouses}")
         }
         State::TablesMissing { missing } => {
             let all = Table::ALL
@@ -67,15 +66,15 @@ fn in_words(state: &State) -> String {
                 .filter(|table| !missing.contains(table));
             Table::list(&all.collect::<Vec<_>>())
         }
-        State::ConfigEmpty => "the 10 tables of TPC-C, which have no rows".to_owned(),
+        State::ConfigEmpty => "the 10 empty tables of TPC-C".to_owned(),
         State::Empty { .. } | State::Unidentified { .. } => "nothing".to_owned(),
     }
 }
 
-/// Asks on a terminal; elsewhere nobody could answer.
-fn agreed(target: &Target, what: &str) -> anyhow::Result<bool> {
+/// Asks for confirmation on a terminal; fails elsewhere.
+fn is_confirmed(target: &Target, what: &str) -> anyhow::Result<bool> {
     if !std::io::stdin().is_terminal() {
-        bail!("this drops {what}; say so with --yes");
+        bail!("this would drop {what}; confirm with --yes");
     }
     write!(std::io::stderr(), "{}: drop {what}? [y/N] ", target.name())?;
     let mut answer = String::new();

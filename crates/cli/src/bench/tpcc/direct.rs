@@ -1,7 +1,7 @@
-//! A database that options name as its own clients name it, in place of a props file.
+//! A database that is given by options in place of a props file.
 //!
-//! In: options of the command line, and the password in the variable that those clients read. Out:
-//! the props that a file with the same meaning would give.
+//! The options have the names that the database's own clients use; the password comes from the same
+//! variable. The result is the [`Props`] of an equivalent props file.
 
 use std::env;
 use std::fmt::Write as _;
@@ -12,67 +12,66 @@ use anyhow::bail;
 use clap::ValueEnum;
 use saiga_tpcc::props::Props;
 
-/// Minutes of a run that is given no `--for`.
+/// Length of a run without `--for`, in minutes.
 const MINUTES: u32 = 1;
 
-/// Above the options in the help.
+/// Heading of these options in the help.
 const HEADING: &str = "Without a props file (the password comes from MYSQL_PWD or PGPASSWORD)";
 
 /// The options that stand in for a props file.
 #[derive(Debug, Default, clap::Args)]
 pub(super) struct Direct {
-    /// The database system
+    /// Database system
     #[arg(long, help_heading = HEADING, value_enum, conflicts_with = "props")]
     engine: Option<EngineName>,
-    /// Its host (default: 127.0.0.1)
+    /// Host of the server (default: 127.0.0.1)
     #[arg(long, help_heading = HEADING, value_name = "NAME", requires = "engine")]
     #[arg(value_parser = host_alone)]
     host: Option<String>,
-    /// Its port (default: 3306 or 5432)
+    /// Port of the server (default: 3306 or 5432)
     #[arg(long, help_heading = HEADING, requires = "engine")]
     #[arg(value_parser = clap::value_parser!(u16).range(1..))]
     port: Option<u16>,
-    /// The user to log in as (default: tpcc)
+    /// User to log in as (default: tpcc)
     #[arg(long, help_heading = HEADING, value_name = "NAME", requires = "engine")]
     #[arg(value_parser = plain)]
     user: Option<String>,
-    /// The database (default: tpcc)
+    /// Name of the database (default: tpcc)
     #[arg(long, help_heading = HEADING, value_name = "NAME", requires = "engine")]
     #[arg(value_parser = plain)]
     database: Option<String>,
-    /// Unix socket to connect to in place of a host; for PostgreSQL its directory will do
+    /// Unix socket to connect to instead of a host; for PostgreSQL its directory is enough
     #[arg(long, help_heading = HEADING, value_name = "PATH", requires = "engine")]
     #[arg(conflicts_with_all = ["host", "tls"])]
     socket: Option<String>,
-    /// What TLS must do: nothing (plain text, the default), encrypt, check the CA, or check the CA
-    /// and the host's name
+    /// Use of TLS: disable (plain text, the default), require (encryption), verify-ca (also checks
+    /// the CA), verify-full (also checks the name of the host)
     #[arg(long, help_heading = HEADING, value_name = "MODE", requires = "engine", value_enum)]
     #[arg(requires_ifs = [("verify-ca", "tls_ca"), ("verify-full", "tls_ca")])]
     tls: Option<TlsMode>,
-    /// PEM file with the certificate of the CA that signed the server's
+    /// PEM file with the certificate of the CA that signed the server's certificate
     #[arg(long, help_heading = HEADING, value_name = "FILE", requires = "tls")]
     tls_ca: Option<String>,
-    /// Warehouses to load, or to run on (default: 1)
+    /// Number of warehouses to load or to use (default: 1)
     #[arg(long, help_heading = HEADING, value_name = "N", requires = "engine")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     warehouses: Option<u32>,
-    /// Terminals of a run, at most ten for each warehouse (default: ten for each warehouse)
+    /// Number of terminals of a run, at most ten for each warehouse (default: that maximum)
     #[arg(long, help_heading = HEADING, value_name = "N", requires = "engine")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     terminals: Option<u32>,
 }
 
-/// A database system, by the name that its users know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum EngineName {
     Mysql,
     Mariadb,
     Postgres,
-    // GaussDB, too.
+    // Also GaussDB.
     Opengauss,
 }
 
-/// What is asked of a connection, by libpq's names.
+/// Modes of TLS, with libpq's names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum TlsMode {
     Disable,
@@ -82,7 +81,7 @@ enum TlsMode {
 }
 
 impl TlsMode {
-    /// Its value in a JDBC URL.
+    /// The value in a JDBC URL.
     fn name(self) -> &'static str {
         match self {
             Self::Disable => "disable",
@@ -94,7 +93,7 @@ impl TlsMode {
 }
 
 impl EngineName {
-    /// Its name in a JDBC URL.
+    /// The name in a JDBC URL.
     fn system(self) -> &'static str {
         match self {
             Self::Mysql => "mysql",
@@ -104,7 +103,7 @@ impl EngineName {
         }
     }
 
-    /// The parameter of a JDBC URL that names the CA's file.
+    /// The parameter of a JDBC URL with the CA's file.
     fn authority_key(self) -> &'static str {
         match self {
             Self::Mysql | Self::Mariadb => "serverSslCert",
@@ -112,7 +111,7 @@ impl EngineName {
         }
     }
 
-    /// The variable in which the system's own clients look for a password.
+    /// The variable from which the system's own clients take the password.
     fn password_variable(self) -> &'static str {
         match self {
             Self::Mysql | Self::Mariadb => "MYSQL_PWD",
@@ -122,10 +121,10 @@ impl EngineName {
 }
 
 impl Direct {
-    /// What a props file for it would say; `None` where no database is named.
+    /// The equivalent of a props file; `None` if no database is given.
     ///
     /// # Errors
-    /// A props file cannot hold the password.
+    /// The password cannot be written in a props file.
     pub(super) fn props(&self) -> anyhow::Result<Option<Props>> {
         let Some(engine) = self.engine else {
             return Ok(None);
@@ -134,8 +133,8 @@ impl Direct {
         let password = env::var_os(variable).unwrap_or_default();
         let Some(password) = password.to_str().filter(|text| text.trim() == *text) else {
             bail!(
-                "{variable} is not UTF-8, or begins or ends with a blank; such a password cannot be \
-                 used here"
+                "{variable} is not UTF-8, or begins or ends with a blank; such a password is not \
+                 supported here"
             );
         };
         let text = self.text(engine, password);
@@ -145,7 +144,7 @@ impl Direct {
     fn text(&self, engine: EngineName, password: &str) -> String {
         let named = |name: &Option<String>, usual: &str| name.clone().unwrap_or(usual.to_owned());
         let host = named(&self.host, "127.0.0.1");
-        // In a URL an IPv6 address is enclosed in brackets.
+        // An IPv6 address in a URL is enclosed in brackets.
         let host = if host.contains(':') {
             format!("[{host}]")
         } else {
@@ -165,7 +164,7 @@ impl Direct {
         )
     }
 
-    /// The parameters of the URL, with what precedes them.
+    /// The parameters of the URL, with the separators.
     fn params(&self, engine: EngineName) -> String {
         let params = [
             ("localSocket", self.socket.as_deref()),
@@ -184,7 +183,7 @@ impl Direct {
     }
 }
 
-/// Replaces what has a meaning in a URL or in a props file by its code.
+/// Percent-encodes characters that have a meaning in a URL or in a props file.
 fn encoded(text: &str) -> String {
     let mut out = String::new();
     for byte in text.bytes() {
@@ -198,22 +197,22 @@ fn encoded(text: &str) -> String {
     out
 }
 
-/// Accepts a name that has no other meaning in a URL or in a props file.
+/// Accepts a name without characters that have a meaning in a URL or in a props file.
 fn plain(text: &str) -> Result<String, String> {
     let fits = |c: char| c.is_alphanumeric() || "_-.:$@".contains(c);
     if !text.is_empty() && text.chars().all(fits) {
         return Ok(text.to_owned());
     }
-    Err("letters, digits and _ - . : $ @ only; a props file holds other names".to_owned())
+    Err("give only letters, digits and _ - . : $ @; use a props file for other names".to_owned())
 }
 
-/// Accepts the name of a host, or its address.
+/// Accepts the name or address of a host.
 fn host_alone(text: &str) -> Result<String, String> {
     if text.contains('@') {
-        return Err("name the host alone, and the user by --user".to_owned());
+        return Err("give only the host, and the user with --user".to_owned());
     }
     if text.contains(':') && text.parse::<Ipv6Addr>().is_err() {
-        return Err("name the host alone, and the port by --port".to_owned());
+        return Err("give only the host, and the port with --port".to_owned());
     }
     plain(text)
 }
@@ -245,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn options_say_what_a_props_file_would() {
+    fn options_are_equivalent_to_a_props_file() {
         let usual = props("--engine mariadb", "");
         let url = &usual.url;
         assert_eq!(
@@ -310,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn options_that_do_not_go_together_are_refused() {
+    fn conflicting_options_are_refused() {
         for words in [
             "--engine mysql --tls verify-full",
             "--engine mysql --tls-ca ca.pem",
@@ -326,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_would_mean_something_else_are_refused() {
+    fn names_with_special_characters_are_refused() {
         for name in ["", "a b", "shop?ssl=1", "a/b", "a\nuser=root", "a\\"] {
             assert!(plain(name).is_err(), "{name:?}");
         }

@@ -1,8 +1,8 @@
 //! `saiga bench tpcc`: TPC-C on the tables of BenchmarkSQL 5, from its props files.
 //!
-//! Each step of the job is a module: `build` makes and loads the tables, `check` says whether
-//! they are what the specification wants, `run` puts load on them, `destroy` drops them; `merge` adds
-//! up what several load hosts have measured.
+//! One module for each step: `build` creates and loads the tables, `check` compares them with the
+//! specification, `run` puts load on them, `destroy` drops them; `merge` adds up the results of
+//! several load hosts.
 
 mod build;
 mod check;
@@ -24,28 +24,26 @@ use clap::Subcommand;
 pub(super) struct Args {
     #[command(subcommand)]
     step: Option<Step>,
-    /// Without a step the whole job is done on SQLite: folder for its file (default: a private one
-    /// that is removed)
+    /// Without a step, all steps run on SQLite: directory of its file (default: a temporary one)
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }
 
-/// One step of the job.
 #[derive(Debug, Subcommand)]
 enum Step {
-    /// Makes the tables and loads them
+    /// Creates the tables and loads the rows
     Build(build::Args),
-    /// Says whether the tables hold what TPC-C wants
+    /// Checks whether the tables comply with the TPC-C rules
     Check(check::Args),
     /// Puts load on the tables and measures it
     Run(Box<run::Args>),
-    /// Adds up what several load hosts have measured
+    /// Adds up the results of several load hosts
     Merge(run::MergeArgs),
     /// Drops the tables
     Destroy(destroy::Args),
 }
 
-/// Runs one step, or the whole job.
+/// Runs one step, or all steps.
 pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
     match args.step {
         Some(Step::Build(args)) => build::run(&args),

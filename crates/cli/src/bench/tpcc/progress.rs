@@ -1,4 +1,4 @@
-//! Progress of a build on stderr: a bar on a terminal, a line now and then elsewhere.
+//! Progress of a build on stderr: a bar on a terminal, otherwise a line every ten seconds.
 
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -10,23 +10,21 @@ use saiga_tpcc::spec::{CUSTOMERS, DISTRICTS, FIRST_UNDELIVERED, ITEMS, ORDERS};
 use crate::exit;
 use saiga_document::number::{counted, time};
 
-/// Between two lines where there is no terminal.
+/// Time between two lines without a terminal.
 const LINE_PAUSE: Duration = Duration::from_secs(10);
-/// Rows of a warehouse: stock, then customers and their history, orders with ten lines each, open
-/// orders, districts, itself.
+/// Rows of a warehouse: stock, customers and their history, orders with ten lines each, new orders,
+/// districts, and the row of the warehouse itself.
 const ROWS_OF_WAREHOUSE: u64 = ITEMS as u64
     + DISTRICTS as u64
         * (2 * CUSTOMERS as u64 + 11 * ORDERS as u64 + (ORDERS + 1 - FIRST_UNDELIVERED) as u64 + 1)
     + 1;
 
-/// Shows how far a build is.
 pub(super) struct Progress {
     bar: ProgressBar,
     terminal: bool,
     load: Mutex<Load>,
 }
 
-/// How far the rows are.
 struct Load {
     since: Instant,
     last_line: Instant,
@@ -38,7 +36,7 @@ struct Load {
 impl Progress {
     pub(super) fn new() -> Self {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-        // The template is a constant; a bar with the default style serves as well.
+        // The template is a constant; on an error the default style is used.
         if let Ok(style) = ProgressStyle::with_template("{bar:24} {wide_msg}") {
             bar.set_style(style);
         }
@@ -56,7 +54,7 @@ impl Progress {
         }
     }
 
-    /// Takes one event, of any thread.
+    /// Handles an event; callable from any thread.
     pub(super) fn on(&self, event: Event<'_>) {
         match event {
             Event::Step { step, source } => {
@@ -97,7 +95,6 @@ impl Progress {
         }
     }
 
-    /// Removes the bar.
     pub(super) fn finish(&self) {
         self.bar.finish_and_clear();
     }

@@ -1,7 +1,7 @@
-//! `saiga bench tpcc run`: terminals that perform transactions, measured.
+//! `saiga bench tpcc run`: runs the terminals and measures their transactions.
 //!
-//! Several props files are run at the same time, as one experiment. Exit 1 when a check fails; 2
-//! when the run could not be made, or was broken off: then with the result of what was measured.
+//! Several databases are run at the same time, as one experiment. Exit status 1 if a check fails, 2
+//! if the run could not start or ended early; the measured part is reported in that case, too.
 
 mod beside;
 mod finish;
@@ -26,10 +26,10 @@ use saiga_tpcc::results::files::SampleFiles;
 use super::target::{Target, Targets};
 use crate::compare::raise_descriptor_limit;
 use crate::exit;
-use crate::host::{Host, Seen};
-use beside::Watched;
+use crate::host::{Host, HostSamples};
+use beside::CounterSources;
 use finish::Finished;
-use live::Board;
+use live::ProgressDisplay;
 pub(super) use merge::Args as MergeArgs;
 pub(super) use merge::run as merge_parts;
 pub(super) use options::Options;
@@ -44,12 +44,11 @@ pub(super) struct Args {
     options: Options,
 }
 
-/// Between the moment when all are connected and the start.
-const BREATH: Duration = Duration::from_millis(100);
-/// How long a start that lies ahead is waited for between two looks at Ctrl-C.
-const LOOK: Duration = Duration::from_millis(50);
+/// Time between the connection of the last terminal and the start.
+const START_DELAY: Duration = Duration::from_millis(100);
+/// Interval of the checks for Ctrl-C before a start in the future.
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Runs all databases at the same time.
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let targets = args.targets.all()?;
     let interrupt = Interrupt::on_signals().context("cannot watch for Ctrl-C")?;
@@ -61,7 +60,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// The same for a caller who has the databases; whether all checks hold.
+/// Runs the given databases; returns whether all checks hold.
 pub(super) fn run_all(
     targets: &[Target],
     options: &Options,
@@ -69,7 +68,7 @@ pub(super) fn run_all(
 ) -> anyhow::Result<bool> {
     let mut own = Vec::new();
     for target in targets {
-        let options = options.over_those_of(&target.props)?;
+        let options = options.with_defaults_of(&target.props)?;
         options.check(targets.len())?;
         own.push(options);
     }
@@ -80,7 +79,7 @@ pub(super) fn run_all(
         let one = Prepared::new(target, options, out, interrupt);
         prepared.push(one.with_context(|| target.name())?);
     }
-    let mut watched = Watched::default();
+    let mut watched = CounterSources::default();
     targets.iter().for_each(|target| watched.add(target));
     own.iter().for_each(|options| watched.add_named(options));
     let start_at = own.iter().find_map(|options| options.start_at);
@@ -91,12 +90,12 @@ pub(super) fn run_all(
     conclude_all(finished, &own, seen, options.json, interrupt)
 }
 
-/// Writes and prints what each database has measured, whatever is wrong with the others; what was
-/// `seen` of the host belongs to the first.
+/// Writes and prints the result of each database, also if others failed. The host's figures go to
+/// the first database.
 fn conclude_all(
     finished: Vec<Finished<'_>>,
     own: &[Options],
-    mut seen: Option<Seen>,
+    mut seen: Option<HostSamples>,
     as_json: bool,
     interrupt: &Interrupt,
 ) -> anyhow::Result<bool> {
@@ -124,30 +123,28 @@ fn conclude_all(
     }
 }
 
-/// Why a run was broken off, if it was.
+/// The reason of an early end, if there was one.
 fn reason(record: &Record) -> Option<String> {
     let first = record
         .errors
         .first()
         .map(|(text, count)| format!("{count} times: {text}"));
-    let first = first.unwrap_or_else(|| "no error was seen".to_owned());
+    let first = first.unwrap_or_else(|| "no error was reported".to_owned());
     match record.end.as_str() {
         "done" => None,
-        "interrupted" => {
-            Some("interrupted; the figures are of what was measured until then".to_owned())
-        }
+        "interrupted" => Some("interrupted; the figures cover the time until then".to_owned()),
         "gave up" if record.lost_connections == 0 => Some(format!(
-            "given up, the server answered nobody for too long (--give-up) though no connection was lost: \
-             it stands still, or waits for a lock or for room on a disk; {first}"
+            "stopped because the server answered no request for too long (--give-up), although no \
+             connection was lost: it may wait for a lock or for disk space; {first}"
         )),
         "gave up" => Some(format!(
-            "given up, the server did not come back in time (--give-up); {first}"
+            "stopped because the server did not come back in time (--give-up); {first}"
         )),
-        _ => Some(format!("called off, no transaction succeeded; {first}")),
+        _ => Some(format!("stopped because no transaction succeeded; {first}")),
     }
 }
 
-/// The instant of the start on all clocks.
+/// The instant of the start on each clock.
 #[derive(Debug, Clone, Copy)]
 struct Start {
     at: Instant,
@@ -155,40 +152,41 @@ struct Start {
 }
 
 impl Start {
-    /// On the clock on the wall.
+    /// In seconds of local time.
     fn local_s(self) -> i64 {
         let unix_s = i64::try_from(self.since_1970.as_secs()).unwrap_or(i64::MAX);
         unix_s.saturating_add(crate::local_time::offset_s(unix_s))
     }
 }
 
-/// When all begin: in a moment, or at the time that all hosts have been given.
+/// Waits for the start: a moment from now, or the instant that all hosts were given.
 fn await_start(start_at: Option<SystemTime>, interrupt: &Interrupt) -> anyhow::Result<Start> {
     let now = SystemTime::now();
     let at = match start_at {
-        None => now + BREATH,
+        None => now + START_DELAY,
         Some(at) => at,
     };
     let Ok(ahead) = at.duration_since(now) else {
         let late = now.duration_since(at).unwrap_or_default();
         bail!(
-            "--start-at was {:.1} s ago when all terminals were connected; name a later instant",
+            "--start-at was {:.1} s ago when all terminals were connected; give a later time",
             late.as_secs_f64()
         );
     };
     let start = Instant::now() + ahead;
-    if ahead > BREATH {
+    if ahead > START_DELAY {
         exit::say(&format!(
-            "all connected; start in {:.1} s",
+            "all terminals are connected; starting in {:.1} s",
             ahead.as_secs_f64()
         ));
     }
-    // Directories are claimed a moment before the start, so that one broken off leaves none.
-    while start.saturating_duration_since(Instant::now()) > BREATH {
+    // Result directories are claimed just before the start, so that an interrupted wait leaves
+    // none.
+    while start.saturating_duration_since(Instant::now()) > START_DELAY {
         if interrupt.raised() {
             bail!("interrupted before the start");
         }
-        thread::park_timeout(LOOK);
+        thread::park_timeout(CHECK_INTERVAL);
     }
     let since_1970 = at.duration_since(UNIX_EPOCH).unwrap_or_default();
     Ok(Start {
@@ -197,15 +195,15 @@ fn await_start(start_at: Option<SystemTime>, interrupt: &Interrupt) -> anyhow::R
     })
 }
 
-/// One thread for each database keeps its books; the host is watched for all of them, and what it
-/// did is of the first one's record.
+/// Measures all databases, with one thread for each to collect results. The host is watched once;
+/// its figures go to the record of the first database.
 fn measure<'t, 'o>(
     ready: Vec<prepare::Ready<'t>>,
-    watched: Watched,
+    watched: CounterSources,
     options: &'o [Options],
     start: Start,
     interrupt: &Interrupt,
-) -> (Vec<Finished<'t>>, Option<Seen>) {
+) -> (Vec<Finished<'t>>, Option<HostSamples>) {
     let host = Arc::new(Host::default());
     let recording = watched.begin(&host, ready.first().and_then(prepare::Ready::folder));
     let names = ready.iter().map(prepare::Ready::name).collect();
@@ -213,19 +211,19 @@ fn measure<'t, 'o>(
     let load_file = options
         .iter()
         .find_map(|options| options.load_file.as_deref());
-    let board = Board::new(names, &host, is_drawn, load_file);
+    let display = ProgressDisplay::new(names, &host, is_drawn, load_file);
     let finished = thread::scope(|scope| {
         let spawn = |(index, (one, options)): (usize, (prepare::Ready<'t>, &'o Options))| {
-            let board = &board;
+            let display = &display;
             scope.spawn(move || {
-                let looker = Looker {
+                let observer = RunObserver {
                     index,
-                    board,
+                    display,
                     interrupt,
                     streams: None,
                 };
-                let finished = one.run(options, start, looker);
-                board.over(index);
+                let finished = one.run(options, start, observer);
+                display.over(index);
                 finished
             })
         };
@@ -243,19 +241,19 @@ fn measure<'t, 'o>(
         };
         threads.into_iter().map(join).collect()
     });
-    board.finish();
+    display.finish();
     (finished, beside::end(recording, start.at))
 }
 
-/// Looks on while one database is under load.
-struct Looker<'a> {
+/// Receives the events of one database under load.
+struct RunObserver<'a> {
     index: usize,
-    board: &'a Board,
+    display: &'a ProgressDisplay,
     interrupt: &'a Interrupt,
     streams: Option<SampleFiles>,
 }
 
-impl Observer for Looker<'_> {
+impl Observer for RunObserver<'_> {
     fn is_interrupted(&self) -> bool {
         self.interrupt.raised()
     }
@@ -267,6 +265,6 @@ impl Observer for Looker<'_> {
     }
 
     fn on_second(&mut self, progress: &Progress) {
-        self.board.tell(self.index, progress);
+        self.display.update(self.index, progress);
     }
 }

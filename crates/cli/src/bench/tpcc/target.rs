@@ -1,4 +1,4 @@
-//! Which databases a step works on, and sessions with them.
+//! The databases that a step works on, and sessions with them.
 
 use std::path::{Path, PathBuf};
 
@@ -12,36 +12,35 @@ use saiga_tpcc::props::{Engine, Props};
 use super::direct::Direct;
 use crate::exit;
 
-/// The options that name databases.
+/// Options that select the databases.
 #[derive(Debug, Default, clap::Args)]
 pub(super) struct Targets {
-    /// A props file of BenchmarkSQL 5, or one of our form (*.toml); several for several databases
-    /// (default: one warehouse in SQLite, ./saiga-tpcc.db)
+    /// A props file of BenchmarkSQL 5, or one in Saiga's TOML format (*.toml); several files for
+    /// several databases (default: one warehouse in SQLite, ./saiga-tpcc.db)
     #[arg(long, value_name = "FILE", num_args = 1..)]
     props: Vec<PathBuf>,
     #[command(flatten)]
     direct: Direct,
 }
 
-/// The option that names the user's own statements.
+/// Option for the user's own SQL statements.
 #[derive(Debug, Default, clap::Args)]
 pub(super) struct OwnSql {
-    /// Folder with sql.DB/STEP.sql and sql.common/STEP.sql in place of ours (default: that of the
-    /// props file, when it has them)
+    /// Directory with sql.DB/STEP.sql and sql.common/STEP.sql to use instead of the built-in
+    /// statements (default: the directory of the props file, if it has them)
     #[arg(long = "sql", value_name = "DIR")]
     folder: Option<PathBuf>,
 }
 
-/// A database and how it is spoken to.
+/// A database and how to connect to it.
 #[derive(Debug)]
 pub(super) struct Target {
-    /// What its props file says.
     pub(super) props: Props,
     pub(super) options: Options,
 }
 
 impl Targets {
-    /// All of them, in the order of the command line; what has no meaning here is named.
+    /// All databases in the order of the command line. Prints the settings that have no effect.
     pub(super) fn all(&self) -> anyhow::Result<Vec<Target>> {
         if let Some(props) = self.direct.props()? {
             return Ok(vec![Target::new(props)?]);
@@ -55,14 +54,14 @@ impl Targets {
 }
 
 impl OwnSql {
-    /// The folder for this props file.
+    /// The SQL directory for this props file.
     pub(super) fn of(&self, props: &Props) -> anyhow::Result<Option<PathBuf>> {
         let folders = [format!("sql.{}", props.db), "sql.common".to_owned()];
         let has = |dir: &Path| folders.iter().any(|folder| dir.join(folder).is_dir());
         match &self.folder {
             Some(dir) if has(dir) => Ok(Some(dir.clone())),
             Some(dir) => bail!(
-                "--sql {}: it has neither {}",
+                "--sql {}: the directory has neither {}",
                 dir.display(),
                 folders.join(" nor ")
             ),
@@ -76,7 +75,7 @@ impl OwnSql {
 }
 
 impl Target {
-    /// Of a props file; what of it has no meaning here is named.
+    /// Makes a target. Prints the settings that have no effect.
     fn new(props: Props) -> anyhow::Result<Self> {
         let options = Options::of(&props.url).with_context(|| props.path.display().to_string())?;
         let named = |what: &str, list: &[String]| {
@@ -85,15 +84,12 @@ impl Target {
                 exit::say(&format!("{path}: {what}: {}", list.join(", ")));
             }
         };
-        named(
-            "parameters of conn= without a meaning here",
-            &options.ignored,
-        );
+        named("parameters of conn= without an effect", &options.ignored);
         named("hosts of conn= that are not used", &props.url.others);
         Ok(Self { props, options })
     }
 
-    /// A file of SQLite, which needs no server.
+    /// An SQLite file, which needs no server.
     pub(super) fn sqlite(path: &Path, warehouses: u32) -> anyhow::Result<Self> {
         let path = path.display();
         let text =
@@ -101,7 +97,7 @@ impl Target {
         Self::new(Props::parse(PathBuf::from("(no props file)"), &text)?)
     }
 
-    /// Logs in. A file of SQLite may be missing.
+    /// Logs in. An SQLite file is created if it does not exist.
     pub(super) fn open(&self) -> Result<Box<dyn Session>, ConnectError> {
         let Props {
             url,
@@ -112,7 +108,6 @@ impl Target {
         connect(url, user, password, &self.options)
     }
 
-    /// What terminals log in with.
     pub(super) fn sessions(&self) -> Sessions {
         let Props {
             url,
@@ -129,14 +124,14 @@ impl Target {
         }
     }
 
-    /// Logs in to a database that must be there.
+    /// Logs in to an existing database.
     pub(super) fn open_existing(&self) -> anyhow::Result<Box<dyn Session>> {
         self.must_exist()?;
         Ok(self.open()?)
     }
 
-    /// Whether there is something to log in to, as far as can be told without: SQLite would make
-    /// the file.
+    /// Whether the database exists, if that is known without a connection: SQLite would create the
+    /// file.
     pub(super) fn exists(&self) -> bool {
         let url = &self.props.url;
         url.engine != Engine::Sqlite || Path::new(&url.database).exists()
@@ -144,12 +139,11 @@ impl Target {
 
     pub(super) fn must_exist(&self) -> anyhow::Result<()> {
         if !self.exists() {
-            bail!("there is no such file; `saiga bench tpcc build` makes it");
+            bail!("the file does not exist; create it with `saiga bench tpcc build`");
         }
         Ok(())
     }
 
-    /// The database in words.
     pub(super) fn name(&self) -> String {
         let url = &self.props.url;
         match url.engine {

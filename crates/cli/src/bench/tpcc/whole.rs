@@ -1,4 +1,4 @@
-//! `saiga bench tpcc` alone: the whole job on SQLite, with no server at all: build, check, run, check.
+//! `saiga bench tpcc` without a step: build, check, run and check on SQLite, without a server.
 
 use std::fs;
 use std::io::Write;
@@ -15,19 +15,19 @@ use super::target::Target;
 use super::{build, check};
 use crate::exit;
 
-/// How long it is measured.
+/// Measured time of the run.
 const LENGTH: Duration = Duration::from_secs(10);
 
-/// Does the whole job in a folder that is kept, or else in a private one.
+/// Runs all steps in the given directory, or in a temporary one.
 pub(super) fn run(out: Option<&Path>) -> anyhow::Result<ExitCode> {
     let interrupt = Interrupt::on_signals().context("cannot watch for Ctrl-C")?;
     let private = match out {
         Some(_) => None,
-        None => Some(tempfile::tempdir().context("cannot make a folder for temporary files")?),
+        None => Some(tempfile::tempdir().context("cannot create a temporary directory")?),
     };
     let folder = out.or(private.as_ref().map(|private| private.path()));
     let folder = folder.unwrap_or(Path::new("."));
-    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let target = Target::sqlite(&folder.join("tpcc.db"), 1)?;
     let all_hold = job(&target, &interrupt).with_context(|| target.name())?;
     Ok(if all_hold {

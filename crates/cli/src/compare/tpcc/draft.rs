@@ -1,4 +1,4 @@
-//! What lies in `--out` before a campaign has begun there: it goes again when none does.
+//! The files in `--out` before a campaign has started there; removed if none starts.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use saiga_experiment::campaign;
 use saiga_experiment::output::{self, OutputError};
 
-/// The folder of results and the files in it, as far as they are new. Dropped while the folder holds no
-/// campaign, it removes them.
+/// The result directory and the files in it that this process made. On drop, removes them unless
+/// the directory has a campaign.
 #[derive(Debug)]
 pub(super) struct Draft {
     dir: PathBuf,
@@ -16,7 +16,7 @@ pub(super) struct Draft {
 }
 
 impl Draft {
-    /// Makes the folder if need be.
+    /// Creates the directory if necessary.
     pub(super) fn in_folder(dir: &Path) -> Result<Self, OutputError> {
         let is_new = !dir.exists();
         output::claim_folder(dir)?;
@@ -27,7 +27,6 @@ impl Draft {
         })
     }
 
-    /// Writes a file, or replaces one.
     pub(super) fn write(&mut self, name: &str, text: &str) -> Result<(), OutputError> {
         let is_new = !self.dir.join(name).exists();
         let path = output::write_file(&self.dir, name, text)?;
@@ -42,11 +41,11 @@ impl Drop for Draft {
             return;
         }
         for file in &self.files {
-            // What cannot be removed can be removed by whoever reads the error that led here.
+            // Errors are ignored: the error that led here names the directory.
             let _ = fs::remove_file(file);
         }
         if self.is_new {
-            // Others may have put something there meanwhile.
+            // Fails if another process has put a file there.
             let _ = fs::remove_dir(&self.dir);
         }
     }
@@ -57,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_new_goes_unless_a_campaign_has_begun() {
+    fn new_files_are_removed_unless_a_campaign_has_begun() {
         let root = tempfile::tempdir().unwrap();
         let drafted = |name: &str| {
             let dir = root.path().join(name);
@@ -80,7 +79,7 @@ mod tests {
         drop(drafted("begun"));
         fs::remove_file(dir.join(campaign::FILE)).unwrap();
         drop(drafted("begun"));
-        // It was there before.
+        // It existed before.
         assert!(dir.join("experiment.toml").exists());
     }
 }

@@ -1,7 +1,8 @@
-//! `saiga compare tpcc --engine`: a private server, its tables built once and restored for each run.
+//! `saiga compare tpcc --engine`: a private server, its tables built once and restored for each
+//! run.
 //!
-//! Everything lies in one folder for temporary files whose name follows from `--out`, so that a
-//! campaign that goes on finds the same paths; data follow from a fixed seed. The folder goes when
+//! All files are in one temporary directory whose name follows from `--out`, so that a resumed
+//! campaign finds the same paths. The data follow from a fixed seed. The directory is removed when
 //! the command ends.
 
 use std::fs;
@@ -31,34 +32,36 @@ use super::super::options::{Args, ArmName};
 use super::super::{file, out};
 use super::draft::Draft;
 use super::servers::{goal, with_and_without};
-use super::text::{Line, Server, Sheet, Snapshotted};
+use super::text::{ExperimentFile, RestorePoint, Server, StartCommand};
 use super::{EXPERIMENT, check_goes_on, milliseconds, parsed, preface, take_if_missing, this_tool};
 
 const USUAL_WAREHOUSES: u32 = 2;
 const USUAL_TERMINALS: u32 = 8;
 const USUAL_SECONDS: f64 = 30.0;
-/// This part of a run's length comes before it: connections are accelerated and caches filled.
+/// Share of a run's length that precedes it, to accelerate connections and fill caches.
 const RAMP_UP: f64 = 0.2;
-/// The same for everybody, so that a campaign that goes on has the same rows.
+/// Fixed, so that a resumed campaign has the same rows.
 const BUILD_SEED: &str = "1";
-/// A warehouse with its indexes, and what a campaign's run adds.
+/// Size of a warehouse with its indexes and the rows that a run adds.
 const WAREHOUSE_MIB: u32 = 160;
-/// Building many warehouses takes a while.
+/// Building many warehouses takes long.
 const BUILD_LIMIT: Duration = Duration::from_secs(24 * 3600);
 const PROPS: &str = "tpcc.props";
 
-/// Makes the server and its tables, compares, and removes everything but the results.
+/// Makes the server and its tables, compares, and removes everything except the results.
 pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let engine = engine(&args)?;
     if args.dry_run {
         return describe(engine, args);
     }
     let dir = out(&args)?;
-    // Dropped after the claim, without which there is no campaign.
+    // Dropped after the claim: without the claim there is no campaign.
     let mut draft = Draft::in_folder(dir)?;
-    let real = dir.canonicalize().context("cannot tell where --out is")?;
-    // Nothing is written, made or removed before: another process may be at work with it.
-    let claim = Claim::take(&real, args.course.begin())?;
+    let real = dir
+        .canonicalize()
+        .context("cannot find the path of --out")?;
+    // Before the claim nothing is written or removed: another process may use the directory.
+    let claim = Claim::take(&real, args.stopping.begin())?;
     let interrupt = Interrupt::on_signals().context("cannot watch for Ctrl-C")?;
     let plan = Plan {
         engine,
@@ -68,15 +71,15 @@ pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
         args: &args,
     };
     let private = Private::find(engine, &plan.server(), plan.terminals(), plan.data_mib())?;
-    let told = plan.sheet(&private).toml(&args);
-    let experiment = parsed(&args, &told)?;
+    let toml = plan.experiment_file(&private).toml(&args);
+    let experiment = parsed(&args, &toml)?;
     let props = plan.props_text();
-    check_goes_on(&claim, &real, &[(PROPS, &props), (EXPERIMENT, &told)])?;
-    // Without it there would be nothing to compare, and nothing is made yet.
+    check_goes_on(&claim, &real, &[(PROPS, &props), (EXPERIMENT, &toml)])?;
+    // Found before anything is made: without the library there is no arm to compare.
     let library = library::find()?;
     let folder = Folder::make(&plan.folder)?;
     draft.write(PROPS, &props)?;
-    draft.write(EXPERIMENT, &told)?;
+    draft.write(EXPERIMENT, &toml)?;
     let tool = tool_for(&private, &library, &folder.0, &interrupt)?;
     plan.prepare(&private, &tool, &interrupt)?;
     let prepared = Prepared {
@@ -88,9 +91,9 @@ pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
     done
 }
 
-/// Says what would run; nothing is made but a props file that is gone afterwards.
+/// Prints the steps; makes only a temporary props file.
 fn describe(engine: Engine, args: Args) -> anyhow::Result<ExitCode> {
-    let dir = tempfile::tempdir().context("cannot use the folder for temporary files")?;
+    let dir = tempfile::tempdir().context("cannot create a temporary directory")?;
     let plan = Plan {
         engine,
         port: args.port.unwrap_or(port::choose(None)?),
@@ -101,7 +104,7 @@ fn describe(engine: Engine, args: Args) -> anyhow::Result<ExitCode> {
     let private = Private::described(engine, &plan.server(), plan.terminals(), plan.data_mib());
     fs::write(&plan.props, plan.props_text())?;
     preface(&format!(
-        "# once: make the private server in {}, start it, load its tables, check them, stop it\n\
+        "# once: create the private server in {}, start it, load its tables, check them, stop it\n\
          saiga bench tpcc build --props {PROPS} --seed {BUILD_SEED}\n\
          saiga bench tpcc check --props {PROPS}\n\
          saiga snapshot take {} --to {}\n",
@@ -109,12 +112,12 @@ fn describe(engine: Engine, args: Args) -> anyhow::Result<ExitCode> {
         quoted(&private.data().to_string_lossy()),
         quoted(&plan.snapshot().to_string_lossy()),
     ))?;
-    let told = plan.sheet(&private).toml(&args);
-    let experiment = parsed(&args, &told)?;
+    let toml = plan.experiment_file(&private).toml(&args);
+    let experiment = parsed(&args, &toml)?;
     file::campaign(experiment, args)
 }
 
-/// What is made where.
+/// Files and sizes of the private server.
 struct Plan<'a> {
     engine: Engine,
     port: u16,
@@ -149,7 +152,7 @@ impl Plan<'_> {
     fn props_text(&self) -> String {
         let (warehouses, terminals, port) = (self.warehouses(), self.terminals(), self.port);
         let (conn, user) = match self.engine {
-            // As operators of BenchmarkSQL have it: statements are prepared, batches go at once.
+            // As operators of BenchmarkSQL set it: prepared statements and batched inserts.
             Engine::MariaDb => (
                 format!(
                     "jdbc:mariadb://127.0.0.1:{port}/tpcc\
@@ -163,19 +166,19 @@ impl Plan<'_> {
             ),
         };
         format!(
-            "// The private server of `saiga compare tpcc`; it is gone when the comparison ends.\n\
+            "// The private server of `saiga compare tpcc`; removed when the comparison ends.\n\
              conn={conn}\nuser={user}\npassword=\nwarehouses={warehouses}\nloadWorkers=4\n\
              terminals={terminals}\nrunMins=1\n"
         )
     }
 
-    fn sheet(&self, private: &Private) -> Sheet {
+    fn experiment_file(&self, private: &Private) -> ExperimentFile {
         let words: Vec<String> = private
             .command(self.port)
             .iter()
             .map(|word| quoted(word))
             .collect();
-        let line = Line {
+        let line = StartCommand {
             command: words.join(" "),
             saiga: false,
         };
@@ -192,7 +195,7 @@ impl Plan<'_> {
             "--ramp-up".to_owned(),
             time(seconds * RAMP_UP),
         ];
-        Sheet {
+        ExperimentFile {
             goal: format!("{} on a private {}", goal(&arms), self.engine.name()),
             servers: vec![Server {
                 name: self.engine.name().to_owned(),
@@ -207,17 +210,17 @@ impl Plan<'_> {
             arms,
             props: vec![self.props.clone()],
             options: options.to_vec(),
-            restore: Some(Snapshotted {
+            restore: Some(RestorePoint {
                 parts: vec![private.data()],
                 dir: self.snapshot(),
             }),
         }
     }
 
-    /// From nothing to a snapshot of checked tables.
+    /// Creates the server, builds and checks the tables, and takes the snapshot.
     fn prepare(&self, private: &Private, tool: &Path, interrupt: &Interrupt) -> anyhow::Result<()> {
         exit::say(&format!(
-            "making a private {} with {} in {}",
+            "creating a private {} with {} in {}",
             self.engine.name(),
             counted(self.warehouses(), "warehouse"),
             self.folder.display()
@@ -232,14 +235,14 @@ impl Plan<'_> {
         )?;
         bench(tool, &["check"], &self.props, interrupt)?;
         loading.stop()?;
-        take_if_missing(&Snapshotted {
+        take_if_missing(&RestorePoint {
             parts: vec![private.data()],
             dir: self.snapshot(),
         })
     }
 }
 
-/// The one database system that is asked for.
+/// The database system of --engine.
 fn engine(args: &Args) -> anyhow::Result<Engine> {
     let theirs = [
         ("--server", !args.tpcc.server.is_empty()),
@@ -251,23 +254,23 @@ fn engine(args: &Args) -> anyhow::Result<Engine> {
         bail!("{flag} needs --props FILE, which names the database of the server");
     }
     if args.arms.contains(&ArmName::Unix) || args.arms.len() == 1 {
-        bail!("--arms: TPC-C on a private server compares two or more of kernel and saiga");
+        bail!("--arms: give at least two of kernel and saiga for TPC-C on a private server");
     }
     let [name] = args.engine.as_slice() else {
         bail!(
-            "what is compared? --engine mariadb or postgres for a private server; --props FILE with \
+            "give --engine mariadb or --engine postgres for a private server, or --props FILE with \
              --server 'COMMAND LINE' for your own"
         );
     };
     let (warehouses, terminals) = (args.tpcc.warehouses, args.tpcc.terminals);
     let most = warehouses.unwrap_or(USUAL_WAREHOUSES).saturating_mul(10);
     if let Some(terminals) = terminals.filter(|terminals| *terminals > most) {
-        bail!("--terminals {terminals}: ten for each warehouse at most, which makes {most}");
+        bail!("--terminals {terminals}: at most ten for each warehouse, here {most}");
     }
     Ok(name.engine())
 }
 
-/// The port of the campaign that goes on, the user's, or a free one.
+/// The port of the resumed campaign, the given port, or a free one.
 fn chosen_port(args: &Args, claim: &Claim, dir: &Path) -> anyhow::Result<u16> {
     let before = claim.goes_on().and_then(|_| {
         let file = Experiment::read(&dir.join(EXPERIMENT), &[]).ok()?;
@@ -276,7 +279,7 @@ fn chosen_port(args: &Args, claim: &Claim, dir: &Path) -> anyhow::Result<u16> {
     Ok(port::choose(args.port.or(before))?)
 }
 
-/// A step of `saiga bench tpcc`, its progress where ours goes.
+/// Runs a step of `saiga bench tpcc` with the stderr of this process.
 fn bench(tool: &Path, step: &[&str], props: &Path, interrupt: &Interrupt) -> anyhow::Result<()> {
     let stderr = || std::io::stderr().as_fd().try_clone_to_owned();
     let (out, err) = (stderr()?, stderr()?);
@@ -293,13 +296,13 @@ fn bench(tool: &Path, step: &[&str], props: &Path, interrupt: &Interrupt) -> any
         Waited::Ended(ended) => bail!("`{line}` ended with {}", ended.status),
         Waited::Interrupted => {
             child.stop()?;
-            bail!("interrupted while the tables were made")
+            bail!("interrupted while the tables were built")
         }
         Waited::TimeOver => bail!("`{line}` did not end within a day"),
     }
 }
 
-/// This tool, or a copy of it where the server's user cannot reach it: in a closed home, say.
+/// This program, or a copy if the server's user cannot reach it, such as in a private home.
 fn tool_for(
     private: &Private,
     library: &Path,
@@ -324,11 +327,11 @@ fn tool_for(
     Ok(folder.join("bin/saiga"))
 }
 
-/// The folder of one comparison; removed with everything in it when dropped.
+/// The directory of one comparison; removed with its contents on drop.
 struct Folder(PathBuf);
 
 impl Folder {
-    /// One that an earlier comparison with this `--out` left, killed for example, goes first.
+    /// Replaces a directory that a killed comparison with this `--out` left.
     fn make(path: &Path) -> anyhow::Result<Self> {
         let mut builder = fs::DirBuilder::new();
         builder.mode(0o711);
@@ -341,23 +344,23 @@ impl Folder {
         };
         made.with_context(|| {
             format!(
-                "cannot make {}; set TMPDIR to a folder for temporary files",
+                "cannot make {}; set TMPDIR to another directory",
                 path.display()
             )
         })?;
-        // The process may have a stricter mask, and the server's user must come in.
+        // Regardless of the umask: the server runs as another user and must enter it.
         let folder = Self(path.to_owned());
         fs::set_permissions(path, PermissionsExt::from_mode(0o711))?;
         Ok(folder)
     }
 }
 
-/// Only what is ours, and in nobody's use.
+/// Removes an old directory only if it is ours and unused.
 fn remove_old(path: &Path) -> anyhow::Result<()> {
     let found = fs::symlink_metadata(path)?;
     if !found.is_dir() || found.uid() != rustix::process::geteuid().as_raw() {
         bail!(
-            "{} is there already and not ours; remove it",
+            "{} exists, but is not a directory of this user; remove it",
             path.display()
         );
     }
@@ -373,7 +376,7 @@ impl Drop for Folder {
     }
 }
 
-/// FNV-1a: names a folder, and guards nothing.
+/// FNV-1a. The hash names a directory; it is not used for security.
 fn hash(path: &Path) -> u64 {
     let bytes = path.as_os_str().as_encoded_bytes().iter();
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {

@@ -1,4 +1,4 @@
-//! The servers of `saiga compare tpcc`: what options and props files say of them.
+//! The servers of `saiga compare tpcc`, from the options and the props files.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -12,9 +12,9 @@ use saiga_experiment::process::quoted;
 use saiga_tpcc::props::{Engine, Props};
 
 use super::super::options::TpccFlags;
-use super::text::{Arm, Line, Server};
+use super::text::{Arm, Server, StartCommand};
 
-/// What all arms have of the server of a props file.
+/// The properties of a server that all arms share.
 pub(super) fn server(props: &Props, index: usize, of: usize) -> Server {
     let data = props.hints.data.as_deref();
     let data = data.map(|dir| dir.canonicalize().unwrap_or_else(|_| dir.to_owned()));
@@ -30,7 +30,7 @@ pub(super) fn server(props: &Props, index: usize, of: usize) -> Server {
     }
 }
 
-/// The arms: two different lines are `a` and `b`, else the one server with and without Saiga.
+/// The arms: `a` and `b` for two command lines, otherwise one server without and with Saiga.
 pub(super) fn arms(flags: &TpccFlags, props: &[Props]) -> anyhow::Result<Vec<Arm>> {
     let usual = match flags.server.as_slice() {
         [] => props.iter().map(of_profile).collect::<Option<Vec<_>>>(),
@@ -43,15 +43,12 @@ pub(super) fn arms(flags: &TpccFlags, props: &[Props]) -> anyhow::Result<Vec<Arm
     let two = !flags.arm_a.is_empty() || !flags.arm_b.is_empty();
     let (a, b) = (own("--arm-a", &flags.arm_a)?, own("--arm-b", &flags.arm_b)?);
     if let Some(file) = props.iter().find(|one| one.url.engine == Engine::Sqlite) {
-        bail!(
-            "{}: SQLite has no server that could be compared",
-            file.path.display()
-        );
+        bail!("{}: SQLite has no server to compare", file.path.display());
     }
     let (Some(a), Some(b)) = (a, b) else {
         bail!(
-            "--server is missing: the command line that starts the server of {}, in the foreground; \
-             or, without --props, --engine mariadb for a private one",
+            "give --server with the command line that starts the server of {} in the foreground, \
+             or give --engine mariadb without --props for a private server",
             props[0].path.display()
         );
     };
@@ -61,8 +58,8 @@ pub(super) fn arms(flags: &TpccFlags, props: &[Props]) -> anyhow::Result<Vec<Arm
     Ok(with_and_without(&a, &[false, true]))
 }
 
-/// The same servers once for each of `under_saiga`: on kernel TCP, or under Saiga.
-pub(super) fn with_and_without(lines: &[Line], under_saiga: &[bool]) -> Vec<Arm> {
+/// The same servers once for each value of `under_saiga`.
+pub(super) fn with_and_without(lines: &[StartCommand], under_saiga: &[bool]) -> Vec<Arm> {
     let kind = |saiga: &bool| match saiga {
         true => ArmKind::Saiga(PathBuf::new()),
         false => ArmKind::Kernel,
@@ -76,7 +73,7 @@ pub(super) fn with_and_without(lines: &[Line], under_saiga: &[bool]) -> Vec<Arm>
         },
         lines: lines
             .iter()
-            .map(|line| Line {
+            .map(|line| StartCommand {
                 saiga,
                 ..line.clone()
             })
@@ -89,7 +86,7 @@ pub(super) fn with_and_without(lines: &[Line], under_saiga: &[bool]) -> Vec<Arm>
         .collect()
 }
 
-fn own_arm(name: &str, lines: Vec<Line>) -> Arm {
+fn own_arm(name: &str, lines: Vec<StartCommand>) -> Arm {
     let shown = lines.iter().map(|line| match line.saiga {
         true => format!("{}, under Saiga", line.command),
         false => line.command.clone(),
@@ -101,28 +98,28 @@ fn own_arm(name: &str, lines: Vec<Line>) -> Arm {
     }
 }
 
-/// What the arms are to find out.
+/// The goal of the experiment.
 pub(super) fn goal(arms: &[Arm]) -> String {
     match arms {
         [first, others @ ..] if others.iter().all(|arm| arm.lines == first.lines) => {
             format!(
-                "Whether TPC-C shows a difference between {} and itself",
+                "A comparison of {} with itself, which should show no difference",
                 first.name
             )
         }
         _ if arms.iter().any(|arm| arm.name == "saiga") => {
-            "What Saiga changes for TPC-C".to_owned()
+            "The effect of Saiga on TPC-C".to_owned()
         }
-        _ => "What the other server changes for TPC-C".to_owned(),
+        _ => "The effect of the other server on TPC-C".to_owned(),
     }
 }
 
-/// One line for each props file.
-fn lines(flag: &str, given: &[String], props: &[Props]) -> anyhow::Result<Vec<Line>> {
+/// One command line for each props file.
+fn lines(flag: &str, given: &[String], props: &[Props]) -> anyhow::Result<Vec<StartCommand>> {
     if given.len() != props.len() {
         bail!(
-            "{flag} is there {} times, and --props has {} files: each needs the line of its server, \
-             in the same order",
+            "{flag} is given {} times, but --props has {} files: give the command line of each \
+             server, in the same order",
             given.len(),
             props.len()
         );
@@ -130,8 +127,8 @@ fn lines(flag: &str, given: &[String], props: &[Props]) -> anyhow::Result<Vec<Li
     given.iter().map(|text| line(flag, text)).collect()
 }
 
-/// A line, or `@FILE` with one in it; `saiga run` before it is ours.
-fn line(flag: &str, text: &str) -> anyhow::Result<Line> {
+/// Parses a command line or `@FILE`; a leading `saiga run` is stripped and remembered.
+fn line(flag: &str, text: &str) -> anyhow::Result<StartCommand> {
     let text = match text.strip_prefix('@') {
         Some(path) => fs::read_to_string(path).with_context(|| format!("{flag} @{path}"))?,
         None => text.to_owned(),
@@ -150,14 +147,14 @@ fn line(flag: &str, text: &str) -> anyhow::Result<Line> {
         .iter()
         .map(|word| quoted(word))
         .collect();
-    Ok(Line {
+    Ok(StartCommand {
         command: command.join(" "),
         saiga: under.is_some(),
     })
 }
 
-/// The line that follows from `profile`, the server's configuration file.
-fn of_profile(props: &Props) -> Option<Line> {
+/// The command line that follows from `profile`, the server's configuration file.
+fn of_profile(props: &Props) -> Option<StartCommand> {
     let profile = quoted(&absolute(props.hints.profile.as_deref()?));
     let command = match props.url.engine {
         Engine::MySql => format!("mysqld --defaults-file={profile}"),
@@ -167,7 +164,7 @@ fn of_profile(props: &Props) -> Option<Line> {
         }
         Engine::OpenGauss | Engine::Sqlite => return None,
     };
-    Some(Line {
+    Some(StartCommand {
         command,
         saiga: false,
     })
@@ -178,7 +175,7 @@ fn absolute(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
-/// As whom a server must run for its data to be its own, where that is not us.
+/// The user that owns the data directory, if that is not the current user.
 fn owner(data: &Path) -> Option<String> {
     let uid = fs::metadata(data).ok()?.uid();
     if !Account::are_root() || uid == 0 {
@@ -192,9 +189,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn saiga_run_before_a_line_is_ours() {
+    fn a_leading_saiga_run_is_recognised() {
         let line = |text: &str| {
-            let Line { command, saiga } = line("--arm-a", text).unwrap();
+            let StartCommand { command, saiga } = line("--arm-a", text).unwrap();
             (command, saiga)
         };
         assert_eq!(

@@ -1,4 +1,4 @@
-//! The experiment file that the options of `saiga compare tpcc` stand for.
+//! Writes the experiment file for the options of `saiga compare tpcc`.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -9,22 +9,22 @@ use saiga_tpcc::props::Engine;
 
 use super::super::options::Args;
 
-/// Runs of each arm: a verdict needs so many.
+/// Runs of each arm: the minimum for a verdict.
 const USUAL_PAIRS: u32 = 6;
 
-/// What is written.
-pub(super) struct Sheet {
+/// The contents of the experiment file.
+pub(super) struct ExperimentFile {
     pub(super) goal: String,
     pub(super) servers: Vec<Server>,
-    /// The reference first.
+    /// The reference is first.
     pub(super) arms: Vec<Arm>,
     pub(super) props: Vec<PathBuf>,
-    /// Further words of `saiga bench tpcc run`.
+    /// Additional arguments of `saiga bench tpcc run`.
     pub(super) options: Vec<String>,
-    pub(super) restore: Option<Snapshotted>,
+    pub(super) restore: Option<RestorePoint>,
 }
 
-/// What all arms have of a server.
+/// The properties of a server that all arms share.
 pub(super) struct Server {
     pub(super) name: String,
     pub(super) engine: Engine,
@@ -33,33 +33,33 @@ pub(super) struct Server {
     pub(super) user: Option<String>,
 }
 
-/// An arm, with a line for each server.
+/// An arm, with a command for each server.
 pub(super) struct Arm {
     pub(super) name: String,
     pub(super) description: String,
-    pub(super) lines: Vec<Line>,
+    pub(super) lines: Vec<StartCommand>,
 }
 
-/// How an arm starts a server.
+/// The command that starts a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Line {
+pub(super) struct StartCommand {
     pub(super) command: String,
     pub(super) saiga: bool,
 }
 
-/// What is restored before each run.
-pub(super) struct Snapshotted {
+/// The snapshot to restore before each run.
+pub(super) struct RestorePoint {
     pub(super) parts: Vec<PathBuf>,
     pub(super) dir: PathBuf,
 }
 
-impl Snapshotted {
-    /// Whether it was taken.
-    pub(super) fn is_there(&self) -> bool {
+impl RestorePoint {
+    /// Whether the snapshot exists.
+    pub(super) fn exists(&self) -> bool {
         Snapshot::open(&self.dir).is_ok()
     }
 
-    /// What takes it, for a shell.
+    /// The shell command that takes the snapshot.
     pub(super) fn line(&self) -> String {
         let shown = |path: &PathBuf| process::quoted(&path.to_string_lossy());
         let parts: Vec<String> = self.parts.iter().map(shown).collect();
@@ -71,18 +71,16 @@ impl Snapshotted {
     }
 }
 
-/// Whether a snapshot that is there leaves files out to which links lead: whoever took it had to say
-/// so.
+/// Whether an existing snapshot leaves out linked files, which needs an option when it is taken.
 fn leaves_linked_files(dir: &Path) -> bool {
     let strays = Snapshot::open(dir).map(|held| saiga_snapshot::linked_files(&held));
     matches!(strays, Ok(Ok(strays)) if !strays.is_empty())
 }
 
-impl Sheet {
-    /// As TOML.
+impl ExperimentFile {
     pub(super) fn toml(&self, args: &Args) -> String {
         let mut text = String::from(
-            "# Written by `saiga compare tpcc`. To go on from it, change it and run\n\
+            "# Written by `saiga compare tpcc`. To run a variant, edit it and run\n\
              #   saiga compare experiment.toml --out DIR\n\
              # docs/experiments.md has every key.\n",
         );
@@ -104,7 +102,7 @@ impl Sheet {
         if let Some(check) = args.tpcc.check {
             key(&mut text, "check", &quoted(check.name()));
         }
-        if let Some(Snapshotted { parts, dir }) = &self.restore {
+        if let Some(RestorePoint { parts, dir }) = &self.restore {
             text.push_str("\n[restore]\n");
             key(&mut text, "kind", &quoted("snapshot"));
             key(&mut text, "parts", &list(&paths(parts)));
@@ -120,7 +118,7 @@ impl Sheet {
         text.push_str("\n[plan]\n");
         let pairs = args.pace.pairs.unwrap_or(USUAL_PAIRS);
         key(text, "pairs", &pairs.to_string());
-        if let Some(until) = args.course.until {
+        if let Some(until) = args.stopping.until {
             key(text, "until", &quoted(&format!("{}%", until * 100.0)));
         }
         if let Some(seed) = args.pace.seed {
@@ -131,7 +129,7 @@ impl Sheet {
         }
     }
 
-    /// The line that all arms have, if there is one.
+    /// The command that all arms share, if there is one.
     fn common(&self, index: usize) -> Option<&str> {
         let mut lines = self
             .arms
@@ -161,7 +159,7 @@ impl Sheet {
         if let Some(user) = user {
             key(text, "user", &quoted(user));
         }
-        // SIGINT is PostgreSQL's fast shutdown; SIGTERM would wait for its clients.
+        // SIGINT is PostgreSQL's fast shutdown; SIGTERM would wait for clients to disconnect.
         let (probe, signal) = match engine {
             Engine::MySql => ("mysql", "TERM"),
             Engine::Postgres | Engine::OpenGauss => ("postgres", "INT"),
@@ -174,7 +172,7 @@ impl Sheet {
         );
     }
 
-    /// The client runs under Saiga as soon as one of its servers does.
+    /// The client runs under Saiga if one of its servers does.
     fn arm(&self, arm: &Arm, text: &mut String) {
         let Arm {
             name,
@@ -209,7 +207,7 @@ fn key(text: &mut String, name: &str, value: &str) {
     let _ = writeln!(text, "{name} = {value}");
 }
 
-/// A string of TOML, whose escapes are those of JSON; `${` would be a variable.
+/// A TOML string, whose escapes are those of JSON. `${` is escaped because it starts a variable.
 pub(super) fn quoted(text: &str) -> String {
     serde_json::Value::from(text.replace("${", "$${")).to_string()
 }

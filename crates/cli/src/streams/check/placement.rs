@@ -1,4 +1,4 @@
-//! The reclaim unit handles through which the parts of a server are written, asked of the drives.
+//! Which reclaim unit handle each part of a server is written through. The drives are queried.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -9,21 +9,21 @@ use serde_json::{Value, json};
 
 use crate::table::Table;
 
-/// A server with parts on several disks.
+/// A server whose parts are on several disks.
 #[derive(Debug)]
-pub(super) struct Spread {
+pub(super) struct PartPlacement {
     pub(super) layout: Layout,
-    /// How each namespace places data, by the kernel's name of its disk.
+    /// The placement of each namespace, by the kernel's name of its disk.
     pub(super) known: BTreeMap<String, Placement>,
 }
 
 /// Completes reports with the handles of namespaces.
 ///
-/// Drives are asked only where no route for hints is certain and a server has parts on several disks.
+/// Drives are queried only if no route of hints is certain and a server has parts on several disks.
 pub(super) fn complete(
     system: &System,
     reports: Vec<Report>,
-) -> anyhow::Result<Vec<(Report, Option<Spread>)>> {
+) -> anyhow::Result<Vec<(Report, Option<PartPlacement>)>> {
     let dirs: Vec<PathBuf> = reports.iter().map(|report| report.dir.clone()).collect();
     let mut all = Vec::new();
     for report in reports {
@@ -35,9 +35,9 @@ pub(super) fn complete(
         all.push(match layout {
             None => (report, None),
             Some(layout) => {
-                let (answers, known) = ask(system, &layout);
+                let (answers, known) = query(system, &layout);
                 let report = report.with_verdict(layout.verdict(&answers));
-                (report, Some(Spread { layout, known }))
+                (report, Some(PartPlacement { layout, known }))
             }
         });
     }
@@ -46,7 +46,7 @@ pub(super) fn complete(
 }
 
 /// Gives a directory that holds a part of another directory's server the verdict of that server.
-fn adopt(all: &mut [(Report, Option<Spread>)]) {
+fn adopt(all: &mut [(Report, Option<PartPlacement>)]) {
     let mut held: BTreeMap<PathBuf, (Reach, String)> = BTreeMap::new();
     for (report, spread) in &*all {
         let parts = spread.iter().flat_map(|spread| &spread.layout.parts);
@@ -62,7 +62,7 @@ fn adopt(all: &mut [(Report, Option<Spread>)]) {
     }
 }
 
-fn ask(system: &System, layout: &Layout) -> (Answers, BTreeMap<String, Placement>) {
+fn query(system: &System, layout: &Layout) -> (Answers, BTreeMap<String, Placement>) {
     let (mut answers, mut known) = (Answers::new(), BTreeMap::new());
     for namespace in &layout.namespaces {
         let disk = namespace.disk.clone();
@@ -97,7 +97,7 @@ fn read(system: &System, namespace: &Namespace) -> Result<Placement, Answer> {
     })
 }
 
-impl Spread {
+impl PartPlacement {
     pub(super) fn to_text(&self) -> String {
         let or_unknown = |number: Option<String>| number.unwrap_or_else(|| "?".to_owned());
         let mut table = Table::new(["part", "on", "disk", "namespace", "handle"]);
@@ -139,7 +139,6 @@ impl Spread {
         json!(parts.collect::<Vec<_>>())
     }
 
-    /// The namespace of a disk.
     pub(super) fn namespace(&self, disk: &str) -> Option<&Namespace> {
         let mut namespaces = self.layout.namespaces.iter();
         namespaces.find(|namespace| namespace.disk == disk)

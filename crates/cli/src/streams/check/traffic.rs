@@ -1,4 +1,4 @@
-//! `check --for`: what is written meanwhile, under which hint, and whether that is the one that its file should have.
+//! `check --for`: the bytes written by hint, and whether each file was written with its hint.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -15,51 +15,50 @@ use crate::exit;
 use crate::table::Table;
 use saiga_document::number;
 
-/// Between two looks for news.
+/// Time between two reads of the events.
 const PAUSE: Duration = Duration::from_millis(50);
-/// Room in the kernel for events that wait.
+/// Buffer in the kernel for events that were not read yet.
 const BUFFER_BYTES: u32 = 16 << 20;
-/// Files with bytes under another hint that are named in text.
+/// Maximum number of files with a wrong hint in the text output.
 const NAMED: usize = 20;
-/// Parts of blocks without a hint are padding of the kernel's if the file's hint came with so many times their bytes.
+/// Partial blocks without a hint count as padding by the kernel if at least this many times their
+/// bytes of the same file had the right hint.
 const PADDED: u64 = 10;
 
-/// Bytes by the hint that they came with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Bytes {
     of_files: u64,
-    /// Of the file system itself, and of files that were gone when they were looked for.
+    /// Written for the file system itself, or for a file that was deleted before its name was read.
     of_none: u64,
 }
 
-/// Bytes of a file that should have had another hint.
+/// Bytes of a file that were written with a wrong hint.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Astray {
+struct WrongHint {
     bytes: u64,
     path: PathBuf,
     wanted: Hint,
     found: Hint,
 }
 
-/// What was seen.
 #[derive(Debug, Default)]
 pub(super) struct Traffic {
     time: Duration,
     lost: u64,
     by_hint: BTreeMap<Hint, Bytes>,
-    /// Most bytes first.
-    astray: Vec<Astray>,
-    /// What the kernel fills blocks up with when a direct write into new space ends within one: it has no hint
-    /// (`iomap_dio_zero` in fs/iomap/direct-io.c).
+    /// In descending order of bytes.
+    wrong: Vec<WrongHint>,
+    /// Bytes by which the kernel fills up a block when a direct write into new space ends within
+    /// it. They carry no hint (`iomap_dio_zero` in fs/iomap/direct-io.c).
     padding: u64,
 }
 
-/// Follows writes for some time, or until Ctrl-C.
+/// Follows writes for `time`, or until Ctrl-C.
 pub(super) fn follow(dirs: &[PathBuf], time: Duration, rules: &Rules) -> anyhow::Result<Traffic> {
     let interrupt = Interrupt::on_signals().context("cannot watch for Ctrl-C")?;
     let mut recorder = Recorder::tallying(dirs, BUFFER_BYTES, None)?;
     if let Some(why) = recorder.why_not_bpf() {
-        anyhow::bail!("cannot tell writes by hint: {why}");
+        anyhow::bail!("cannot record the hints of writes: {why}");
     }
     for ground in recorder.grounds() {
         exit::say(&format!(
@@ -69,7 +68,7 @@ pub(super) fn follow(dirs: &[PathBuf], time: Duration, rules: &Rules) -> anyhow:
             number::time(time)
         ));
     }
-    // None is a time that no clock reaches.
+    // `None` if the end is beyond the range of the clock.
     let end = Instant::now().checked_add(time);
     while end.is_none_or(|end| Instant::now() < end) && !interrupt.wait(PAUSE)? {
         recorder.step()?;
@@ -97,15 +96,15 @@ fn say_remarks(remarks: Vec<String>) {
 }
 
 fn hint_of(row: &Hinted<'_>) -> anyhow::Result<Hint> {
-    let hint = (row.hint).context("this kernel does not say which hint a write has (Linux 6.9)")?;
-    Hint::from_raw(hint.into())
-        .with_context(|| format!("a write came with the hint {hint}, which is not known here"))
+    let hint =
+        (row.hint).context("this kernel does not report the hint of a write; needs Linux 6.9")?;
+    Hint::from_raw(hint.into()).with_context(|| format!("a write has the unknown hint {hint}"))
 }
 
-/// The hint that bytes of a file should have come with, if it is another one.
+/// The expected hint of a file, if `found` is a wrong one.
 fn wanted_instead(path: &Path, found: Hint, roots: &[PathBuf], rules: &Rules) -> Option<Hint> {
     let relative = roots.iter().find_map(|root| path.strip_prefix(root).ok())?;
-    // The name leads through links, and rules of astream see the real one.
+    // `path` may lead through links; rules of astream match the real path.
     let real = path.parent().and_then(|dir| dir.canonicalize().ok());
     let real = real.zip(path.file_name()).map(|(dir, name)| dir.join(name));
     let place = Place {
@@ -140,38 +139,39 @@ impl Traffic {
                 *well.entry(file).or_default() += row.bytes;
                 continue;
             };
-            let astray = Astray {
+            let wrong = WrongHint {
                 bytes: row.bytes,
                 path: path.to_owned(),
                 wanted,
                 found,
             };
             if row.is_part && found == Hint::NotSet {
-                parts.push((file, astray));
+                parts.push((file, wrong));
             } else {
-                self.astray.push(astray);
+                self.wrong.push(wrong);
             }
         }
-        self.part_with_padding(parts, &well);
-        self.astray.sort_by(|a, b| b.cmp(a));
+        self.separate_padding(parts, &well);
+        self.wrong.sort_by(|a, b| b.cmp(a));
         Ok(self)
     }
 
-    /// Which of the parts of blocks without a hint are the kernel's doing, by the bytes that came well with their files.
-    fn part_with_padding(&mut self, parts: Vec<(&str, Astray)>, well: &HashMap<&str, u64>) {
-        for (file, astray) in parts {
+    /// Counts partial blocks without a hint as padding if enough bytes of the same file had the
+    /// right hint.
+    fn separate_padding(&mut self, parts: Vec<(&str, WrongHint)>, well: &HashMap<&str, u64>) {
+        for (file, wrong) in parts {
             let well = well.get(file).copied().unwrap_or_default();
-            if astray.bytes.saturating_mul(PADDED) <= well {
-                self.padding += astray.bytes;
+            if wrong.bytes.saturating_mul(PADDED) <= well {
+                self.padding += wrong.bytes;
             } else {
-                self.astray.push(astray);
+                self.wrong.push(wrong);
             }
         }
     }
 
-    /// Whether every byte of a file with a rule came with its hint, or with one that the database has set itself.
+    /// Whether every byte of a file with a rule had the rule's hint, or one that the database set.
     pub(super) fn is_well(&self) -> bool {
-        self.astray.is_empty() && self.lost == 0
+        self.wrong.is_empty() && self.lost == 0
     }
 
     pub(super) fn to_text(&self) -> String {
@@ -184,32 +184,28 @@ impl Traffic {
         if total > 0 {
             out.push_str(&self.table(total));
         }
-        for it in self.astray.iter().take(NAMED) {
+        for it in self.wrong.iter().take(NAMED) {
             out.push_str(&format!(
-                "{}: {} came with {} and not {}\n",
+                "{}: {} written with {}, not {}\n",
                 it.path.display(),
                 number::bytes(it.bytes),
-                in_words(it.found),
+                hint_text(it.found),
                 it.wanted
             ));
         }
-        if let Some(more) = self
-            .astray
-            .len()
-            .checked_sub(NAMED)
-            .filter(|more| *more > 0)
-        {
-            out.push_str(&format!("and {more} files more\n"));
+        if let Some(more) = self.wrong.len().checked_sub(NAMED).filter(|more| *more > 0) {
+            out.push_str(&format!("and {more} more files\n"));
         }
         if self.padding > 0 {
             out.push_str(&format!(
-                "{} of those without a hint are the kernel's: it fills up blocks that direct writes begin or end within\n",
+                "{} of those without a hint are padding: the kernel fills up blocks that a direct \
+                 write covers in part\n",
                 number::bytes(self.padding)
             ));
         }
         if self.lost > 0 {
             out.push_str(&format!(
-                "{} writes were lost and are not counted\n",
+                "{} write events were lost and are not counted\n",
                 self.lost
             ));
         }
@@ -217,10 +213,10 @@ impl Traffic {
     }
 
     fn table(&self, total: u64) -> String {
-        let mut table = Table::new(["came with", "bytes", "share", "of files", "of no file"]);
+        let mut table = Table::new(["written with", "bytes", "share", "of files", "of no file"]);
         for (hint, bytes) in &self.by_hint {
             table.row([
-                in_words(*hint).to_owned(),
+                hint_text(*hint).to_owned(),
                 number::bytes(bytes.sum()),
                 format!("{:.1} %", bytes.sum() as f64 / total as f64 * 100.0),
                 number::bytes(bytes.of_files),
@@ -238,7 +234,7 @@ impl Traffic {
                 "no_file_bytes": bytes.of_none,
             })
         });
-        let astray = self.astray.iter().map(|it| {
+        let wrong = self.wrong.iter().map(|it| {
             json!({
                 "path": it.path.display().to_string(),
                 "bytes": it.bytes,
@@ -250,7 +246,7 @@ impl Traffic {
             "seconds": self.time.as_secs_f64(),
             "lost_writes": self.lost,
             "written": hints.collect::<Vec<_>>(),
-            "astray": astray.collect::<Vec<_>>(),
+            "astray": wrong.collect::<Vec<_>>(),
             "padding_bytes": self.padding,
             "is_well": self.is_well(),
         })
@@ -263,7 +259,7 @@ impl Bytes {
     }
 }
 
-fn in_words(hint: Hint) -> &'static str {
+fn hint_text(hint: Hint) -> &'static str {
     match hint {
         Hint::NotSet => "no hint",
         Hint::None | Hint::Short | Hint::Medium | Hint::Long | Hint::Extreme => hint.name(),
@@ -280,7 +276,7 @@ mod tests {
     use saiga_streams::rules;
 
     #[test]
-    fn a_hint_is_astray_unless_it_is_the_files_or_the_databases_own() {
+    fn a_hint_is_wrong_unless_it_is_the_rules_or_the_databases_own() {
         let (mut rules, _) = rules::load("mysql").unwrap();
         let roots = [PathBuf::from("/no/such/db")];
         let wanted = |name: &str, found, rules: &Rules| {
@@ -328,17 +324,17 @@ mod tests {
         assert_eq!((few.padding, few.is_well()), (509, true));
         let many = with_parts(510);
         assert_eq!((many.padding, many.is_well()), (0, false));
-        assert_eq!(many.astray[0].bytes, 510);
+        assert_eq!(many.wrong[0].bytes, 510);
         let whole_blocks = summed(&[
             (redo, Hint::NotSet, false, 512),
             (redo, Hint::Medium, false, 1 << 20),
         ]);
         assert_eq!(whole_blocks.padding, 0);
-        assert_eq!(whole_blocks.astray[0].bytes, 512);
+        assert_eq!(whole_blocks.wrong[0].bytes, 512);
     }
 
     #[test]
-    fn the_most_bytes_astray_are_first_and_those_of_no_file_are_not() {
+    fn files_with_wrong_hints_are_sorted_by_bytes() {
         let traffic = summed(&[
             (Some("/no/such/db/ib_buffer_pool"), Hint::NotSet, false, 1),
             (
@@ -355,7 +351,7 @@ mod tests {
             ),
             (None, Hint::NotSet, false, 512),
         ]);
-        let names = traffic.astray.iter().map(|it| it.path.file_name().unwrap());
+        let names = traffic.wrong.iter().map(|it| it.path.file_name().unwrap());
         assert_eq!(
             names.take(2).collect::<Vec<_>>(),
             ["#ib_redo2", "#ib_redo1"]

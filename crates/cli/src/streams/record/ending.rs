@@ -1,7 +1,7 @@
-//! The end of a program that was started for a recording: its process group is asked once and waited for.
+//! Ends a program that was started for a recording: sends SIGTERM to its process group and waits.
 //!
-//! A database may save its data for minutes when it is asked to end, and would lose them if it were killed: only the user
-//! knows when that is too long.
+//! A database may save its data for minutes after SIGTERM, and SIGKILL would lose the data.
+//! Therefore only the user decides to kill, with another signal.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -11,30 +11,32 @@ use saiga_experiment::process::{Child, Signal};
 
 use crate::exit;
 
-/// Before it is said who is waited for. A signal until then is the one that was meant already: `timeout` sends two.
+/// Time before the processes that are waited for are named. A signal within this time is taken for
+/// a duplicate of the first: `timeout` sends two.
 const NOTICE: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// A program that was asked to end, with its group.
+/// A process group that was sent SIGTERM.
 pub(super) struct Ending {
     child: Child,
     asked: Instant,
-    /// How many signals had come when it was said who is waited for.
-    told: Option<u64>,
+    /// Number of signals received when the processes were named.
+    signals_at_notice: Option<u64>,
 }
 
 impl Ending {
-    /// Asks it to.
+    /// Sends SIGTERM to the process group.
     pub(super) fn ask(child: Child) -> Self {
         child.signal_group(Signal::TERM);
         Self {
             child,
             asked: Instant::now(),
-            told: None,
+            signals_at_notice: None,
         }
     }
 
-    /// Waits for a while; whether nobody is left. A signal that comes after it was said who is waited for kills them.
+    /// Waits for at most `pause`; returns whether the group has ended. Kills the group if a signal
+    /// arrives after its processes were named.
     pub(super) fn wait(
         &mut self,
         pause: Duration,
@@ -45,14 +47,14 @@ impl Ending {
             return Ok(true);
         }
         let signals = interrupt.count()?;
-        match self.told {
+        match self.signals_at_notice {
             None if self.asked.elapsed() >= NOTICE => {
-                self.told = Some(signals);
+                self.signals_at_notice = Some(signals);
                 let who = self.child.group().join(", ");
-                say(&format!("waiting for {who} to end; Ctrl-C kills"));
+                say(&format!("waiting for {who} to end; press Ctrl-C to kill"));
             }
             Some(before) if signals > before => {
-                say("killing what has not ended");
+                say("killing the remaining processes");
                 self.child.kill()?;
                 return Ok(true);
             }
@@ -61,7 +63,7 @@ impl Ending {
         Ok(false)
     }
 
-    /// Waits until nobody is left.
+    /// Waits until the group has ended.
     pub(super) fn finish(mut self, interrupt: &Interrupt) -> io::Result<()> {
         while !self.wait(PAUSE, interrupt, &exit::say)? {}
         Ok(())

@@ -1,4 +1,4 @@
-//! One line at the bottom of a terminal: what has been recorded so far.
+//! One line at the bottom of a terminal: the amount recorded so far.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::time::{Duration, Instant};
@@ -9,10 +9,10 @@ use super::summary;
 use crate::exit;
 
 const PAUSE: Duration = Duration::from_secs(1);
-/// To the beginning of the line, which is erased.
+/// Returns to the start of the line and erases it.
 const ERASE: &str = "\r\x1b[K";
 
-/// The line; gone when this is dropped.
+/// The progress line; erased on drop.
 pub(super) struct Progress {
     is_shown: bool,
     next: Instant,
@@ -28,7 +28,7 @@ impl Progress {
         }
     }
 
-    /// Draws it again, once a second.
+    /// Redraws the line, at most once a second.
     pub(super) fn show(&mut self, recorder: &mut Recorder) -> Result<(), RecordError> {
         if self.is_shown && Instant::now() >= self.next {
             self.next = Instant::now() + PAUSE;
@@ -38,7 +38,7 @@ impl Progress {
         Ok(())
     }
 
-    /// Prints a sentence above it.
+    /// Prints a message above the line.
     pub(super) fn say(&self, text: &str) {
         if self.is_shown {
             self.write(ERASE);
@@ -48,7 +48,7 @@ impl Progress {
 
     fn write(&self, text: &str) {
         let mut stderr = io::stderr();
-        // A terminal that is gone is told nothing more.
+        // Errors are ignored: the terminal may be gone.
         let _ = stderr
             .write_all(text.as_bytes())
             .and_then(|()| stderr.flush());

@@ -1,4 +1,4 @@
-//! A recording from its beginning to its end, with what is said meanwhile.
+//! One recording from start to end, with its messages to the user.
 
 use std::time::Duration;
 
@@ -9,18 +9,17 @@ use super::progress::Progress;
 use super::target::{End, Running, Target};
 use crate::exit;
 
-/// Between two looks for news.
+/// Time between two reads of the events.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// What was recorded.
 pub(in crate::streams) struct Recorded {
-    /// The directories, as the trace names them.
+    /// The directories under the names that the trace has for them.
     pub(in crate::streams) directories: Vec<String>,
     pub(in crate::streams) tally: Tally,
     pub(in crate::streams) end: End,
 }
 
-/// Records until the end; the trace is there then.
+/// Records until the end of `target`; then the trace is complete on disk.
 pub(in crate::streams) fn record(
     options: &Options,
     target: &Target,
@@ -35,14 +34,15 @@ pub(in crate::streams) fn record(
     }
     if let Some(why) = recorder.why_not_bpf() {
         exit::say(&format!(
-            "warning: by tracefs, to the microsecond; BPF cannot be used: {why}"
+            "warning: using tracefs, with microsecond timestamps, because BPF is not available: \
+             {why}"
         ));
     }
     let mut running = target.start()?;
     let end = match watch(&mut recorder, &mut running, interrupt) {
         Ok(end) => end,
         Err(error) => {
-            // The room that it takes may be what the program lacks to end well.
+            // Frees the buffer, whose memory the program may need to end.
             drop(recorder);
             running.give_up(interrupt)?;
             return Err(error);
@@ -60,7 +60,7 @@ pub(in crate::streams) fn record(
     })
 }
 
-/// Records until there is an end.
+/// Records until the target has ended.
 fn watch(
     recorder: &mut Recorder,
     running: &mut Running<'_>,

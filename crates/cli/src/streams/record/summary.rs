@@ -1,4 +1,4 @@
-//! A recording in words and numbers.
+//! The result of a recording as text.
 
 use std::time::Duration;
 
@@ -8,10 +8,9 @@ use saiga_record::{Options, Tally};
 use crate::table::Table;
 use saiga_document::number;
 
-/// Kinds of files that are shown.
+/// Maximum number of file kinds in the table.
 const KINDS: usize = 10;
 
-/// The line that changes while it is recorded.
 pub(in crate::streams) fn line(tally: &Tally) -> String {
     let lost = if tally.lost > 0 {
         format!(", {} EVENTS LOST", tally.lost)
@@ -27,23 +26,24 @@ pub(in crate::streams) fn line(tally: &Tally) -> String {
     )
 }
 
-/// The tables in the end.
+/// The summary and tables at the end.
 pub(super) fn text(options: &Options, directories: &[String], tally: &Tally) -> String {
     let out = options.out.display();
     let mut text = format!("{out}: {} rows, {}\n", tally.rows, line(tally));
     if let Some(sampling) = options.sampling {
         text.push_str(&format!(
-            "the rows are a sample, 1/{} of the pages in granules of {}; what is said here is of all\n",
+            "the rows are a sample: 1/{} of the pages, in granules of {}; the figures below are \
+             for all pages\n",
             sampling.one_in(),
             number::bytes(sampling.granule_bytes()),
         ));
     }
     text.push_str(&format!(
-        "{} were there before\n",
+        "{} existed before\n",
         number::bytes(tally.present)
     ));
     if let Some(writes) = tally.writes_per_page() {
-        text.push_str(&format!("{writes:.2} writes per page that was written\n"));
+        text.push_str(&format!("{writes:.2} writes per written page\n"));
     }
     let mut table = Table::new(["written", "share", "files"]);
     let mut row = |bytes: u64, name: &str| {
@@ -63,7 +63,7 @@ pub(super) fn text(options: &Options, directories: &[String], tally: &Tally) -> 
     }
     row(
         tally.no_file.written,
-        "(no file: metadata, journal, what was gone too soon)",
+        "(no file: metadata, journal, files deleted too soon)",
     );
     text.push_str(&table.to_string());
     if directories.len() > 1 {
@@ -80,21 +80,23 @@ pub(super) fn text(options: &Options, directories: &[String], tally: &Tally) -> 
     text
 }
 
-/// What makes a trace worth less.
+/// Problems that make a trace less useful.
 pub(in crate::streams) fn warnings(tally: &Tally) -> Vec<String> {
     let mut warnings = Vec::new();
     if tally.lost > 0 {
         warnings.push(format!(
-            "{} EVENTS WERE LOST: the trace has holes, and what is simulated with it is wrong; record again with a larger \
-             --buffer",
+            "{} EVENTS WERE LOST: the trace has gaps, and a simulation of it is wrong; record \
+             again with a larger --buffer",
             tally.lost
         ));
     }
     match tally.writes_per_page() {
-        None => warnings.push("warning: nothing was written, so there is nothing to simulate".to_owned()),
+        None => warnings
+            .push("warning: nothing was written, so the trace cannot be simulated".to_owned()),
         Some(writes) if writes < FEW_WRITES_PER_PAGE => warnings.push(format!(
-            "warning: {writes:.2} writes per page are few: repeated, such a trace looks better than it is; record \
-             longer, until it is {FEW_WRITES_PER_PAGE} or more"
+            "warning: {writes:.2} writes per page are few: a simulation repeats the trace and then \
+             predicts too low a write amplification; record until the number is \
+             {FEW_WRITES_PER_PAGE} or more"
         )),
         Some(_) => {}
     }
@@ -113,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn losses_are_said_loudly_and_few_writes_at_all() {
+    fn lost_events_and_few_writes_are_reported() {
         let mut tally = Tally::default();
         assert_eq!(warnings(&tally).len(), 1);
         assert!(warnings(&tally)[0].contains("nothing was written"));
@@ -123,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_of_nothing_are_nothing() {
+    fn the_share_of_zero_is_zero() {
         assert_eq!(share(1, 0), "0.0 %");
         assert_eq!(share(1, 3), "33.3 %");
     }

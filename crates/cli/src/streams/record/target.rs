@@ -1,4 +1,4 @@
-//! How long a recording lasts: as long as a program that is started for it, a process that is there, or a time.
+//! What ends a recording: the end of a program, the end of a process, or a time.
 
 use std::fs::File;
 use std::io;
@@ -17,10 +17,10 @@ use saiga_experiment::process::{Child, CommandLine, Waited};
 use super::ending::Ending;
 use crate::exit;
 
-/// Which one has somebody's program nobody knows.
-const PACKAGE: &str = "the package that has it";
+/// Placeholder in the error for a program that is not installed: its package is unknown here.
+const PACKAGE: &str = "the package that contains it";
 
-/// What is recorded.
+/// What ends the recording.
 pub(in crate::streams) enum Target {
     Command(CommandLine),
     Process {
@@ -31,20 +31,20 @@ pub(in crate::streams) enum Target {
     Time(Duration),
 }
 
-/// What is waited for.
+/// A recording in progress.
 pub(super) struct Running<'a> {
     target: &'a Target,
     child: Option<Child>,
-    /// What has become of the child once it was asked to end.
+    /// Set once the child was sent SIGTERM.
     ending: Option<Ending>,
     deadline: Option<Instant>,
 }
 
-/// How it ended.
+/// Why a recording ended.
 pub(in crate::streams) enum End {
-    /// As it should, or by the user.
-    Wanted,
-    /// The program did not do what it should; in words.
+    /// The target ended successfully, or the user ended the recording.
+    Success,
+    /// The program failed; the text says how.
     Failed(String),
 }
 
@@ -56,11 +56,11 @@ impl Target {
     ) -> anyhow::Result<Self> {
         anyhow::ensure!(
             time.is_none_or(|time| !time.is_zero()),
-            "--for must be longer than nothing"
+            "--for must be greater than zero"
         );
         if let Some((program, words)) = command.split_first() {
             let command = CommandLine::new(program, words.iter().cloned());
-            // Now, and not when the data are loaded.
+            // Fails before the data are loaded rather than after.
             command.find(PACKAGE)?;
             return Ok(Self::Command(command));
         }
@@ -69,32 +69,33 @@ impl Target {
                 let number = i32::try_from(pid).ok().and_then(Pid::from_raw);
                 let pidfd = number.map(|number| pidfd_open(number, PidfdFlags::empty()));
                 let pidfd = pidfd.and_then(Result::ok);
-                let pidfd = pidfd.with_context(|| format!("there is no process {pid}"))?;
+                let pidfd = pidfd.with_context(|| format!("no process has PID {pid}"))?;
                 Ok(Self::Process { pid, pidfd, time })
             }
             (None, Some(time)) => Ok(Self::Time(time)),
             (None, None) => {
-                anyhow::bail!("how long? Give a program (-- CMD), --pid PID, or --for TIME")
+                anyhow::bail!("give a program to record (-- CMD), --pid PID, or --for TIME")
             }
         }
     }
 
-    /// What is given, or the working directory of the process.
+    /// The given directories, or the working directory of the process.
     pub(super) fn directories(&self, given: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
         if !given.is_empty() {
             return Ok(given.to_vec());
         }
         let Self::Process { pid, .. } = self else {
-            anyhow::bail!("which directory? Give DIR");
+            anyhow::bail!("give a data directory (DIR)");
         };
         let link = PathBuf::from(format!("/proc/{pid}/cwd"));
         let dir = std::fs::read_link(&link)
-            .with_context(|| format!("cannot see the working directory of {pid}; give DIR"))?;
+            .with_context(|| format!("cannot read the working directory of {pid}; give DIR"))?;
         let same = |path: &Path| path.metadata().map(|it| (it.dev(), it.ino())).ok();
-        // In a container, the same path is another directory.
+        // In another mount namespace, the same path may lead to another directory.
         anyhow::ensure!(
             same(&dir).is_some() && same(&dir) == same(&link),
-            "the working directory of {pid} is {} for itself and something else from here; give DIR as it is called here",
+            "the working directory of {pid} is {} in its own mount namespace, which is another \
+             directory here; give the path of DIR as seen from here",
             dir.display()
         );
         Ok(vec![dir])
@@ -114,13 +115,13 @@ impl Target {
             target: self,
             child,
             ending: None,
-            // A time beyond all clocks is not a deadline.
+            // `None` if the end is beyond the range of the clock.
             deadline: time.and_then(|time| Instant::now().checked_add(time)),
         })
     }
 }
 
-/// Starts a program that says what it says where we do.
+/// Starts a program with the stdout and stderr of this process.
 pub(super) fn start(command: &CommandLine) -> anyhow::Result<Child> {
     let stdout = File::from(io::stdout().as_fd().try_clone_to_owned()?);
     let stderr = File::from(io::stderr().as_fd().try_clone_to_owned()?);
@@ -128,7 +129,8 @@ pub(super) fn start(command: &CommandLine) -> anyhow::Result<Child> {
 }
 
 impl Running<'_> {
-    /// Waits until there is an end, or for a while. A program that was asked to end goes on being recorded until it has.
+    /// Waits for at most `pause`; returns the end if there is one. After SIGTERM, recording
+    /// continues until the program has ended.
     pub(super) fn wait(
         &mut self,
         pause: Duration,
@@ -137,13 +139,13 @@ impl Running<'_> {
     ) -> anyhow::Result<Option<End>> {
         if let Some(ending) = &mut self.ending {
             let is_over = ending.wait(pause, interrupt, say)?;
-            return Ok(is_over.then_some(End::Wanted));
+            return Ok(is_over.then_some(End::Success));
         }
         if let Some(child) = &mut self.child {
             return Ok(match child.wait(pause, interrupt)? {
                 Waited::Ended(ended) => Some(ending(ended.status)),
                 Waited::Interrupted => {
-                    say("ending the program and the recording");
+                    say("stopping the program and the recording");
                     self.ending = self.child.take().map(Ending::ask);
                     None
                 }
@@ -151,41 +153,40 @@ impl Running<'_> {
             });
         }
         if interrupt.wait(pause)? {
-            say("ending the recording");
-            return Ok(Some(End::Wanted));
+            say("stopping the recording");
+            return Ok(Some(End::Success));
         }
         if self
             .deadline
             .is_some_and(|deadline| Instant::now() >= deadline)
         {
-            return Ok(Some(End::Wanted));
+            return Ok(Some(End::Success));
         }
         if let Target::Process { pid, pidfd, .. } = self.target {
             let mut ended = [PollFd::new(pidfd, PollFlags::IN)];
             if poll(&mut ended, Some(&Timespec::default()))? > 0 {
                 say(&format!("process {pid} has ended"));
-                return Ok(Some(End::Wanted));
+                return Ok(Some(End::Success));
             }
         }
         Ok(None)
     }
 
-    /// Ends a program that still runs, for the recording has failed, and waits for it.
+    /// Stops the program after a failed recording, and waits for its end.
     pub(super) fn give_up(self, interrupt: &Interrupt) -> io::Result<()> {
         let running = self.child.filter(|child| !child.has_ended());
         let ending = self.ending.or_else(|| {
             let child = running?;
-            exit::say("the recording failed; ending the program");
+            exit::say("the recording failed; stopping the program");
             Some(Ending::ask(child))
         });
         ending.map_or(Ok(()), |ending| ending.finish(interrupt))
     }
 }
 
-/// In words, unless it is success.
 pub(super) fn ending(status: ExitStatus) -> End {
     if status.success() {
-        End::Wanted
+        End::Success
     } else {
         End::Failed(format!("the program failed ({status})"))
     }
@@ -196,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_beyond_all_clocks_is_no_deadline() {
+    fn a_time_beyond_the_clock_sets_no_deadline() {
         for (time, has_deadline) in [(Duration::MAX, false), (Duration::from_secs(1), true)] {
             let target = Target::of(&[], None, Some(time)).unwrap();
             assert_eq!(target.start().unwrap().deadline.is_some(), has_deadline);

@@ -1,4 +1,4 @@
-//! `--loop`: a file system for one recording, what is loaded into it before, and what is asked of it after.
+//! `--loop`: a file system for one recording, with the commands that run before and after it.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -15,7 +15,7 @@ use super::target::{End, ending, start};
 use crate::exit;
 use saiga_document::number;
 
-/// Between two looks whether a shell has ended.
+/// Time between two checks whether a shell has ended.
 const PAUSE: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -24,13 +24,13 @@ pub(super) enum Kind {
     Ext4,
 }
 
-/// A mounted file system that goes when this does.
-pub(super) struct Ground {
+/// A mounted file system; [`Self::leave`] removes it.
+pub(super) struct BackingVolume {
     volume: Volume,
     dir: PathBuf,
 }
 
-impl Ground {
+impl BackingVolume {
     pub(super) fn make(
         args: &super::Args,
         bytes: u64,
@@ -39,21 +39,21 @@ impl Ground {
     ) -> anyhow::Result<Self> {
         let [dir] = &options.dirs[..] else {
             anyhow::bail!(
-                "--loop is mounted at one directory; {} are given",
+                "--loop is mounted at one directory, but {} are given",
                 options.dirs.len()
             );
         };
-        // Before anything is made: it would be found out after the data are loaded.
+        // Checked before the volume is made, not after the data are loaded.
         anyhow::ensure!(
             options.out.symlink_metadata().is_err(),
-            "{} exists already; name another file, or remove it",
+            "{} already exists; give another file, or remove it",
             options.out.display()
         );
-        // As the trace: by its real path.
+        // By its real path, like the path of the trace.
         let dir = dir.canonicalize().unwrap_or_else(|_| dir.clone());
         let would_go = || {
             anyhow::anyhow!(
-                "{} would go with the file system at {}; name another file",
+                "{} would be deleted with the file system at {}; give another file",
                 options.out.display(),
                 dir.display()
             )
@@ -76,24 +76,24 @@ impl Ground {
             dir: dir.clone(),
         };
         let volume = Volume::make(&wanted, &|| interrupt.raised())?;
-        // A shared mount shows it in other places, too.
+        // With shared mounts, the volume may appear at other places, too.
         let folder = options.out.parent().unwrap_or(&dir);
         anyhow::ensure!(!volume.holds(folder), would_go());
         Ok(Self { volume, dir })
     }
 
-    /// Loads the data.
+    /// Runs the --prepare command.
     pub(super) fn prepare(&self, text: Option<&str>, interrupt: &Interrupt) -> anyhow::Result<()> {
         let Some(text) = text else {
             return Ok(());
         };
         match self.shell(text, interrupt).context("--prepare")? {
-            End::Wanted => Ok(()),
+            End::Success => Ok(()),
             End::Failed(how) => anyhow::bail!("--prepare: {how}; nothing was recorded"),
         }
     }
 
-    /// The end of it all; whether what was asked for afterwards went well.
+    /// Runs the --after command and removes the volume; returns whether the command succeeded.
     pub(super) fn leave(self, after: Option<&str>, interrupt: &Interrupt) -> anyhow::Result<bool> {
         let is_well = self.after(after, interrupt);
         both(is_well, self.remove()).map(|(is_well, ())| is_well)
@@ -104,11 +104,11 @@ impl Ground {
             return Ok(true);
         };
         if interrupt.raised() {
-            exit::say("warning: interrupted, so --after is not run");
+            exit::say("warning: interrupted; --after is not run");
             return Ok(true);
         }
         match self.shell(text, interrupt).context("--after")? {
-            End::Wanted => Ok(true),
+            End::Success => Ok(true),
             End::Failed(how) => {
                 exit::say(&format!("--after: {how}"));
                 Ok(false)
@@ -116,18 +116,17 @@ impl Ground {
         }
     }
 
-    /// Takes the file system away.
     fn remove(self) -> anyhow::Result<()> {
         if let Some(users) = self.volume.remove()? {
             exit::say(&format!(
-                "warning: {} is still used by {users}; its file system goes when they end",
+                "warning: {} is still used by {users}; the file system is removed when they end",
                 self.dir.display()
             ));
         }
         Ok(())
     }
 
-    /// Runs a line of a shell in the directory.
+    /// Runs a shell command in the directory of the volume.
     fn shell(&self, text: &str, interrupt: &Interrupt) -> anyhow::Result<End> {
         let mut command = CommandLine::new("sh", ["-c", text]);
         command.directory = Some(self.dir.clone());
@@ -145,16 +144,17 @@ impl Ground {
     }
 }
 
-/// The image has no bytes until they are written, and what finds no room then is an error that only the database sees.
+/// Warns if the image can outgrow its disk. The image file is sparse: a write that finds no space
+/// fails with an I/O error that only the database sees.
 fn warn_of_room(image_dir: &Path, bytes: u64) {
-    // A folder that is not there is said by who makes the image.
+    // `Volume::make` reports a missing directory.
     let room = rustix::fs::statvfs(image_dir).map(|it| it.f_bavail.saturating_mul(it.f_frsize));
     if let Ok(room) = room
         && room < bytes
     {
         exit::say(&format!(
-            "warning: {} has room for {} of the {} of --loop; what is written beyond fails with I/O errors (--image-dir names \
-             another place)",
+            "warning: {} has {} free, less than the {} of --loop; writes beyond that fail with I/O \
+             errors (--image-dir selects another directory)",
             image_dir.display(),
             number::bytes(room),
             number::bytes(bytes)
@@ -162,9 +162,9 @@ fn warn_of_room(image_dir: &Path, bytes: u64) {
     }
 }
 
-/// `8GiB`, `512 MiB`.
+/// Parses a size such as `8GiB` or `512 MiB`.
 pub(super) fn size(text: &str) -> Result<u64, String> {
-    let wrong = || format!("{text:?} is not a size; use a number with its unit, such as 8GiB");
+    let wrong = || format!("{text:?} is not a size; use a number with a unit, such as 8GiB");
     let digits = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(wrong)?;
     let (number, unit) = text.split_at(digits);
     let shift = match unit.trim_start() {
@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_have_units() {
+    fn sizes_need_units() {
         for (text, expected) in [
             ("8GiB", Some(8 << 30)),
             ("512 MiB", Some(512 << 20)),

@@ -1,4 +1,4 @@
-//! What traces came to, for programs.
+//! The results of a trace simulation as JSON.
 
 use saiga_whatif::compare::{ceiling, placement_name, ratio, spared};
 use saiga_whatif::document::policy_name;
@@ -6,12 +6,12 @@ use saiga_whatif::{By, Joined, Run};
 use serde_json::{Value, json};
 
 use super::super::suggested;
+use super::format;
 use super::outcome;
-use super::trace::{Found, devices};
-use super::words;
+use super::trace::{TraceResults, devices};
 
-/// All of it; `device` is that of the first condition.
-pub(super) fn json(found: &Found<'_>, by: &[By]) -> anyhow::Result<Value> {
+/// The whole result; `device` is that of the first condition.
+pub(super) fn json(found: &TraceResults<'_>, by: &[By]) -> anyhow::Result<Value> {
     let devices = devices(found)?;
     let runs = found.runs.iter().map(|run| case(run, found));
     Ok(json!({
@@ -22,11 +22,11 @@ pub(super) fn json(found: &Found<'_>, by: &[By]) -> anyhow::Result<Value> {
         "sets": found.sets.iter().map(set).collect::<Vec<_>>(),
         "suggestion": found.suggestion.map(suggested::as_json),
         "cases": runs.collect::<Vec<_>>(),
-        "notes": words::notes(found)?,
+        "notes": format::notes(found)?,
     }))
 }
 
-fn trace(found: &Found<'_>) -> Value {
+fn trace(found: &TraceResults<'_>) -> Value {
     let footprint = found.footprint;
     let totals = footprint.totals();
     json!({
@@ -75,7 +75,7 @@ fn set(set: &Joined) -> Value {
     })
 }
 
-fn case(run: &Run, found: &Found<'_>) -> Value {
+fn case(run: &Run, found: &TraceResults<'_>) -> Value {
     let (case, runs) = (&run.case, found.runs);
     let directories = found.directories.map(|all| all.parts(case));
     let directories = directories.unwrap_or_default().into_iter().map(|part| {

@@ -1,4 +1,4 @@
-//! What a run found, in words and as JSON.
+//! The outcome of one simulation as text and as JSON.
 
 use saiga_document::number;
 use saiga_ftl::counters::VALID_STEPS;
@@ -11,18 +11,18 @@ use serde_json::{Value, json};
 
 use crate::table::Table;
 
-/// Pages that were moved, because others in their units had died.
+/// Moved pages, attributed to the class whose pages died in the same unit.
 pub(super) struct Charge<'a> {
-    /// The class that died.
+    /// Class of the dead pages.
     pub(super) died: &'a str,
-    /// The class that was moved.
+    /// Class of the moved pages.
     pub(super) moved: &'a str,
-    /// Of all moved pages.
+    /// Share of all moved pages.
     pub(super) share: f64,
     pub(super) pages: f64,
 }
 
-/// Who was whose victim, the most first.
+/// Which class caused moves of which class, in descending order.
 pub(super) fn charges<'a>(outcome: &Outcome, classes: &'a [Class]) -> Vec<Charge<'a>> {
     let all = outcome.measured.moved_pages() as f64;
     let mut charges = Vec::new();
@@ -42,16 +42,17 @@ pub(super) fn charges<'a>(outcome: &Outcome, classes: &'a [Class]) -> Vec<Charge
     charges
 }
 
-/// Below this, results depend on the number of units.
+/// With fewer units, results depend on the number of units.
 const FEW_UNITS: u32 = 512;
 
-/// What is to be said of a device that is too coarse.
+/// A note if the device has too few reclaim units.
 pub(in crate::streams) fn few_units(device: &Device) -> Option<String> {
     let (units, pages) = (device.units(), device.config().unit_pages);
     (units < FEW_UNITS).then(|| {
         format!(
-            "the simulated device has {units} reclaim units of {pages} pages; real drives have more than {FEW_UNITS}, and with \
-             fewer, figures depend on their number: use more data, or smaller --ru-pages"
+            "the simulated device has {units} reclaim units of {pages} pages; real drives have \
+             more than {FEW_UNITS}. With fewer, the results depend on their number: use more \
+             data, or smaller --ru-pages"
         )
     })
 }
@@ -59,8 +60,8 @@ pub(in crate::streams) fn few_units(device: &Device) -> Option<String> {
 /// The device in two lines.
 pub(super) fn device_lines(config: &Config, device: &Device) -> String {
     let counting = match config.counting {
-        Counting::ClosedUnits => "not counting open and reserved units",
-        Counting::WholeDevice => "open and reserved units included",
+        Counting::ClosedUnits => "excluding open and reserved units",
+        Counting::WholeDevice => "including open and reserved units",
     };
     let gc = match config.gc {
         GcFrontier::Own => "moved pages have open units of their own",
@@ -68,11 +69,12 @@ pub(super) fn device_lines(config: &Config, device: &Device) -> String {
     };
     let quota = match config.quota {
         Quota::None => "",
-        Quota::Even => " of the handle with most spare space",
-        Quota::Data => " of the handle with most spare space for its data",
+        Quota::Even => " of the handle with the most spare space",
+        Quota::Data => " of the handle with the most spare space relative to its data",
     };
     format!(
-        "device: {} logical pages, over-provisioning {}, {counting}\n{} reclaim units of {} pages, {} victims{quota}; {gc}\n",
+        "device: {} logical pages, over-provisioning {}, {counting}\n{} reclaim units of {} \
+         pages, {} victims{quota}; {gc}\n",
         config.logical_pages,
         round_percent(config.over_provisioning),
         device.units(),
@@ -81,7 +83,7 @@ pub(super) fn device_lines(config: &Config, device: &Device) -> String {
     )
 }
 
-/// What each class wrote and what was moved of it.
+/// Pages written and moved, by class.
 pub(super) fn class_table(outcome: &Outcome, classes: &[Class]) -> String {
     let mut table = Table::new(["class", "stream", "pages written", "pages moved", "WAF"]);
     let counters = &outcome.measured;
@@ -98,7 +100,7 @@ pub(super) fn class_table(outcome: &Outcome, classes: &[Class]) -> String {
     table.to_string()
 }
 
-/// What units each frontier holds, and how full they are.
+/// Units by their frontier, and their mean fill.
 pub(super) fn frontier_table(outcome: &Outcome, unit_pages: u32) -> String {
     let mut table = Table::new([
         "units filled by",
@@ -125,14 +127,13 @@ pub(super) fn frontier_table(outcome: &Outcome, unit_pages: u32) -> String {
     table.to_string()
 }
 
-/// The mean share of a victim's pages that was valid; `None` without victims.
+/// Mean share of valid pages in a victim; `None` without victims.
 pub(super) fn mean_valid(outcome: &Outcome, unit_pages: u32) -> Option<f64> {
     let victims: u64 = outcome.measured.victims.iter().sum();
     let pages = victims as f64 * f64::from(unit_pages);
     (victims > 0).then(|| outcome.measured.moved_pages() as f64 / pages)
 }
 
-/// All that a run found.
 pub(super) fn as_json(outcome: &Outcome, classes: &[Class]) -> Value {
     let counters = &outcome.measured;
     let intervals = (0..).zip(&outcome.intervals);
@@ -192,7 +193,7 @@ pub(super) fn as_json(outcome: &Outcome, classes: &[Class]) -> Value {
     })
 }
 
-/// One interval, with what changes while a device settles.
+/// One interval, with the values that change until the device is steady.
 fn interval_json(interval: &Interval, is_warm_up: bool) -> Value {
     let units = interval.occupancy.iter().map(|held| held.units);
     json!({
@@ -206,7 +207,6 @@ fn interval_json(interval: &Interval, is_warm_up: bool) -> Value {
     })
 }
 
-/// The device as JSON.
 pub(super) fn device_json(config: &Config, device: &Device) -> Value {
     let handles = config.handles.iter().map(|isolation| match isolation {
         Isolation::Initially => "initially isolated",

@@ -1,4 +1,4 @@
-//! Uniform, hot and cold, and sequential writes, beside what theory says of them.
+//! Uniform, hot and cold, and sequential writes, compared with theory.
 
 use std::fmt::Write as _;
 
@@ -15,13 +15,12 @@ use serde_json::{Value, json};
 use super::{Args, HotCold, outcome};
 use crate::memory;
 
-/// A value that somebody has solved for.
+/// A published closed-form or numeric result.
 struct Theory {
     what: &'static str,
     waf: f64,
 }
 
-/// What is written.
 #[derive(Debug, Clone, Copy)]
 enum Kind {
     Uniform,
@@ -29,7 +28,7 @@ enum Kind {
     Sequential,
 }
 
-/// Answers text and JSON.
+/// Returns text and JSON.
 pub(super) fn simulate(args: &Args) -> anyhow::Result<(String, Value)> {
     let kind = match args.hot_cold {
         Some(shares) => Kind::HotCold(shares),
@@ -76,7 +75,7 @@ pub(super) fn simulate(args: &Args) -> anyhow::Result<(String, Value)> {
     }
     if let Some(share) = outcome::mean_valid(&found, config.unit_pages) {
         let share = number::percent(share);
-        let _ = writeln!(text, "victims were        {share} valid in the mean");
+        let _ = writeln!(text, "victims had         {share} valid pages on average");
     }
     let _ = write!(
         text,
@@ -96,27 +95,27 @@ pub(super) fn simulate(args: &Args) -> anyhow::Result<(String, Value)> {
 fn used_pages(args: &Args) -> anyhow::Result<u32> {
     let share = args.device.one_utilisation()?.unwrap_or(1.0);
     if !(share > 0.0 && share <= 1.0) {
-        bail!("--utilisation {share}: use a share above 0 and at most 1, as 0.9 for 90 %");
+        bail!("--utilisation {share}: give a share above 0 and at most 1, such as 0.9 for 90 %");
     }
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
-        reason = "a share of them"
+        reason = "a share of `u32`"
     )]
     let used = (f64::from(args.pages) * share).round() as u32;
     Ok(used.max(1).min(args.pages))
 }
 
-/// What is written where; each part is a class.
+/// The page ranges and their write rates; each part is a class.
 fn parts(kind: Kind, used: u32, streams: u8) -> anyhow::Result<Vec<Part>> {
     if let Kind::HotCold(HotCold { pages, writes }) = kind {
         if streams > 2 {
-            bail!("--streams {streams}: hot and cold data go to 1 or 2");
+            bail!("--streams {streams}: hot and cold data need 1 or 2 streams");
         }
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
-            reason = "a share of them"
+            reason = "a share of `u32`"
         )]
         let hot = (f64::from(used) * pages).round() as u32;
         if hot == 0 || hot == used {
@@ -134,10 +133,10 @@ fn parts(kind: Kind, used: u32, streams: u8) -> anyhow::Result<Vec<Part>> {
     }
     let count = u32::from(streams);
     if used < count {
-        bail!("--streams {streams}: there are {used} pages only; use more --pages");
+        bail!("--streams {streams}: only {used} pages hold data; use more --pages");
     }
     let part = |class: u8| {
-        // The remainder goes to the first parts.
+        // The first parts take the remainder.
         let pages = used / count + u32::from(u32::from(class) < used % count);
         Part {
             pages,
@@ -164,7 +163,7 @@ fn config(args: &Args, classes: usize) -> anyhow::Result<Config> {
         )
     };
     if args.streams == 1 {
-        // Streams that stay apart from themselves are one stream.
+        // One stream is trivially apart from itself.
         return Ok(Config {
             classes: vec![0; classes],
             ..base
@@ -190,15 +189,15 @@ fn classes(kind: Kind, parts: &[Part], config: &Config) -> Vec<Class> {
     streams.map(class).collect()
 }
 
-/// What is known of such a device and workload.
+/// Theoretical results for this device and workload.
 fn theories(kind: Kind, used: u32, device: &Device) -> Vec<Theory> {
     let config = device.config();
-    // What is not in use is spare.
+    // Pages without data are spare space.
     let spare = device.closed_pages() as f64 / f64::from(used) - 1.0;
     let one_log = config.handles.len() == 1 && config.gc == GcFrontier::WithHost;
     let hot_cold = match kind {
         Kind::Sequential => {
-            let what = "a ring in the order of its pages";
+            let what = "pages in cyclic order";
             return if config.streams.len() == 1 {
                 vec![Theory { what, waf: 1.0 }]
             } else {
@@ -208,7 +207,7 @@ fn theories(kind: Kind, used: u32, device: &Device) -> Vec<Theory> {
         Kind::Uniform => {
             let what = match config.policy {
                 Policy::Fifo => "FIFO victims under uniform writes",
-                Policy::Greedy => "FIFO victims; greedy ones come near it from below as units grow",
+                Policy::Greedy => "FIFO victims; greedy approaches this from below as units grow",
                 Policy::Choice(_) | Policy::CostBenefit => "FIFO victims, for comparison",
             };
             let waf = theory::uniform(spare);
@@ -235,12 +234,12 @@ fn theories(kind: Kind, used: u32, device: &Device) -> Vec<Theory> {
         .all(|kind| *kind == Isolation::Persistently);
     if config.policy == Policy::Greedy && config.quota == Quota::None && are_apart {
         theories.push(Theory {
-            what: "uniform writes: greedy victims make persistently isolated streams equally full",
+            what: "uniform writes: greedy fills persistently isolated streams equally",
             waf: theory::uniform(spare),
         });
     }
     theories.push(Theory {
-        what: "two streams with the best split of the spare space, which greedy victims alone do not find",
+        what: "two streams with the best split of the spare space, which greedy alone does not find",
         waf: theory::two_streams_at_best(spare, hot),
     });
     theories

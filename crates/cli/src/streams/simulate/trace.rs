@@ -1,4 +1,4 @@
-//! A recorded trace under one stream and under every rule set, initially and persistently isolated.
+//! A recorded trace with one stream and with every rule set, initially and persistently isolated.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -18,29 +18,29 @@ use saiga_whatif::{Condition, Joined, Replays, Run, Set, Suggestion, sets, sugge
 use serde_json::{Value, json};
 
 use super::super::{suggested, trace_file};
-use super::{Args, json as values, outcome, words};
+use super::{Args, format, json as values, outcome};
 use crate::{exit, outfile};
 
-/// What the set is called that comes from the trace itself.
+/// Name of the set that is found from the trace.
 const SUGGESTED: &str = "suggested";
-/// How much of a device holds data, unless it is said.
+/// Default share of the device that holds data.
 const UTILISATION: f64 = 0.9;
 
-/// A word of `--rules`.
-enum Wanted {
-    /// One stream is always there.
+/// A value of `--rules`.
+enum SetChoice {
+    /// The single stream, which is always simulated.
     None,
     Suggested,
     Set(Set),
 }
 
-/// All that was found.
-pub(super) struct Found<'a> {
+/// The inputs and results of all simulations.
+pub(super) struct TraceResults<'a> {
     pub(super) path: &'a Path,
     pub(super) trace: &'a Trace,
     pub(super) footprint: &'a Footprint,
     pub(super) page_bytes: u64,
-    /// What all devices have in common.
+    /// The options that all devices share.
     pub(super) device: &'a Options,
     pub(super) conditions: &'a [Condition],
     pub(super) sets: &'a [Joined],
@@ -50,7 +50,7 @@ pub(super) struct Found<'a> {
     pub(super) directories: Option<&'a Directories>,
 }
 
-/// Answers text and JSON, and writes the report.
+/// Returns text and JSON, and writes the report.
 pub(super) fn simulate(path: &Path, args: &Args) -> anyhow::Result<(String, Value)> {
     if let Some(report) = &args.report {
         outfile::check(report)?;
@@ -65,7 +65,7 @@ pub(super) fn simulate(path: &Path, args: &Args) -> anyhow::Result<(String, Valu
         Footprint::of(&trace, args.page_bytes).with_context(|| path.display().to_string())?;
     let conditions = ranges(args).conditions(footprint.totals().discards > 0);
     let device = args.device.options(args.handles);
-    // A device that cannot be is said before the work.
+    // An impossible device is reported before the work.
     for condition in &conditions {
         Device::new(replay::device(&footprint, &condition.device(&device))?)?;
     }
@@ -80,7 +80,7 @@ pub(super) fn simulate(path: &Path, args: &Args) -> anyhow::Result<(String, Valu
         rest.with_context(|| format!("without {}, the trace", out.name))
     });
     let rest = rest.transpose()?;
-    // What is wrong with the given sets is said before the search for the suggested one.
+    // Errors in the given sets are reported before the search for a suggested one.
     let given = given(wanted, &trace, args)?;
     let mut variants = vec![Variant {
         without: None,
@@ -107,7 +107,7 @@ pub(super) fn simulate(path: &Path, args: &Args) -> anyhow::Result<(String, Valu
         &interrupt,
     )?;
     let directories = Directories::of(&trace);
-    let found = Found {
+    let found = TraceResults {
         path,
         trace: &trace,
         footprint: &footprint,
@@ -123,10 +123,10 @@ pub(super) fn simulate(path: &Path, args: &Args) -> anyhow::Result<(String, Valu
     if let Some(report) = &args.report {
         outfile::write(report, &page(&found)?)?;
     }
-    Ok((words::text(&found)?, values::json(&found, &args.by())?))
+    Ok((format::text(&found)?, values::json(&found, &args.by())?))
 }
 
-/// Rules from the trace; `None` where nothing can be suggested and nobody asked for it.
+/// Rules from the trace; `None` if none can be suggested and none were requested.
 fn suggestion(
     trace: &Trace,
     replays: &mut Replays<'_>,
@@ -146,7 +146,7 @@ fn suggestion(
     }
 }
 
-/// All simulations; with one stream only where sets that nobody asked for do not fit.
+/// Runs all simulations; only one stream if sets that were not requested do not fit the device.
 fn runs(
     variants: &mut [Variant<'_>],
     trace: &Trace,
@@ -160,7 +160,7 @@ fn runs(
     let runs = match compare(variants, &none, joined, conditions, watch) {
         Err(error) if !is_asked && is_too_small(&error) => {
             exit::say(&format!(
-                "note: one stream only, for the rest does not fit: {error}"
+                "note: only one stream is simulated, because the rest does not fit: {error}"
             ));
             joined.clear();
             compare(variants, &none, &[], conditions, watch)
@@ -170,46 +170,46 @@ fn runs(
     Ok(runs)
 }
 
-/// What is to be left out, by the streams of the given sets and of the set of the trace's database.
-fn left_out(wanted: &[Wanted], trace: &Trace, args: &Args) -> anyhow::Result<Option<LeftOut>> {
+/// The files to leave out, by the streams of the given sets and of the set of the trace's database.
+fn left_out(wanted: &[SetChoice], trace: &Trace, args: &Args) -> anyhow::Result<Option<LeftOut>> {
     if args.without.is_empty() {
         return Ok(None);
     }
     let own = sets::database_of(trace).and_then(|name| Set::load(name).ok());
     let given = wanted.iter().filter_map(|one| match one {
-        Wanted::Set(set) => Some(set),
-        Wanted::None | Wanted::Suggested => None,
+        SetChoice::Set(set) => Some(set),
+        SetChoice::None | SetChoice::Suggested => None,
     });
     let all: Vec<&Set> = given.chain(own.iter().map(|(set, _)| set)).collect();
     Ok(Some(LeftOut::of(&args.without, trace, &all)?))
 }
 
-/// Whether a trace has too few pages for a device with so many streams.
+/// Whether the trace has too few pages for a device with this many streams.
 fn is_too_small(error: &ReplayError) -> bool {
     matches!(error, ReplayError::Config(ConfigError::TooSmall { .. }))
 }
 
-fn read_set(word: &str) -> anyhow::Result<Wanted> {
+fn read_set(word: &str) -> anyhow::Result<SetChoice> {
     Ok(match word {
-        "none" => Wanted::None,
-        SUGGESTED => Wanted::Suggested,
+        "none" => SetChoice::None,
+        SUGGESTED => SetChoice::Suggested,
         word => {
             let (set, warnings) = Set::load(word)?;
             for warning in &warnings {
                 exit::say(&format!("warning: {warning}"));
             }
-            Wanted::Set(set)
+            SetChoice::Set(set)
         }
     })
 }
 
-/// What is compared when nothing is asked for.
-fn by_default(trace: &Trace) -> Vec<Wanted> {
+/// The sets that are compared without --rules.
+fn by_default(trace: &Trace) -> Vec<SetChoice> {
     let mut wanted = Vec::new();
     if let Some((set, _)) = sets::database_of(trace).and_then(|name| Set::load(name).ok()) {
-        wanted.push(Wanted::Set(set));
+        wanted.push(SetChoice::Set(set));
     }
-    wanted.push(Wanted::Suggested);
+    wanted.push(SetChoice::Suggested);
     wanted
 }
 
@@ -227,10 +227,10 @@ fn ranges(args: &Args) -> Ranges<'_> {
     }
 }
 
-/// The sets on the trace by all that `--by` has, in the order in which they were asked for; `None`
-/// is where the suggested one comes.
+/// The sets joined to the trace for each value of `--by`, in the given order; `None` stands for the
+/// suggested set.
 fn given(
-    wanted: Vec<Wanted>,
+    wanted: Vec<SetChoice>,
     trace: &Trace,
     args: &Args,
 ) -> anyhow::Result<Vec<Option<Vec<Joined>>>> {
@@ -238,14 +238,14 @@ fn given(
     let mut given = Vec::new();
     for one in wanted {
         let (name, joined) = match one {
-            Wanted::None => continue,
-            Wanted::Set(set) => (set.name.clone(), Some(join(&set, trace, args)?)),
-            Wanted::Suggested => (SUGGESTED.to_owned(), None),
+            SetChoice::None => continue,
+            SetChoice::Set(set) => (set.name.clone(), Some(join(&set, trace, args)?)),
+            SetChoice::Suggested => (SUGGESTED.to_owned(), None),
         };
         if names.contains(&name) {
-            bail!("two rule sets are called {name}; give one of them another name");
+            bail!("two rule sets have the name {name}; rename one of them");
         }
-        // Rules match the same files whatever tells their streams apart.
+        // Matches do not depend on --by.
         let first = joined.iter().flatten().next();
         for pattern in first.into_iter().flat_map(Joined::idle) {
             exit::say(&format!(
@@ -258,13 +258,13 @@ fn given(
     Ok(given)
 }
 
-/// A set by all that `--by` has.
+/// Joins a set to the trace for each value of `--by`.
 fn join(set: &Set, trace: &Trace, args: &Args) -> anyhow::Result<Vec<Joined>> {
     let joined = args.by().into_iter().map(|by| set.join(trace, by));
     Ok(joined.collect::<Result<_, _>>()?)
 }
 
-/// All sets, with the suggested one in its place, if there is one.
+/// All sets, with the suggested one at its position, if there is one.
 fn with_suggested(
     given: Vec<Option<Vec<Joined>>>,
     suggestion: Option<&Suggestion>,
@@ -301,17 +301,16 @@ impl Watch for Progress<'_> {
     }
 }
 
-/// The report as one page.
-fn page(found: &Found<'_>) -> anyhow::Result<String> {
+fn page(found: &TraceResults<'_>) -> anyhow::Result<String> {
     let (classes, seen_s): (Vec<Class>, f64) = match found.suggestion {
         Some(suggestion) => (suggestion.classes.clone(), suggestion.seen_s),
         None => suggest::classes(found.trace, found.page_bytes),
     };
     let name = found.path.file_name().unwrap_or(found.path.as_os_str());
-    let notes = words::notes(found)?;
+    let notes = format::notes(found)?;
     let content = Content {
         name: &name.to_string_lossy(),
-        trace: &words::trace(found),
+        trace: &format::trace(found),
         facts: &facts(found)?,
         notes: &notes,
         runs: found.runs,
@@ -326,10 +325,10 @@ fn page(found: &Found<'_>) -> anyhow::Result<String> {
     Ok(html::render(&document(&content)))
 }
 
-fn facts(found: &Found<'_>) -> anyhow::Result<Vec<(String, String)>> {
+fn facts(found: &TraceResults<'_>) -> anyhow::Result<Vec<(String, String)>> {
     let mut facts = vec![(
         "trace".to_owned(),
-        words::head(found).trim_end().replace('\n', "; "),
+        format::head(found).trim_end().replace('\n', "; "),
     )];
     for condition in found.conditions {
         let config = replay::device(found.footprint, &condition.device(found.device))?;
@@ -345,8 +344,8 @@ fn facts(found: &Found<'_>) -> anyhow::Result<Vec<(String, String)>> {
     Ok(facts)
 }
 
-/// What every device is, as JSON.
-pub(super) fn devices(found: &Found<'_>) -> anyhow::Result<Vec<Value>> {
+/// All devices as JSON.
+pub(super) fn devices(found: &TraceResults<'_>) -> anyhow::Result<Vec<Value>> {
     let mut devices = Vec::new();
     for condition in found.conditions {
         let options = condition.device(found.device);

@@ -1,4 +1,4 @@
-//! `suggest` from what is written now: a recording into a trace of its own, which is gone once it is read.
+//! `suggest` from current writes: records a temporary trace and reads it.
 
 use std::fs::Permissions;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
@@ -12,26 +12,25 @@ use saiga_record::Tally;
 use tempfile::TempDir;
 
 use super::super::record::recording::record;
-use super::super::record::{Wanted, summary};
+use super::super::record::{RecordOptions, summary};
 use super::super::trace_file;
 use crate::exit;
 use saiga_document::number;
 
-/// What was recorded.
-pub(super) struct Live {
+pub(super) struct LiveTrace {
     pub(super) trace: Trace,
     interrupt: Interrupt,
-    /// Signals that have ended the recording.
+    /// Number of signals that ended the recording.
     spent: u64,
 }
 
-impl Live {
-    /// Records; the trace stays only if it has a name.
-    pub(super) fn record(wanted: &Wanted, keep: Option<&Path>) -> anyhow::Result<Self> {
+impl LiveTrace {
+    /// Records. The trace is kept only if `keep` names a file.
+    pub(super) fn record(wanted: &RecordOptions, keep: Option<&Path>) -> anyhow::Result<Self> {
         let target = wanted.target(&[])?;
         let name = keep.map_or(Ok(PathBuf::new()), std::path::absolute)?;
         let mut options = wanted.options(&target, name)?;
-        // For good: what is made from here on has to go again, whatever the user is in a hurry for.
+        // For the whole run: temporary files must be removed even after several signals.
         let interrupt = Interrupt::on_signals_for_good().context("cannot watch for Ctrl-C")?;
         let folder = match keep {
             Some(_) => None,
@@ -44,7 +43,7 @@ impl Live {
         let signals = interrupt.count()?;
         let tally = &recorded.tally;
         if let Some(keep) = keep {
-            exit::say(&format!("written: {}", keep.display()));
+            exit::say(&format!("wrote {}", keep.display()));
         }
         exit::say(&format!("recorded {}", summary::line(tally)));
         if tally.total.written == tally.no_file.written {
@@ -53,7 +52,7 @@ impl Live {
         for warning in summary::warnings(tally) {
             exit::say(&warning);
         }
-        // Before a search, which may be too short to ask.
+        // Checked before the search, which may be too short to check.
         anyhow::ensure!(signals < 2, "interrupted");
         Ok(Self {
             trace: trace_file::read(&options.out)?,
@@ -62,14 +61,14 @@ impl Live {
         })
     }
 
-    /// Whether the user gives up: by one signal more than the one that ended the recording.
+    /// Whether the user gave up: by one more signal than those that ended the recording.
     pub(super) fn is_given_up(&self) -> bool {
-        // A count that cannot be had is not a reason to throw away what was recorded.
+        // An error is not a reason to discard the recording.
         self.interrupt.count().is_ok_and(|count| count > self.spent)
     }
 }
 
-/// Why there is nothing to suggest from.
+/// The error if nothing was written to the directories.
 fn nothing(directories: &[String], tally: &Tally) -> String {
     let seen = Duration::from_nanos(tally.duration_ns);
     let seen = match seen.as_secs() {
@@ -78,24 +77,25 @@ fn nothing(directories: &[String], tally: &Tally) -> String {
     };
     let rest = match tally.no_file.written {
         0 => String::new(),
-        bytes => format!(" ({} of no file there)", number::bytes(bytes)),
+        bytes => format!(" ({} outside of their files)", number::bytes(bytes)),
     };
     format!(
-        "nothing was written below {} in {}{rest}: name the directory that the database writes to, and record while it is \
-         at work",
+        "nothing was written below {} in {}{rest}: give the directory that the database writes to, \
+             and record while it is under load",
         directories.join(", "),
         humantime::format_duration(seen)
     )
 }
 
-/// Where a trace may lie, the best first: it can be large, and /tmp is often memory.
+/// Directories for the trace, the best first. A trace can be large, and /tmp is often in memory.
 fn places() -> Vec<PathBuf> {
     let given = std::env::var_os("TMPDIR").filter(|given| !given.is_empty());
     let given = given.map(PathBuf::from).into_iter();
     given.chain(["/var/tmp".into(), "/tmp".into()]).collect()
 }
 
-/// A folder for our eyes only in the first place that is on none of the file systems of `dirs`, if there is one.
+/// Makes a private directory in the first place that is on none of the file systems of `dirs`, if
+/// there is one.
 fn folder(places: Vec<PathBuf>, dirs: &[PathBuf]) -> anyhow::Result<TempDir> {
     let mut failed = None;
     for place in elsewhere_first(places, dirs) {
@@ -108,10 +108,10 @@ fn folder(places: Vec<PathBuf>, dirs: &[PathBuf]) -> anyhow::Result<TempDir> {
             Err(error) => failed = failed.or(Some((place, error))),
         }
     }
-    let (place, error) = failed.context("there is no place for the trace")?;
+    let (place, error) = failed.context("no directory for the trace exists")?;
     Err(error).with_context(|| {
         format!(
-            "no place for the trace in {}; name a folder with TMPDIR, or a file with --keep",
+            "cannot store the trace in {}; select a directory with TMPDIR, or a file with --keep",
             place.display()
         )
     })
@@ -129,10 +129,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_trace_lies_on_another_file_system_if_it_can() {
+    fn the_trace_prefers_another_file_system() {
         let here = tempfile::tempdir().unwrap();
         let here = here.path().to_owned();
-        // Always another one, in which nothing can be made.
+        // /proc is another file system, in which no directory can be made.
         let other = PathBuf::from("/proc");
         let places = vec![here.clone(), other.clone()];
         let dirs = [here.clone()];
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_said_with_the_time_and_what_else_was_written() {
+    fn the_error_has_the_time_and_the_other_bytes() {
         let mut tally = Tally::default();
         tally.duration_ns = 600_400_000_000;
         let said = nothing(&["/a".to_owned(), "/b".to_owned()], &tally);
@@ -163,7 +163,7 @@ mod tests {
         tally.no_file.written = 4096;
         let said = nothing(&["/a".to_owned()], &tally);
         assert!(
-            said.contains("/a in 20ms (4.00 KiB of no file there): "),
+            said.contains("/a in 20ms (4.00 KiB outside of their files): "),
             "{said}"
         );
     }

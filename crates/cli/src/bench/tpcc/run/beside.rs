@@ -1,4 +1,4 @@
-//! The host and the databases beside a run: what is watched, and what the record gets of it.
+//! The host and the databases during a run: which counters are read, and what the record gets.
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -15,25 +15,25 @@ use super::options::Options;
 use super::status::DatabaseStatus;
 use crate::bench::tpcc::target::Target;
 use crate::exit;
-use crate::host::{Host, Recording, Seen, device};
+use crate::host::{Host, HostSamples, Recording, device};
 use crate::process;
 
-/// The number of the run in BenchmarkSQL's files, as in its `runInfo.csv`.
+/// Number of the run in BenchmarkSQL's files, as in its `runInfo.csv`.
 const RUN: u32 = 1;
 
-/// What a run has beside it.
+/// The sources of counters during a run.
 #[derive(Default)]
-pub(super) struct Watched {
+pub(super) struct CounterSources {
     sources: Vec<Box<dyn StatusSource>>,
     servers: Vec<u32>,
     directories: Vec<PathBuf>,
     devices: Vec<Device>,
-    /// Whether a props file asks for the files of BenchmarkSQL's collector.
+    /// Whether a props file enables the files of BenchmarkSQL's collector.
     collects: bool,
 }
 
-impl Watched {
-    /// Adds a database. Whatever cannot be watched is said and left out.
+impl CounterSources {
+    /// Adds a database. Sources that cannot be read are reported and left out.
     pub(super) fn add(&mut self, target: &Target) {
         let number = 1 + self.sources.len();
         match DatabaseStatus::open(target.sessions(), number) {
@@ -42,7 +42,7 @@ impl Watched {
                 self.sources.extend(source);
             }
             Err(error) => exit::say(&format!(
-                "{}: its counters are not in the result: {error}",
+                "{}: its counters are missing in the result: {error}",
                 target.name()
             )),
         }
@@ -62,7 +62,7 @@ impl Watched {
         }
     }
 
-    /// Adds what whoever started us has named.
+    /// Adds the server and devices that the calling process gave.
     pub(super) fn add_named(&mut self, options: &Options) {
         let pids = options.server_pid.iter().copied();
         for pid in pids {
@@ -82,7 +82,7 @@ impl Watched {
         }
     }
 
-    /// Begins to watch; `None`, and a sentence, when that is not possible.
+    /// Starts sampling; `None`, with a message, if that is not possible.
     pub(super) fn begin<'h>(self, host: &'h Host, folder: Option<&Path>) -> Option<Recording<'h>> {
         let group = |name: &str, pids: Vec<u32>| Group {
             name: name.to_owned(),
@@ -107,15 +107,15 @@ impl Watched {
         match Recording::begin(host, config, folder, sink) {
             Ok(recording) => Some(recording),
             Err(error) => {
-                exit::say(&format!("the host is not watched: {error:#}"));
+                exit::say(&format!("the host is not sampled: {error:#}"));
                 None
             }
         }
     }
 }
 
-/// Ends it; seconds count from the start of the run.
-pub(super) fn end(recording: Option<Recording<'_>>, start: Instant) -> Option<Seen> {
+/// Stops sampling; times count from the start of the run.
+pub(super) fn end(recording: Option<Recording<'_>>, start: Instant) -> Option<HostSamples> {
     match recording?.end(start) {
         Ok(seen) => {
             for warning in &seen.summary.warnings {
@@ -124,14 +124,14 @@ pub(super) fn end(recording: Option<Recording<'_>>, start: Instant) -> Option<Se
             Some(seen)
         }
         Err(error) => {
-            exit::say(&format!("what the host did is lost: {error:#}"));
+            exit::say(&format!("the samples of the host are lost: {error:#}"));
             None
         }
     }
 }
 
-/// Adds what was seen to the record of a run.
-pub(super) fn add_to(record: &mut Record, seen: Seen) {
+/// Adds the samples to the record of a run.
+pub(super) fn add_to(record: &mut Record, seen: HostSamples) {
     for file_system in &seen.summary.file_systems {
         record.run.metrics.extend(file_system.levels());
     }
@@ -144,7 +144,7 @@ pub(super) fn add_to(record: &mut Record, seen: Seen) {
         .extend(seen.series);
 }
 
-/// Metrics of which a record has the mean and the 95th percentile, and their names for people.
+/// Metrics that the record has as mean and 95th percentile, with their printed names.
 const SUMMARISED: [(&str, &str); 6] = [
     ("cpu_user_percent", "user"),
     ("cpu_nice_percent", "nice"),
@@ -154,7 +154,7 @@ const SUMMARISED: [(&str, &str); 6] = [
     ("run_queue_tasks", "run queue"),
 ];
 
-/// The measured interval in a few numbers, as metrics of the run.
+/// Summary of the measured interval as metrics of the run.
 fn figures(summary: &Summary) -> Vec<(String, f64)> {
     let mut all = Vec::new();
     if summary.rows == 0 {
@@ -173,7 +173,7 @@ fn figures(summary: &Summary) -> Vec<(String, f64)> {
     all
 }
 
-/// CPU time of the measured interval by whom it served.
+/// CPU time of the measured interval by process group.
 fn cpu_seconds(summary: &Summary) -> Vec<(String, f64)> {
     let CpuSeconds {
         groups,
@@ -195,8 +195,8 @@ fn cpu_seconds(summary: &Summary) -> Vec<(String, f64)> {
         .collect()
 }
 
-/// The same in two lines for people; none of a run in which no row was measured.
-pub(super) fn words(summary: &Summary) -> Option<String> {
+/// The summary as two lines of text; `None` if no row was measured.
+pub(super) fn summary_text(summary: &Summary) -> Option<String> {
     if summary.rows == 0 {
         return None;
     }
@@ -214,14 +214,15 @@ pub(super) fn words(summary: &Summary) -> Option<String> {
         .map(|(whose, used_s)| format!("{whose} {used_s:.2}"))
         .collect();
     Some(format!(
-        "Host, {:.0} s of it measured, mean (95th percentile): {}\nCPU seconds meanwhile: {}",
+        "Host, {:.0} s of it measured, mean (95th percentile): {}\nCPU seconds during the \
+         measurement: {}",
         summary.seconds,
         metrics.join(", "),
         seconds.join(", ")
     ))
 }
 
-/// The process that listens where the terminals connect, when that is a port of this host.
+/// The process that listens where the terminals connect, if that is a port of this host.
 fn server_of(sessions: &Sessions) -> Option<u32> {
     let url = &sessions.url;
     if sessions.options.socket.is_some() {

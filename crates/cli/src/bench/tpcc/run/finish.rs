@@ -1,4 +1,4 @@
-//! After the end: the record, its files, and what is printed.
+//! After a run: the record, its files, and the printed report.
 
 use std::io::{IsTerminal, Write};
 use std::time::Instant;
@@ -15,14 +15,13 @@ use saiga_tpcc::results::{Conditions, Directory, Record, closing, files, page};
 use saiga_tpcc::server_clock::Offset;
 
 use super::options::Options;
-use super::prepare::Place;
+use super::prepare::Destination;
 use super::{Start, beside};
 use crate::bench::tpcc::check;
 use crate::bench::tpcc::target::Target;
 use crate::exit;
-use crate::host::Seen;
+use crate::host::HostSamples;
 
-/// A database whose run is over.
 pub(super) struct Finished<'t> {
     pub(super) target: &'t Target,
     pub(super) server: Server,
@@ -30,28 +29,28 @@ pub(super) struct Finished<'t> {
     pub(super) loaded_warehouses: u32,
     pub(super) clock: Option<Offset>,
     pub(super) before: Option<Consistency>,
-    pub(super) place: Place,
+    pub(super) destination: Destination,
     pub(super) measured: Measurement,
     pub(super) start: Start,
-    /// What kept a file from being written.
+    /// The error that kept a file from being written.
     pub(super) problem: Option<anyhow::Error>,
     pub(super) ended: Instant,
 }
 
 impl Finished<'_> {
-    /// Checks, writes and prints.
+    /// Checks the tables, and writes and prints the record.
     pub(super) fn conclude(
         self,
         options: &Options,
         interrupt: &Interrupt,
-        seen: Option<Seen>,
+        seen: Option<HostSamples>,
     ) -> anyhow::Result<Record> {
         let conditions = self.conditions();
         let Self {
             target,
             clock,
             before,
-            place,
+            destination,
             measured,
             start,
             problem,
@@ -63,29 +62,34 @@ impl Finished<'_> {
         record.clock = clock;
         record.consistency.extend(before);
         if let Some(scope) = options.checks() {
-            let looked = look_after(target, &record, scope, interrupt);
-            // A look that is missing is not a look that found nothing.
+            let looked = check_after(target, &record, scope, interrupt);
+            // A missing check must not look like a passed check.
             record.consistency.push(looked.unwrap_or_else(|error| {
-                exit::say(&format!("not checked after the run: {error:#}"));
+                exit::say(&format!(
+                    "the tables were not checked after the run: {error:#}"
+                ));
                 Consistency::missing("after", format!("{error:#}"))
             }));
         }
-        // The checks of the tables belong to what is concluded.
+        // The checks are part of the record.
         record.conclude();
-        let host = seen.as_ref().and_then(|seen| beside::words(&seen.summary));
+        let host = seen
+            .as_ref()
+            .and_then(|seen| beside::summary_text(&seen.summary));
         seen.into_iter()
             .for_each(|seen| beside::add_to(&mut record, seen));
-        let written = write(&place, &record);
+        let written = write(&destination, &record);
         print(&record, host.as_deref(), options.json)?;
-        let where_to = written.context("the figures above are all that is left of this run")?;
+        let where_to = written
+            .context("no result was written; the figures above are all that remains of this run")?;
         if let Some(where_to) = where_to {
             exit::say(&format!("results in {where_to}"));
         }
-        let page = match &place {
-            Place::Directory(dir) => write_page(dir, &record),
-            Place::Worker(_) | Place::Nowhere => Ok(()),
+        let page = match &destination {
+            Destination::Directory(dir) => write_page(dir, &record),
+            Destination::Worker(_) | Destination::Nowhere => Ok(()),
         };
-        // A full disk breaks both: figures that are missing weigh more than a page.
+        // A full disk causes both errors: missing figures are more serious than a missing page.
         match problem {
             Some(error) => Err(error.context("a result file is not complete")),
             None => page.map(|()| record),
@@ -112,8 +116,8 @@ impl Finished<'_> {
     }
 }
 
-/// The clients of all databases are one process. Its CPU time is shared out by what has been done, or
-/// each of them would have all of it.
+/// Divides the CPU time of the client process, which serves all databases, in proportion to their
+/// transactions.
 pub(super) fn share_cpu(finished: &mut [Finished<'_>]) {
     let done = |one: &Finished<'_>| -> u64 {
         let tracks = one.measured.tracks.iter().flatten();
@@ -125,7 +129,7 @@ pub(super) fn share_cpu(finished: &mut [Finished<'_>]) {
     }
 }
 
-/// The part that each has of all; equal parts of nothing.
+/// The share of each in the sum; equal shares if the sum is zero.
 fn shares(done: &[u64]) -> Vec<f64> {
     let (sum, count) = (done.iter().sum::<u64>(), done.len());
     let part = |done: &u64| match sum {
@@ -135,13 +139,13 @@ fn shares(done: &[u64]) -> Vec<f64> {
     done.iter().map(part).collect()
 }
 
-fn write(place: &Place, record: &Record) -> anyhow::Result<Option<String>> {
-    match place {
-        Place::Nowhere => Ok(None),
-        Place::Worker(file) => Ok(Some(
+fn write(destination: &Destination, record: &Record) -> anyhow::Result<Option<String>> {
+    match destination {
+        Destination::Nowhere => Ok(None),
+        Destination::Worker(file) => Ok(Some(
             file.write(&files::json(record))?.display().to_string(),
         )),
-        Place::Directory(dir) => {
+        Destination::Directory(dir) => {
             dir.write("run.properties", &files::run_properties(record))?;
             files::write_all(dir, record)?;
             Ok(Some(dir.path().display().to_string()))
@@ -149,15 +153,15 @@ fn write(place: &Place, record: &Record) -> anyhow::Result<Option<String>> {
     }
 }
 
-/// Writes the page for a browser, when the record is written.
+/// Writes the HTML page.
 pub(super) fn write_page(dir: &Directory, record: &Record) -> anyhow::Result<()> {
-    files::write_page(dir, record).context("the results are complete, but for their page")?;
+    files::write_page(dir, record).context("all results were written, except the page")?;
     let page = dir.path().join("report.html");
-    exit::say(&format!("the page is {}", page.display()));
+    exit::say(&format!("wrote the page {}", page.display()));
     Ok(())
 }
 
-/// The page, what the `host` did and BenchmarkSQL's last lines, or the record as JSON.
+/// Prints the text report, the `host` summary and BenchmarkSQL's last lines, or the record as JSON.
 pub(super) fn print(record: &Record, host: Option<&str>, as_json: bool) -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
     if as_json {
@@ -185,7 +189,7 @@ fn width() -> usize {
     size.map_or(120, |size| usize::from(size.ws_col).max(80))
 }
 
-/// Of several databases.
+/// Prints the sums over several databases.
 pub(super) fn print_sum(records: &[Record], as_json: bool) -> std::io::Result<()> {
     if records.len() < 2 || as_json {
         return Ok(());
@@ -200,9 +204,9 @@ pub(super) fn print_sum(records: &[Record], as_json: bool) -> std::io::Result<()
     )
 }
 
-/// Looks at them after the run, if there is a server to be asked: one that hangs would keep us from
-/// writing down what was measured, and what it still works on would look like a fault.
-fn look_after(
+/// Checks the tables after the run, if the server answers: a hanging server would delay the result,
+/// and its unfinished transactions would look like violations.
+fn check_after(
     target: &Target,
     record: &Record,
     scope: Scope,
@@ -212,25 +216,25 @@ fn look_after(
         bail!("interrupted");
     }
     if record.end == "gave up" {
-        bail!("the server was given up");
+        bail!("the run was stopped because the server did not answer");
     }
     if record.unanswered > 0 {
         bail!(
-            "{} connections have no answer; `saiga bench tpcc check` tells when the server is well again",
+            "{} connections still wait for an answer; check later with `saiga bench tpcc check`",
             record.unanswered
         );
     }
-    look(target, "after", scope, interrupt)
+    check_tables(target, "after", scope, interrupt)
 }
 
-/// Looks whether the tables are consistent.
-pub(super) fn look(
+/// Checks whether the tables are consistent.
+pub(super) fn check_tables(
     target: &Target,
     when: &str,
     scope: Scope,
     interrupt: &Interrupt,
 ) -> anyhow::Result<Consistency> {
-    let (report, took) = check::look(target, None, scope, interrupt)?;
+    let (report, took) = check::check_tables(target, None, scope, interrupt)?;
     let broken = report.findings.iter().map(ToString::to_string);
     Ok(Consistency {
         when: when.to_owned(),
@@ -247,7 +251,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cpu_time_is_shared_out_by_what_was_done() {
+    fn cpu_time_is_divided_in_proportion_to_transactions() {
         assert_eq!(shares(&[7]), [1.0]);
         assert_eq!(shares(&[300, 100]), [0.75, 0.25]);
         assert_eq!(shares(&[0, 0]), [0.5, 0.5]);

@@ -1,5 +1,5 @@
-//! How far a run is, on stderr: a dashboard or one line that changes on a terminal, a line now and
-//! then elsewhere.
+//! The progress of a run on stderr: a dashboard or one changing line on a terminal, otherwise a
+//! line every ten seconds.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,31 +15,29 @@ use crate::host::Host;
 use crate::load_file::{Row, Second, Writer};
 use crate::panel::Panel;
 
-/// Seconds between two lines where there is no terminal.
+/// Time between two lines without a terminal, in seconds.
 const LINE_PAUSE_S: u64 = 10;
-/// A pause of the server that is worth a word.
+/// Minimum pause of the server that is shown.
 const PAUSE: Duration = Duration::from_secs(3);
 
-/// What the host's rows are marked with.
+/// Marks of the host's rows.
 const RAMP_UP: &str = "warm-up";
 const MEASURED: &str = "measured";
 
-/// What is known of each database.
-type Latest = Vec<News>;
+/// The state of each database.
+type Latest = Vec<DatabaseState>;
 
-/// What is known of one database.
 #[derive(Debug, Clone)]
-enum News {
+enum DatabaseState {
     None,
     Latest(Progress),
-    /// Its run is over.
     Over,
 }
 
-/// The line, or panel, that all databases of an experiment share.
-pub(super) struct Board {
+/// The line or panel that all databases of an experiment share.
+pub(super) struct ProgressDisplay {
     bar: ProgressBar,
-    /// In place of the bar.
+    /// Used in place of the bar.
     panel: Option<Panel>,
     load_file: Option<Writer>,
     host: Arc<Host>,
@@ -48,9 +46,9 @@ pub(super) struct Board {
     latest: Mutex<Latest>,
 }
 
-impl Board {
-    /// For databases with these names; `with_panel` where there is a terminal. Who started us may
-    /// look into a file.
+impl ProgressDisplay {
+    /// `with_panel` asks for a panel if there is a terminal. `load_file` shows the figures to the
+    /// calling process.
     pub(super) fn new(
         names: Vec<String>,
         host: &Arc<Host>,
@@ -64,7 +62,7 @@ impl Board {
             None => ProgressDrawTarget::stderr(),
         };
         let bar = ProgressBar::with_draw_target(None, target);
-        // The template is a constant; a bar with the default style serves as well.
+        // The template is a constant; on an error the default style is used.
         if let Ok(style) = ProgressStyle::with_template("{wide_msg}") {
             bar.set_style(style);
         }
@@ -74,23 +72,25 @@ impl Board {
             host: Arc::clone(host),
             load_file: load_file.map(Writer::new),
             is_measured: AtomicBool::new(false),
-            latest: Mutex::new(vec![News::None; names.len()]),
+            latest: Mutex::new(vec![DatabaseState::None; names.len()]),
             names,
         }
     }
 
-    /// Takes the news of one database; the line changes when the first one that still runs has some.
-    pub(super) fn tell(&self, index: usize, now: &Progress) {
+    /// Updates one database. The display changes with the first database that still runs.
+    pub(super) fn update(&self, index: usize, now: &Progress) {
         let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
-        latest[index] = News::Latest(now.clone());
-        let leads = latest.iter().position(|news| !matches!(news, News::Over));
+        latest[index] = DatabaseState::Latest(now.clone());
+        let leads = latest
+            .iter()
+            .position(|news| !matches!(news, DatabaseState::Over));
         if leads != Some(index) {
             return;
         }
         if !now.ramping && !self.is_measured.swap(true, Ordering::Relaxed) {
             self.host.mark(MEASURED);
         }
-        let known: Vec<&Progress> = latest.iter().filter_map(News::latest).collect();
+        let known: Vec<&Progress> = latest.iter().filter_map(DatabaseState::latest).collect();
         let load = load(&known);
         if let (Some(file), Some(load)) = (&self.load_file, &load) {
             let host = self.host.of_run();
@@ -101,7 +101,7 @@ impl Board {
         }
         if let Some(panel) = &self.panel {
             let campaign = campaign(&known, &self.names);
-            panel.tell(|dashboard| {
+            panel.update(|dashboard| {
                 if let Some(campaign) = campaign {
                     dashboard.on_campaign(campaign);
                 }
@@ -119,19 +119,18 @@ impl Board {
         }
     }
 
-    /// Forgets a database whose run is over.
+    /// Marks a database as finished.
     pub(super) fn over(&self, index: usize) {
         let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
-        latest[index] = News::Over;
+        latest[index] = DatabaseState::Over;
     }
 
-    /// Removes the line, or the panel.
     pub(super) fn finish(self) {
         self.bar.finish_and_clear();
     }
 }
 
-impl News {
+impl DatabaseState {
     fn latest(&self) -> Option<&Progress> {
         match self {
             Self::Latest(now) => Some(now),
@@ -140,7 +139,7 @@ impl News {
     }
 }
 
-/// Of several databases the sums, and the slowest quantiles.
+/// Sums over the databases; of the quantiles the largest.
 fn line(all: &[&Progress]) -> String {
     let Some(first) = all.first() else {
         return String::new();
@@ -159,7 +158,8 @@ fn line(all: &[&Progress]) -> String {
         .left
         .map_or_else(String::new, |left| format!(", {} left", clock(left)));
     let mut text = format!(
-        "{}{phase}{left}: {orders:.0} New-Orders/min, p50 {} p95 {} p99 {} ms, {} errors, {} retries",
+        "{}{phase}{left}: {orders:.0} New-Orders/min, p50 {} p95 {} p99 {} ms, {} errors, {} \
+         retries",
         clock(first.elapsed),
         ms(quantile(0)),
         ms(quantile(1)),
@@ -173,7 +173,7 @@ fn line(all: &[&Progress]) -> String {
     text
 }
 
-/// What waits or is lost, where something does.
+/// Counts of late, queued and lost requests, if not zero.
 fn troubles(all: &[&Progress]) -> Vec<String> {
     let sum = |of: fn(&Progress) -> u64| all.iter().map(|now| of(now)).sum::<u64>();
     let counts = [
@@ -189,17 +189,17 @@ fn troubles(all: &[&Progress]) -> Vec<String> {
     counts.chain(pause(all)).collect()
 }
 
-/// The longest time without service that lasts.
+/// The longest current time without a transaction.
 fn pause(all: &[&Progress]) -> Option<String> {
     let (unserved, most) = all.iter().filter_map(|now| now.unserved).max()?;
     (unserved >= PAUSE).then(|| {
         let seconds = |time: Duration| time.as_secs();
         let (since, most) = (seconds(unserved), seconds(most));
-        format!("nothing done for {since} s, given up after {most} s")
+        format!("no transaction for {since} s, stopping after {most} s")
     })
 }
 
-/// How far all are, by the first one's clock.
+/// The progress on the clock of the first database.
 fn campaign(all: &[&Progress], names: &[String]) -> Option<Campaign> {
     let first = all.first()?;
     let seconds = |time: Duration| usize::try_from(time.as_secs()).unwrap_or(usize::MAX);
@@ -219,7 +219,7 @@ fn campaign(all: &[&Progress], names: &[String]) -> Option<Campaign> {
     })
 }
 
-/// What all do together; of the latencies those of the slowest.
+/// Sums over the databases; of the latencies the largest.
 fn load(all: &[&Progress]) -> Option<LoadNow> {
     let first = all.first()?;
     let quantile_ms = |at: usize| {
@@ -241,7 +241,7 @@ fn load(all: &[&Progress]) -> Option<LoadNow> {
     })
 }
 
-/// `0:07`, `12:05`, `1:02:03`.
+/// Formats a time: `0:07`, `12:05`, `1:02:03`.
 fn clock(time: Duration) -> String {
     let seconds = time.as_secs();
     let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
@@ -258,7 +258,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_line_says_what_matters_and_no_more() {
+    fn the_line_shows_only_relevant_counts() {
         let totals = Totals {
             done: 9,
             failed: 1,
@@ -279,7 +279,8 @@ mod tests {
         };
         assert_eq!(
             line(&[&now]),
-            "1:05, 1:01:55 left: 1234 New-Orders/min, p50 1.5 p95 2.6 p99 31.0 ms, 3 errors, 4 retries"
+            "1:05, 1:01:55 left: 1234 New-Orders/min, p50 1.5 p95 2.6 p99 31.0 ms, 3 errors, 4 \
+             retries"
         );
         let worse = Progress {
             connections: (3, 10),
@@ -304,7 +305,7 @@ mod tests {
             ..now.clone()
         };
         let text = line(&[&now, &silent]);
-        let told = "8 retries, nothing done for 12 s, given up after 60 s";
+        let told = "8 retries, no transaction for 12 s, stopping after 60 s";
         assert!(text.ends_with(told), "{text}");
 
         let names = ["a", "b"].map(str::to_owned);

@@ -1,7 +1,7 @@
 //! `saiga bench tpcc merge`: the parts of several load hosts as one run.
 //!
-//! Where workers are missing, the sum of the others is partial: it is written and marked as such,
-//! and the answer is no (exit 1), as with every run that is not valid.
+//! If workers are missing, the sum of the others is written and marked as partial, and the exit
+//! status is 1, as for every invalid run.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -15,10 +15,10 @@ use crate::exit;
 /// Options of `saiga bench tpcc merge`.
 #[derive(Debug, clap::Args)]
 pub(in crate::bench::tpcc) struct Args {
-    /// Folders with worker-N.json, or such files
+    /// Directories with worker-N.json, or such files
     #[arg(value_name = "DIR", required = true)]
     places: Vec<PathBuf>,
-    /// New folder for the results; report.html in it is their page
+    /// New directory for the results, with the page report.html
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Print the record as JSON

@@ -1,4 +1,4 @@
-//! The options of a run, and the setup that follows from them and a props file.
+//! The options of a run, and the setup that follows from them and from a props file.
 
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
@@ -12,144 +12,141 @@ use saiga_tpcc::driver::{Arrivals, DeliveryMode, Length, Pace, RampUp, Setup, Sh
 use saiga_tpcc::props::{self, Props};
 use saiga_tpcc::spec::nurand::Constants;
 
-/// Sessions that carry out queued deliveries, as BenchmarkSQL 6 has them by default.
+/// Default number of sessions for queued deliveries, as in BenchmarkSQL 6.
 const DELIVERY_WORKERS: u32 = 12;
 const MAX_RETRIES: u16 = 10;
 const DRAIN: Duration = Duration::from_secs(30);
 const GIVE_UP: Duration = Duration::from_secs(60);
 
-/// No time is longer.
+/// Upper limit of every time.
 const LONGEST: Duration = Duration::from_secs(10 * 366 * 86_400);
 
-/// What a run does beside its props file.
+/// Options in addition to the props file.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(in crate::bench::tpcc) struct Options {
-    /// Measure for so long, such as 90s or 2h (default: runMins)
+    /// Measure for this time, such as 90s or 2h (default: runMins)
     #[arg(long = "for", value_name = "TIME", value_parser = length)]
     pub(super) length: Option<Duration>,
-    /// Run for so long before measuring; auto: until the throughput has settled
+    /// Run for this time before measuring; auto: until the throughput is steady
     #[arg(long, value_name = "TIME|auto", value_parser = ramp_up)]
-    pub(super) ramp_up: Option<Before>,
-    /// Keying and think times of TPC-C 5.2.5
+    pub(super) ramp_up: Option<RampUpOption>,
+    /// Use the keying and think times of TPC-C 5.2.5
     #[arg(long)]
     pub(super) think: bool,
-    /// Keying times times N
+    /// Multiply the keying times by N
     #[arg(long, value_name = "N", value_parser = factor)]
     pub(super) keying_multiplier: Option<f64>,
-    /// Think times times N
+    /// Multiply the think times by N
     #[arg(long, value_name = "N", value_parser = factor)]
     pub(super) thinking_multiplier: Option<f64>,
-    /// Open loop: so many transactions begin by a schedule, such as 60000/min; latencies count from
-    /// there
+    /// Open loop: start this many transactions by a schedule, such as 60000/min; latencies count
+    /// from the scheduled start
     #[arg(long, value_name = "N/min", value_parser = rate, conflicts_with_all = ["think", "keying_multiplier", "thinking_multiplier"])]
     pub(super) rate: Option<f64>,
-    /// How the starts of an open loop are spread
+    /// Distribution of the starts of an open loop
     #[arg(long, value_enum, requires = "rate")]
     pub(super) arrivals: Option<ArrivalsName>,
-    /// Who carries out deliveries: the terminal, as BenchmarkSQL 5 does, or a queue (TPC-C 2.7.2)
-    /// [default: inline]
+    /// Execution of deliveries: by the terminal, as in BenchmarkSQL 5, or from a queue (TPC-C
+    /// 2.7.2) [default: inline]
     #[arg(long, value_enum)]
     pub(super) delivery: Option<DeliveryName>,
-    /// Connections that carry out queued deliveries [default: 12, or as many as terminals]
+    /// Number of connections for queued deliveries [default: 12, at most the number of terminals]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(super) delivery_workers: Option<u32>,
-    /// From which all inputs follow: the same seed makes the same inputs (default: any)
+    /// Seed of all inputs: the same seed gives the same inputs (default: random)
     #[arg(long, value_name = "N")]
     pub(super) seed: Option<u64>,
-    /// Attempts at a transaction after the first one, each after a deadlock or another conflict
+    /// Maximum number of repetitions of a transaction after a deadlock or another conflict
     /// [default: 10]
     #[arg(long, value_name = "N")]
     pub(super) max_retries: Option<u16>,
-    /// How long transactions may take that are under way, or queued, at the end [default: 30s]
+    /// At the end, wait at most this long for unfinished and queued transactions [default: 30s]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(super) drain: Option<Duration>,
-    /// End when the server is gone, or answers nobody, for so long [default: 60s]
+    /// Stop if the server is gone or answers no request for this time [default: 60s]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(super) give_up: Option<Duration>,
-    /// Run one part of the terminals, such as 2/3; --out gets worker-2.json for `merge`
+    /// Run one part of the terminals, such as 2/3; writes worker-2.json to --out, for `merge`
     #[arg(long, value_name = "I/N", value_parser = share, requires = "out", requires = "seed", requires = "start_at")]
     pub(super) worker: Option<Share>,
-    /// Start at this instant: RFC 3339 in UTC, or @ and seconds since 1970
+    /// Start at this time: RFC 3339 in UTC, or @ and seconds since 1970
     #[arg(long, value_name = "WHEN", value_parser = instant)]
     pub(super) start_at: Option<SystemTime>,
-    /// New folder for the results, whose page is report.html; of several databases each has its
-    /// number in it (default: resultDirectory)
+    /// New directory for the results, with the page report.html; with several databases, the names
+    /// end in their numbers (default: resultDirectory)
     #[arg(long, value_name = "DIR")]
     pub(super) out: Option<PathBuf>,
-    /// Also write data/result.csv, a row for each transaction
+    /// Also write data/result.csv, with a row for each transaction
     #[arg(long)]
     pub(super) result_csv: bool,
-    /// What is checked of the tables before the run and after it [default: all]
+    /// Checks of the tables before and after the run [default: all]
     #[arg(long, value_enum, value_name = "WHAT", conflicts_with = "no_check")]
     pub(super) check: Option<CheckName>,
-    /// The same as --check none
+    /// Same as --check none
     #[arg(long)]
     pub(super) no_check: bool,
-    /// Show a line of progress on a terminal, and no dashboard
+    /// Show a progress line on a terminal instead of the dashboard
     #[arg(long)]
     pub(super) no_dashboard: bool,
-    /// Keep the figures of the last second in FILE, for a dashboard elsewhere
+    /// Keep the figures of the last second in FILE, for the dashboard of another process
     #[arg(long, value_name = "FILE", hide = true)]
     pub(super) load_file: Option<PathBuf>,
-    /// The server, where whoever started it knows better than its port
+    /// PID of the server, if the calling process knows it
     #[arg(long, value_name = "PID", hide = true)]
     pub(super) server_pid: Vec<u32>,
-    /// A disk or network interface to watch by itself, besides those of the props file
+    /// A disk or network interface to sample, in addition to those of the props file
     #[arg(long, value_name = "NAME", hide = true)]
     pub(super) device: Vec<String>,
-    /// Print the record as JSON, a line for each database
+    /// Print the record as JSON, one line for each database
     #[arg(long)]
     pub(super) json: bool,
 }
 
-/// Options that stand in a file.
+/// Options that are read from a props file.
 #[derive(Debug, clap::Parser)]
 #[command(disable_help_flag = true)]
-struct OfFile {
+struct FileOptions {
     #[command(flatten)]
     options: Options,
 }
 
-/// What comes before the measured interval.
+/// The phase before the measured interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Before {
+pub(super) enum RampUpOption {
     Lasting(Duration),
     Auto,
 }
 
-/// How starts are spread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum ArrivalsName {
-    /// As those of many independent users
+    /// Random, as from many independent users
     Poisson,
-    /// At equal distances
+    /// At equal intervals
     Fixed,
 }
 
-/// Who carries out deliveries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum DeliveryName {
-    /// The terminal, which waits
+    /// By the terminal, which waits
     Inline,
-    /// Connections of their own
+    /// By separate connections
     Queue,
 }
 
-/// What is checked of the tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum CheckName {
-    /// Everything that `check` does: reads all tables as a whole
+    /// All rules of `check`: reads all tables completely
     All,
-    /// The twelve conditions of 3.3.2: all tables but ITEM and STOCK
+    /// The twelve conditions of 3.3.2: all tables except ITEM and STOCK
     Conditions,
-    /// Conditions 1 to 7 and 12 of ten warehouses, by their keys
+    /// Conditions 1 to 7 and 12 of ten warehouses, by key
     Sample,
-    /// Nothing
+    /// No checks
     None,
 }
 
 impl Options {
-    /// Those of a run of the whole job, which is to show everything.
+    /// Options of the run when all steps are run together.
     pub(in crate::bench::tpcc) fn of_whole_job(length: Duration) -> Self {
         Self {
             length: Some(length),
@@ -159,11 +156,11 @@ impl Options {
         }
     }
 
-    /// These where they are given, and those of the props file elsewhere.
-    pub(super) fn over_those_of(&self, props: &Props) -> anyhow::Result<Self> {
+    /// These options, with those of the props file as defaults.
+    pub(super) fn with_defaults_of(&self, props: &Props) -> anyhow::Result<Self> {
         let given = std::iter::once("run").chain(props.options.iter().map(String::as_str));
-        match OfFile::try_parse_from(given) {
-            Ok(OfFile { options }) => Ok(self.clone().over(options)),
+        match FileOptions::try_parse_from(given) {
+            Ok(FileOptions { options }) => Ok(self.clone().over(options)),
             Err(error) => {
                 let said = error.render().to_string();
                 let first = said.lines().next().unwrap_or_default();
@@ -174,7 +171,8 @@ impl Options {
     }
 
     fn over(self, file: Self) -> Self {
-        // Pauses and a rate exclude each other: whoever asks for one does not want the file's other.
+        // Think times and a rate exclude each other: one on the command line replaces the other in
+        // the file.
         let has_pauses =
             self.think || self.keying_multiplier.is_some() || self.thinking_multiplier.is_some();
         let (has_rate, file_rate) = (self.rate.is_some(), file.rate.filter(|_| !has_pauses));
@@ -207,7 +205,7 @@ impl Options {
         }
     }
 
-    /// What is checked of the tables, if anything is; a part of a run is not the one to do it.
+    /// The checks of the tables, if any. A part of a run (--worker) checks nothing.
     pub(super) fn checks(&self) -> Option<Scope> {
         if self.no_check || self.worker.is_some() {
             return None;
@@ -220,24 +218,24 @@ impl Options {
         }
     }
 
-    /// What goes together with so many props files.
+    /// Checks combinations of options for this number of props files.
     pub(super) fn check(&self, targets: usize) -> anyhow::Result<()> {
         if self.delivery_workers.is_some() && self.delivery != Some(DeliveryName::Queue) {
-            bail!("--delivery-workers goes with --delivery queue");
+            bail!("--delivery-workers needs --delivery queue");
         }
         if targets > 1 && self.worker.is_some() {
-            bail!("--worker goes with one props file");
+            bail!("--worker needs exactly one props file");
         }
-        if self.worker.is_some() && self.ramp_up == Some(Before::Auto) {
-            bail!("--ramp-up auto would end at another instant on each host; give a time");
+        if self.worker.is_some() && self.ramp_up == Some(RampUpOption::Auto) {
+            bail!("--ramp-up auto would end at a different time on each host; give a time");
         }
         if self.worker.is_some() && self.result_csv {
-            bail!("--result-csv goes with a whole run, not with --worker");
+            bail!("--result-csv cannot be combined with --worker");
         }
         Ok(())
     }
 
-    /// Where the results of one of so many databases go.
+    /// Result directory of one of several databases.
     pub(super) fn out_of(&self, index: usize, targets: usize) -> Option<PathBuf> {
         let out = self.out.as_ref()?;
         Some(match targets {
@@ -249,7 +247,7 @@ impl Options {
     /// The setup for a database that was loaded with these constants.
     pub(super) fn setup(&self, props: &Props, load: Constants) -> anyhow::Result<Setup> {
         let Some(run) = &props.run else {
-            bail!("terminals, and runMins or runTxnsPerTerminal, are missing");
+            bail!("set terminals, and runMins or runTxnsPerTerminal");
         };
         let length = match (self.length, run.length) {
             (Some(length), _) => Length::Lasting(length),
@@ -277,16 +275,16 @@ impl Options {
         })
     }
 
-    /// Unless it is asked for, the whole run is measured, as BenchmarkSQL does.
+    /// Without an option, the whole run is measured, as in BenchmarkSQL.
     fn ramp_up(&self, length: Length) -> anyhow::Result<RampUp> {
         match (self.ramp_up, length) {
             (None, _) => Ok(RampUp::Lasting(Duration::ZERO)),
-            (Some(Before::Lasting(time)), _) => Ok(RampUp::Lasting(time)),
-            (Some(Before::Auto), Length::Lasting(length)) => Ok(RampUp::UntilSteady {
+            (Some(RampUpOption::Lasting(time)), _) => Ok(RampUp::Lasting(time)),
+            (Some(RampUpOption::Auto), Length::Lasting(length)) => Ok(RampUp::UntilSteady {
                 at_most: length.max(Duration::from_secs(300)),
             }),
-            (Some(Before::Auto), Length::PerTerminal(_)) => {
-                bail!("--ramp-up auto goes with runMins, not with runTxnsPerTerminal")
+            (Some(RampUpOption::Auto), Length::PerTerminal(_)) => {
+                bail!("--ramp-up auto needs runMins; it cannot be combined with runTxnsPerTerminal")
             }
         }
     }
@@ -314,7 +312,7 @@ impl Options {
 
     fn delivery(&self, terminals: u32) -> DeliveryMode {
         match self.delivery {
-            // As many round trips of a terminal as with BenchmarkSQL 5, so that figures compare.
+            // As many round trips as a terminal of BenchmarkSQL 5, so that figures are comparable.
             None | Some(DeliveryName::Inline) => DeliveryMode::Inline,
             Some(DeliveryName::Queue) => DeliveryMode::Queued {
                 workers: self
@@ -327,9 +325,9 @@ impl Options {
 
 fn duration(text: &str) -> Result<Duration, String> {
     let time = humantime::parse_duration(text)
-        .map_err(|_| "a time has a unit: 90s, 5min, 2h".to_owned())?;
+        .map_err(|_| "give a time with a unit: 90s, 5min, 2h".to_owned())?;
     if time > LONGEST {
-        return Err("ten years at most".to_owned());
+        return Err("give at most ten years".to_owned());
     }
     Ok(time)
 }
@@ -337,15 +335,15 @@ fn duration(text: &str) -> Result<Duration, String> {
 fn length(text: &str) -> Result<Duration, String> {
     let time = duration(text)?;
     if time.is_zero() {
-        return Err("a run is longer than nothing".to_owned());
+        return Err("the time must be greater than zero".to_owned());
     }
     Ok(time)
 }
 
-fn ramp_up(text: &str) -> Result<Before, String> {
+fn ramp_up(text: &str) -> Result<RampUpOption, String> {
     match text {
-        "auto" => Ok(Before::Auto),
-        _ => duration(text).map(Before::Lasting),
+        "auto" => Ok(RampUpOption::Auto),
+        _ => duration(text).map(RampUpOption::Lasting),
     }
 }
 
@@ -354,13 +352,13 @@ fn factor(text: &str) -> Result<f64, String> {
         .parse()
         .ok()
         .filter(|number: &f64| (0.0..=1000.0).contains(number));
-    number.ok_or_else(|| "a number from 0 to 1000".to_owned())
+    number.ok_or_else(|| "give a number from 0 to 1000".to_owned())
 }
 
 fn rate(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix("/min").unwrap_or(text).parse().ok();
     let number = number.filter(|number: &f64| (1e-3..=1e9).contains(number));
-    number.ok_or_else(|| "transactions per minute, such as 60000/min".to_owned())
+    number.ok_or_else(|| "give transactions per minute, such as 60000/min".to_owned())
 }
 
 fn share(text: &str) -> Result<Share, String> {
@@ -371,7 +369,7 @@ fn share(text: &str) -> Result<Share, String> {
         Some((index, of)) if (1..=of).contains(&index) && of <= Share::MAX => {
             Ok(Share { index, of })
         }
-        _ => Err("which of how many hosts, such as 2/3".to_owned()),
+        _ => Err("give the number of the part and the number of parts, such as 2/3".to_owned()),
     }
 }
 
@@ -383,17 +381,18 @@ fn instant(text: &str) -> Result<SystemTime, String> {
             .filter(|seconds: &u64| *seconds < 1 << 40);
         return seconds
             .map(|seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds))
-            .ok_or_else(|| "@ and whole seconds since 1970".to_owned());
+            .ok_or_else(|| "give @ and whole seconds since 1970".to_owned());
     }
     humantime::parse_rfc3339_weak(text)
-        .map_err(|_| "an instant in UTC, such as 2026-11-21T14:00:00Z, or @1795269600".to_owned())
+        .map_err(|_| "give a time in UTC, such as 2026-11-21T14:00:00Z, or @1795269600".to_owned())
 }
 
-/// What is said when a props file and the tables do not fit.
+/// Fails if the props file and the tables differ in their number of warehouses.
 pub(super) fn check_loaded(asked: u32, loaded: u32) -> anyhow::Result<()> {
     if asked > loaded {
         bail!(
-            "warehouses={asked}, and {loaded} are loaded; correct it, or destroy and build again"
+            "warehouses={asked}, but {loaded} are loaded; correct the props file, or destroy and \
+             build again"
         );
     }
     Ok(())

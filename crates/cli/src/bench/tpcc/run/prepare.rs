@@ -1,4 +1,4 @@
-//! Before the start: is everything there, is it consistent, are all connected?
+//! Prepares a run: inspects and checks the tables, connects the terminals, claims the directories.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,17 +19,16 @@ use saiga_tpcc::results::{Directory, DirectoryError};
 use saiga_tpcc::server_clock::{self, Offset};
 use saiga_tpcc::state::{self, LoadInfo, State};
 
-use super::finish::{Finished, look};
+use super::finish::{Finished, check_tables};
 use super::options::{Options, check_loaded};
-use super::{Looker, Start};
+use super::{RunObserver, Start};
 use crate::bench::tpcc::target::Target;
 use crate::exit;
 use saiga_document::number::{counted, time};
 
-/// A check that takes so long is announced.
+/// A check that takes longer than this is announced.
 const LONG_CHECK: Duration = Duration::from_secs(30);
 
-/// A database whose terminals are connected.
 pub(super) struct Prepared<'t> {
     pub(super) target: &'t Target,
     server: Server,
@@ -41,21 +40,20 @@ pub(super) struct Prepared<'t> {
     out: Option<PathBuf>,
 }
 
-/// One that has a place for its results, too.
+/// A prepared database with a destination for its results.
 pub(super) struct Ready<'t> {
     prepared: Prepared<'t>,
-    place: Place,
+    destination: Destination,
 }
 
-/// Where results go.
-pub(super) enum Place {
+pub(super) enum Destination {
     Directory(Directory),
     Worker(WorkerFile),
     Nowhere,
 }
 
 impl<'t> Prepared<'t> {
-    /// Looks at the tables, checks them, and connects.
+    /// Inspects and checks the tables, and connects the terminals.
     pub(super) fn new(
         target: &'t Target,
         options: &Options,
@@ -72,8 +70,8 @@ impl<'t> Prepared<'t> {
         }
         let before = match options.checks() {
             Some(scope) => {
-                tell_estimate(target, scope, loaded.warehouses);
-                Some(look(target, "before", scope, interrupt)?)
+                announce_estimate(target, scope, loaded.warehouses);
+                Some(check_tables(target, "before", scope, interrupt)?)
             }
             None => None,
         };
@@ -107,26 +105,28 @@ impl<'t> Prepared<'t> {
         })
     }
 
-    /// Takes a place for the results, whose name may have the time of the start in it. `before` are
-    /// the directories of the databases before it.
+    /// Claims a directory for the results, whose name may contain the time of the start. `before`
+    /// are the directories of the previous databases.
     fn claim(
         self,
         options: &Options,
         local_s: i64,
         before: &[PathBuf],
     ) -> anyhow::Result<Ready<'t>> {
-        let place = match (&options.worker, &self.out, self.pattern()) {
-            (Some(share), Some(out), _) => Place::Worker(WorkerFile::claim(out, share.index)?),
-            (None, Some(out), _) => Place::Directory(Directory::create(out.clone())?),
+        let destination = match (&options.worker, &self.out, self.pattern()) {
+            (Some(share), Some(out), _) => {
+                Destination::Worker(WorkerFile::claim(out, share.index)?)
+            }
+            (None, Some(out), _) => Destination::Directory(Directory::create(out.clone())?),
             (_, None, Some(pattern)) => {
                 let path = beside(expand(pattern, local_s)?, before);
-                Place::Directory(Directory::create(path)?)
+                Destination::Directory(Directory::create(path)?)
             }
-            (_, None, None) => Place::Nowhere,
+            (_, None, None) => Destination::Nowhere,
         };
         Ok(Ready {
             prepared: self,
-            place,
+            destination,
         })
     }
 
@@ -135,13 +135,13 @@ impl<'t> Prepared<'t> {
     }
 }
 
-/// Says how long the checks take, when that is long.
-fn tell_estimate(target: &Target, scope: Scope, warehouses: u32) {
+/// Prints the expected time of long checks.
+fn announce_estimate(target: &Target, scope: Scope, warehouses: u32) {
     let each = scope.estimate(warehouses);
     if each >= LONG_CHECK {
         exit::say(&format!(
-            "{}: the tables of {} are checked before the run and after it, about {} each time; \
-             --check sample takes ten warehouses, --check none leaves it out",
+            "{}: the tables of {} are checked before and after the run, about {} each time; \
+             --check sample checks ten warehouses, --check none checks nothing",
             target.name(),
             counted(warehouses, "warehouse"),
             time(each)
@@ -149,7 +149,7 @@ fn tell_estimate(target: &Target, scope: Scope, warehouses: u32) {
     }
 }
 
-/// Takes a place for each database, or for none.
+/// Claims a directory for each database, if they are to have one.
 pub(super) fn claim_all<'t>(
     all: Vec<Prepared<'t>>,
     own: &[Options],
@@ -160,13 +160,13 @@ pub(super) fn claim_all<'t>(
         let name = one.target.name();
         match one.claim(options, local_s, &taken) {
             Ok(one) => {
-                if let Place::Directory(dir) = &one.place {
+                if let Destination::Directory(dir) = &one.destination {
                     taken.push(dir.path().to_owned());
                 }
                 ready.push(one);
             }
             Err(error) => {
-                ready.iter().for_each(|one| one.place.give_back());
+                ready.iter().for_each(|one| one.destination.remove());
                 return Err(error.context(name));
             }
         }
@@ -174,8 +174,8 @@ pub(super) fn claim_all<'t>(
     Ok(ready)
 }
 
-/// Two props files of one experiment are often alike but for the port: a database whose directory an
-/// earlier one of them has gets `result_2`.
+/// A free directory name: `result_2` if a previous database of this experiment has the same
+/// directory, as in props files that differ only in the port.
 fn beside(path: PathBuf, taken: &[PathBuf]) -> PathBuf {
     let numbered = (2..).map(|number| {
         let mut name = path.clone().into_os_string();
@@ -186,9 +186,9 @@ fn beside(path: PathBuf, taken: &[PathBuf]) -> PathBuf {
     all.find(|path| !taken.contains(path)).unwrap_or(path)
 }
 
-impl Place {
-    /// Removes what was made for a run that does not begin.
-    fn give_back(&self) {
+impl Destination {
+    /// Removes the directory of a run that did not start.
+    fn remove(&self) {
         if let Self::Directory(dir) = self {
             dir.remove_if_empty();
         }
@@ -196,25 +196,23 @@ impl Place {
 }
 
 impl<'t> Ready<'t> {
-    /// The database in words.
     pub(super) fn name(&self) -> String {
         self.prepared.target.name()
     }
 
-    /// The folder of the results, when this host has one of its own.
+    /// The result directory, unless this host runs only a part.
     pub(super) fn folder(&self) -> Option<&Path> {
-        match &self.place {
-            Place::Directory(dir) => Some(dir.path()),
-            Place::Worker(_) | Place::Nowhere => None,
+        match &self.destination {
+            Destination::Directory(dir) => Some(dir.path()),
+            Destination::Worker(_) | Destination::Nowhere => None,
         }
     }
 
-    /// Runs it.
     pub(super) fn run(
         self,
         options: &Options,
         start: Start,
-        mut looker: Looker<'_>,
+        mut observer: RunObserver<'_>,
     ) -> Finished<'t> {
         let Prepared {
             target,
@@ -226,22 +224,22 @@ impl<'t> Ready<'t> {
             terminals,
             out: _,
         } = self.prepared;
-        let streams = match &self.place {
-            Place::Directory(dir) => {
+        let streams = match &self.destination {
+            Destination::Directory(dir) => {
                 let queued = setup.delivery != saiga_tpcc::driver::DeliveryMode::Inline;
                 Some(SampleFiles::create(dir, options.result_csv, queued))
             }
-            Place::Worker(_) | Place::Nowhere => None,
+            Destination::Worker(_) | Destination::Nowhere => None,
         };
         let (streams, problem) = match streams.transpose() {
             Ok(streams) => (streams, None),
             Err(error) => (None, Some(anyhow::Error::from(error))),
         };
-        looker.streams = streams;
-        let for_merging = matches!(self.place, Place::Worker(_));
+        observer.streams = streams;
+        let for_merging = matches!(self.destination, Destination::Worker(_));
         let date = i64::try_from(start.since_1970.as_secs()).unwrap_or(i64::MAX);
-        let measured: Measurement = terminals.run(start.at, date, for_merging, &mut looker);
-        let written = looker.streams.take().map_or(Ok(()), SampleFiles::finish);
+        let measured: Measurement = terminals.run(start.at, date, for_merging, &mut observer);
+        let written = observer.streams.take().map_or(Ok(()), SampleFiles::finish);
         Finished {
             target,
             server,
@@ -249,7 +247,7 @@ impl<'t> Ready<'t> {
             loaded_warehouses,
             clock,
             before,
-            place: self.place,
+            destination: self.destination,
             measured,
             start,
             problem: problem.or(written.err().map(anyhow::Error::from)),
@@ -258,7 +256,8 @@ impl<'t> Ready<'t> {
     }
 }
 
-/// What the server and the load say about themselves, and how far the server's clock is from ours.
+/// The server's version and settings, the parameters of the load, and the offset of the server's
+/// clock.
 fn loaded(target: &Target) -> anyhow::Result<(Server, LoadInfo, Option<Offset>)> {
     let mut session = target.open_existing()?;
     let server = session.server().clone();
@@ -267,27 +266,27 @@ fn loaded(target: &Target) -> anyhow::Result<(Server, LoadInfo, Option<Offset>)>
     match state::look(session.as_mut())? {
         State::Complete(loaded) => {
             let clock = server_clock::measure(session.as_mut()).unwrap_or_else(|error| {
-                exit::say(&format!("the server's clock is not known: {error}"));
+                exit::say(&format!("cannot read the server's clock: {error}"));
                 None
             });
             Ok((server, loaded, clock))
         }
-        State::Empty { .. } => Err(not_there("it has no tables of TPC-C")),
+        State::Empty { .. } => Err(not_there("the database has no TPC-C tables")),
         State::Unidentified { .. } => {
-            bail!("it has tables of TPC-C, but no bmsql_config: another tool has made them")
+            bail!("the database has TPC-C tables, but no bmsql_config: another tool created them")
         }
         missing @ State::TablesMissing { .. } => bail!("{missing}"),
         State::ConfigEmpty => Err(not_there("bmsql_config is empty: nothing is loaded")),
         State::InProgress(_) => {
-            bail!("a build is not complete; `saiga bench tpcc build --resume` goes on with it")
+            bail!("the build is incomplete; continue it with `saiga bench tpcc build --resume`")
         }
     }
 }
 
-/// Statements that a terminal has prepared on MySQL: 29, and ORDER-LINE with 4 to 15 rows.
+/// Prepared statements of a terminal on MySQL: 29, and inserts of 4 to 15 rows into ORDER-LINE.
 const STATEMENTS: u32 = 41;
 
-/// What to do when a server will not prepare all statements of so many terminals.
+/// Advice if the server's limit does not allow all prepared statements of the terminals.
 fn room_for_statements(target: &Target, terminals: u32) -> anyhow::Result<Option<String>> {
     let is_prepared = target.options.protocol == Protocol::Prepared;
     if target.props.url.engine != Engine::MySql || !is_prepared {
@@ -299,14 +298,14 @@ fn room_for_statements(target: &Target, terminals: u32) -> anyhow::Result<Option
     let (room, wanted) = (rows.int(0, 0)?, i64::from(STATEMENTS * terminals));
     Ok((room < wanted).then(|| {
         format!(
-            "max_prepared_stmt_count is {room}, {terminals} terminals would like {wanted}: \
-             what finds no room goes as text, which costs the server more; \
-             `set global max_prepared_stmt_count = {wanted}` makes room"
+            "max_prepared_stmt_count is {room}, but {terminals} terminals need {wanted}: \
+             statements over the limit are sent as text, which costs the server more; raise the \
+             limit with `set global max_prepared_stmt_count = {wanted}`"
         )
     }))
 }
 
-/// The directory of the results, when its name does not depend on the time.
+/// The result directory, if its name does not contain the time.
 fn fixed_directory(target: &Target, options: &Options, out: Option<&PathBuf>) -> Option<PathBuf> {
     if options.worker.is_some() {
         return None;

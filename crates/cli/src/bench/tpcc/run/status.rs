@@ -1,7 +1,7 @@
-//! A database's own counters beside a run, over a connection of their own.
+//! Reads a database's own counters during a run, over a separate connection.
 //!
-//! The sampler reads it in a thread of its own, so neither the terminals nor the host's rows wait for
-//! an answer. It asks for counters only, outside any transaction.
+//! The sampler uses a thread of its own for this source, so that neither the terminals nor the
+//! host's rows wait for an answer. Only counters are read, outside of transactions.
 
 use saiga_sampler::status::{Kind, ReadError, StatusSource, Variable};
 use saiga_tpcc::db::Session;
@@ -9,35 +9,34 @@ use saiga_tpcc::db::connect::connect;
 use saiga_tpcc::driver::connection::Sessions;
 use saiga_tpcc::props::Engine;
 
-/// Those of MySQL that go down as well.
+/// Status variables of MySQL that can also decrease.
 const LEVELS: [&str; 4] = [
     "Threads_connected",
     "Threads_running",
     "Innodb_buffer_pool_pages_dirty",
     "Innodb_row_lock_current_waits",
 ];
-/// One whose rate is one.
+/// Seconds since the start of the server: its rate is 1.
 const CLOCK: &str = "Uptime";
-/// What the views of PostgreSQL have in common.
+/// Common prefix of PostgreSQL's views.
 const PREFIX: &str = "pg_stat_";
 
-/// The counters of one database.
 pub(super) struct DatabaseStatus {
     label: String,
     sessions: Sessions,
-    /// `None` after it was lost, until the next look.
+    /// `None` after the connection was lost, until the next read.
     session: Option<Box<dyn Session>>,
-    /// As the server calls them, in the order of `variables`.
+    /// The server's names, in the order of `variables`.
     names: Vec<String>,
     variables: Vec<Variable>,
 }
 
 impl DatabaseStatus {
-    /// Connects, and learns which counters there are; `None` when there are none, as in SQLite.
-    /// `number` sets several databases of one system apart.
+    /// Connects and reads the names of the counters; `None` for SQLite, which has none. `number`
+    /// distinguishes several databases of one system.
     ///
     /// # Errors
-    /// The server's words.
+    /// The error from the server.
     pub(super) fn open(sessions: Sessions, number: usize) -> Result<Option<Self>, ReadError> {
         if sessions.url.engine == Engine::Sqlite {
             return Ok(None);
@@ -77,7 +76,7 @@ impl StatusSource for DatabaseStatus {
             None => log_in(&self.sessions)?,
         };
         let values = session.status()?;
-        // Kept only when it has answered: after an error nobody knows what state it is in.
+        // Kept only after a successful read: after an error the state of the session is unknown.
         self.session = Some(session);
         Ok(in_order(&self.names, &values))
     }
@@ -93,7 +92,7 @@ fn log_in(sessions: &Sessions) -> Result<Box<dyn Session>, ReadError> {
     Ok(connect(url, user, password, options)?)
 }
 
-/// `mysql`, `postgres2`.
+/// The label of a database: `mysql`, `postgres2`.
 fn label(engine: Engine, number: usize) -> String {
     let name = match engine {
         Engine::MySql => "mysql",
@@ -118,7 +117,7 @@ fn variable(name: &str) -> Variable {
     }
 }
 
-/// The values by the names that are wanted; a server may leave one out.
+/// The values in the order of `names`; NaN for a counter that the server left out.
 fn in_order(names: &[String], values: &[(String, f64)]) -> Vec<f64> {
     let value = |name: &String| {
         let found = values.iter().find(|(known, _)| known == name);
@@ -132,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counters_have_rates_and_levels_stay_as_they_are() {
+    fn counters_become_rates_and_levels_do_not() {
         for (name, expected, kind) in [
             ("Innodb_log_writes", "Innodb_log_writes", Kind::Counter),
             ("Threads_running", "Threads_running", Kind::Gauge),
@@ -150,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn values_come_in_the_order_of_the_names_and_a_missing_one_is_not_known() {
+    fn values_are_in_the_order_of_names_and_missing_ones_are_unknown() {
         let names = ["a", "b", "c"].map(str::to_owned);
         let values = [("c".to_owned(), 3.0), ("a".to_owned(), 1.0)];
         let found = in_order(&names, &values);

@@ -1,4 +1,4 @@
-//! What is recorded, for how long and how: the options of every verb that records.
+//! The options of every verb that records: directories, duration and method.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,26 +12,26 @@ use saiga_record::Options;
 use super::target::Target;
 use super::volume;
 
-/// What is asked for.
+/// Options that `record` and `suggest` share.
 #[derive(Debug, clap::Args)]
-pub(in crate::streams) struct Wanted {
-    /// Data directories; what links in them lead to is recorded, too
+pub(in crate::streams) struct RecordOptions {
+    /// Data directories; targets of symbolic links in them are recorded, too
     #[arg(value_name = "DIR")]
     pub(in crate::streams) dirs: Vec<PathBuf>,
-    /// Records until this process ends; without DIR, its working directory
+    /// Record until this process ends; without DIR, its working directory
     #[arg(long, value_name = "PID")]
     pid: Option<u32>,
-    /// Records for so long
+    /// Record for this time
     #[arg(long = "for", id = "time", value_name = "TIME", value_parser = humantime::parse_duration)]
     time: Option<Duration>,
-    /// Take events by this way only
+    /// Use only this method to receive events
     #[arg(long, value_enum)]
     via: Option<ViaName>,
-    /// Room in the kernel for events that wait: a power of two
+    /// Buffer in the kernel for events that were not read yet: a power of two
     #[arg(long, value_name = "SIZE", default_value = "16MiB", value_parser = volume::size)]
     buffer: u64,
-    /// For long recordings: the trace has this share of the pages, as 1/10, drawn by their places
-    /// in granules of 16 KiB
+    /// For long recordings: record only this share of the pages, such as 1/10, selected in
+    /// granules of 16 KiB
     #[arg(long, value_name = "SHARE", value_parser = share)]
     sample: Option<Sampling>,
 }
@@ -44,13 +44,12 @@ enum ViaName {
     Tracefs,
 }
 
-impl Wanted {
-    /// How long it lasts: as long as a program, if there is one.
+impl RecordOptions {
+    /// The end of the recording: that of the program, if one is given.
     pub(in crate::streams) fn target(&self, command: &[String]) -> anyhow::Result<Target> {
         Target::of(command, self.pid, self.time)
     }
 
-    /// The recording into a file.
     pub(in crate::streams) fn options(
         &self,
         target: &Target,
@@ -63,7 +62,8 @@ impl Wanted {
         Ok(Options {
             dirs,
             out,
-            buffer_bytes: buffer_bytes.context("--buffer: use a power of two from 4KiB to 2GiB")?,
+            buffer_bytes: buffer_bytes
+                .context("--buffer: give a power of two from 4KiB to 2GiB")?,
             via: self.via.map(|via| match via {
                 ViaName::Bpf => Via::Bpf,
                 ViaName::Tracefs => Via::Tracefs,
@@ -73,7 +73,7 @@ impl Wanted {
     }
 }
 
-/// `1/10`, or `0.1`.
+/// Parses `1/10` or `0.1`.
 fn share(text: &str) -> Result<Sampling, String> {
     let one_in = match text.split_once('/') {
         Some(("1", digits)) => digits.parse().ok(),
@@ -82,19 +82,17 @@ fn share(text: &str) -> Result<Sampling, String> {
     };
     one_in.and_then(Sampling::new).ok_or_else(|| {
         let most = Sampling::MOST;
-        format!(
-            "use one part in a whole number of them, as 1/10 or 0.1, and not less than 1/{most}"
-        )
+        format!("give one part of a whole number, such as 1/10 or 0.1, at least 1/{most}")
     })
 }
 
-/// The whole number whose part a share is, to half a percent.
+/// The whole number N for a share of 1/N, within half a percent.
 fn one_in(share: f64) -> Option<u32> {
     let number = (1.0 / share).round();
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
-        reason = "saturates, and is too many then"
+        reason = "saturates, which is rejected as too large"
     )]
     let one_in = number as u32;
     ((share * number - 1.0).abs() < 0.005).then_some(one_in)

@@ -1,45 +1,44 @@
-//! The words of astream's command line.
+//! Parses the command line of astream.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
-/// The longest path, in bytes.
+/// Maximum length of a path in bytes.
 const PATH_LIMIT: usize = 1023;
 
-/// What the words ask for.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Order {
+pub(super) enum Action {
     Help,
     Stop,
-    Start(Start),
+    Start(DaemonOptions),
 }
 
-/// A daemon to be started.
+/// Options of the daemon.
 #[derive(Debug, PartialEq, Eq, Default)]
-pub(super) struct Start {
+pub(super) struct DaemonOptions {
     pub(super) dirs: Vec<PathBuf>,
     pub(super) rules: Vec<PathBuf>,
     pub(super) level: u8,
 }
 
-/// Reads the words after the name.
-pub(super) fn read(words: &[OsString]) -> Result<Order, String> {
+/// Parses the arguments after the program name.
+pub(super) fn read(words: &[OsString]) -> Result<Action, String> {
     match words {
-        [] => return Ok(Order::Help),
-        [stop] if stop == "stop" => return Ok(Order::Stop),
+        [] => return Ok(Action::Help),
+        [stop] if stop == "stop" => return Ok(Action::Stop),
         _ => {}
     }
-    let mut start = Start {
+    let mut start = DaemonOptions {
         level: 2,
-        ..Start::default()
+        ..DaemonOptions::default()
     };
     let mut rest = words;
     while let Some((word, after)) = rest.split_first() {
         rest = after;
         let (name, own) = split(word);
         match name.as_bytes() {
-            b"-h" | b"--help" => return Ok(Order::Help),
+            b"-h" | b"--help" => return Ok(Action::Help),
             b"-i" | b"--inotify_directory" => paths(&name, own, &mut rest, &mut start.dirs)?,
             b"-r" | b"--rule_file" => paths(&name, own, &mut rest, &mut start.rules)?,
             b"-l" | b"--log_level" => {
@@ -48,29 +47,29 @@ pub(super) fn read(words: &[OsString]) -> Result<Order, String> {
                     [digit @ b'1'..=b'4'] => digit - b'0',
                     _ => {
                         let value = value.display();
-                        return Err(format!("the log level is 1, 2, 3 or 4, not `{value}`"));
+                        return Err(format!("the log level must be 1, 2, 3 or 4, not `{value}`"));
                     }
                 };
             }
             _ => {
                 return Err(format!(
-                    "`{}` is nothing it knows; see astream -h",
+                    "unknown option `{}`; see astream -h",
                     word.display()
                 ));
             }
         }
     }
     match (start.dirs.len(), start.rules.len()) {
-        (0, _) => Err("no directory to watch; name one with -i".to_owned()),
-        (_, 0) => Err("no rule file; name one with -r".to_owned()),
+        (0, _) => Err("no directory to label; give one with -i".to_owned()),
+        (_, 0) => Err("no rule file; give one with -r".to_owned()),
         (dirs, rules) if dirs != rules => Err(format!(
-            "{dirs} directories and {rules} rule files; every directory takes one"
+            "{dirs} directories and {rules} rule files; give one rule file for each directory"
         )),
-        _ => Ok(Order::Start(start)),
+        _ => Ok(Action::Start(start)),
     }
 }
 
-/// An option and the value that is written together with it: `--name=value`, `-nvalue`.
+/// Splits an option from a value in the same argument: `--name=value`, `-nvalue`.
 fn split(word: &OsStr) -> (OsString, Option<OsString>) {
     let bytes = word.as_bytes();
     let cut = if bytes.starts_with(b"--") {
@@ -96,7 +95,7 @@ fn take(rest: &mut &[OsString]) -> Option<OsString> {
     Some(word.clone())
 }
 
-/// All words up to the next option.
+/// Takes all arguments up to the next option.
 fn paths(
     name: &OsStr,
     own: Option<OsString>,
@@ -111,12 +110,14 @@ fn paths(
         found.extend(take(rest));
     }
     if found.is_empty() {
-        return Err(format!("`{}` needs a path behind it", name.display()));
+        return Err(format!("option `{}` needs a path", name.display()));
     }
     for path in found {
         if path.len() > PATH_LIMIT {
             let len = path.len();
-            return Err(format!("a path has {len} bytes; {PATH_LIMIT} is the limit"));
+            return Err(format!(
+                "a path is {len} bytes long; the limit is {PATH_LIMIT}"
+            ));
         }
         into.push(path.into());
     }
@@ -127,14 +128,14 @@ fn paths(
 mod tests {
     use super::*;
 
-    fn words(text: &str) -> Result<Order, String> {
+    fn words(text: &str) -> Result<Action, String> {
         let words: Vec<OsString> = text.split_whitespace().map(OsString::from).collect();
         read(&words)
     }
 
-    fn start(dirs: &[&str], rules: &[&str], level: u8) -> Result<Order, String> {
+    fn start(dirs: &[&str], rules: &[&str], level: u8) -> Result<Action, String> {
         let paths = |names: &[&str]| names.iter().map(PathBuf::from).collect();
-        Ok(Order::Start(Start {
+        Ok(Action::Start(DaemonOptions {
             dirs: paths(dirs),
             rules: paths(rules),
             level,
@@ -142,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn every_way_to_write_it() {
+    fn all_forms_of_options_are_parsed() {
         for text in [
             "-i /a /b -r x y",
             "-r x y -i /a /b",
@@ -155,27 +156,27 @@ mod tests {
             assert_eq!(words(text), start(&["/a", "/b"], &["x", "y"], 2), "{text}");
         }
         assert_eq!(words("-l 4 -i /a -r x"), start(&["/a"], &["x"], 4));
-        assert_eq!(words("stop"), Ok(Order::Stop));
+        assert_eq!(words("stop"), Ok(Action::Stop));
         for text in ["", "-h", "--help", "-i /a -h"] {
-            assert_eq!(words(text), Ok(Order::Help), "{text}");
+            assert_eq!(words(text), Ok(Action::Help), "{text}");
         }
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn errors_name_the_argument() {
         let long = format!("-i /{} -r x", "a".repeat(1023));
         for (text, expected) in [
             ("-i /a", "no rule file"),
-            ("-r x", "no directory to watch"),
+            ("-r x", "no directory to label"),
             ("-i /a /b -r x", "2 directories and 1 rule files"),
-            ("-i -r x", "`-i` needs a path"),
+            ("-i -r x", "option `-i` needs a path"),
             ("-i /a -r x -l 5", "not `5`"),
             ("-i /a -r x -l", "not ``"),
             ("-i /a -r x -l two", "not `two`"),
-            ("-x", "`-x` is nothing it knows"),
-            ("stop now", "`stop` is nothing it knows"),
-            ("/a", "`/a` is nothing it knows"),
-            (&long, "a path has 1024 bytes"),
+            ("-x", "unknown option `-x`"),
+            ("stop now", "unknown option `stop`"),
+            ("/a", "unknown option `/a`"),
+            (&long, "a path is 1024 bytes long"),
         ] {
             let error = words(text).unwrap_err();
             assert!(error.contains(expected), "{text}: {error}");

@@ -1,4 +1,4 @@
-//! What traces came to, for people.
+//! The results of a trace simulation as text.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -14,14 +14,13 @@ use saiga_whatif::{By, Condition, Joined, Run};
 
 use super::super::suggested;
 use super::outcome;
-use super::trace::Found;
+use super::trace::TraceResults;
 use crate::table::{Grid, Table};
 
-/// Lines of who was whose victim, for each case.
+/// Maximum rows of the table of victims, for each case.
 const CHARGES: usize = 6;
 
-/// The whole answer.
-pub(super) fn text(found: &Found<'_>) -> anyhow::Result<String> {
+pub(super) fn text(found: &TraceResults<'_>) -> anyhow::Result<String> {
     let mut text = head(found);
     let mut named: Vec<&str> = Vec::new();
     for set in found.sets {
@@ -72,18 +71,17 @@ pub(super) fn text(found: &Found<'_>) -> anyhow::Result<String> {
     Ok(text)
 }
 
-fn runs_under<'a>(found: &Found<'a>, condition: Condition) -> impl Iterator<Item = &'a Run> {
+fn runs_under<'a>(found: &TraceResults<'a>, condition: Condition) -> impl Iterator<Item = &'a Run> {
     let runs = found.runs.iter();
     runs.filter(move |run| run.condition == condition)
 }
 
-fn device(found: &Found<'_>, condition: &Condition) -> anyhow::Result<(Config, Device)> {
+fn device(found: &TraceResults<'_>, condition: &Condition) -> anyhow::Result<(Config, Device)> {
     let config = replay::device(found.footprint, &condition.device(found.device))?;
     Ok((config.clone(), Device::new(config)?))
 }
 
-/// The trace in one line.
-pub(super) fn trace(found: &Found<'_>) -> String {
+pub(super) fn trace(found: &TraceResults<'_>) -> String {
     let totals = found.footprint.totals();
     format!(
         "trace: {}, {} in {} files",
@@ -93,8 +91,8 @@ pub(super) fn trace(found: &Found<'_>) -> String {
     )
 }
 
-/// What the trace consists of.
-pub(super) fn head(found: &Found<'_>) -> String {
+/// The summary of the trace.
+pub(super) fn head(found: &TraceResults<'_>) -> String {
     let totals = found.footprint.totals();
     let mut text = format!(
         "{}\n{} writes of {}, {} discards of {}\n",
@@ -106,7 +104,7 @@ pub(super) fn head(found: &Found<'_>) -> String {
     );
     let _ = writeln!(
         text,
-        "{} distinct pages of {}, {} of which held data before; {} written by one repetition",
+        "{} distinct pages of {}, {} of which held data before; one repetition writes {}",
         found.footprint.pages(),
         number::bytes(found.page_bytes),
         totals.present_pages,
@@ -116,7 +114,7 @@ pub(super) fn head(found: &Found<'_>) -> String {
         let share = totals.partial_writes as f64 / totals.writes as f64;
         let _ = writeln!(
             text,
-            "{} of the writes begin or end within a page, which was then written whole",
+            "{} of the writes cover a page in part; these pages were written whole",
             number::percent(share)
         );
     }
@@ -127,7 +125,8 @@ pub(super) fn head(found: &Found<'_>) -> String {
         let share = out.written_bytes as f64 / totals.written_bytes.max(1) as f64;
         let _ = writeln!(
             text,
-            "without {} ({}), {} ({}) less is written; changes are to all of the trace in one stream",
+            "without {} ({}), {} ({}) less is written; changes are relative to the whole trace in \
+             one stream",
             out.name,
             number::counted(out.files as u64, "file"),
             number::bytes(out.written_bytes),
@@ -142,13 +141,13 @@ fn matched(set: &Joined) -> String {
     let share = number::percent(matched as f64 / all.max(1) as f64);
     let (matched, all) = (number::bytes(matched), number::bytes(all));
     format!(
-        "{}: its rules match {matched} of {all} written, {share}\n",
+        "{}: rules match {matched} of the {all} written ({share})\n",
         set.name
     )
 }
 
-/// How far the steady state was waited for.
-fn steadiness(found: &Found<'_>, condition: Condition) -> String {
+/// The length of the warm-up and of the measurement.
+fn steadiness(found: &TraceResults<'_>, condition: Condition) -> String {
     let Some(run) = runs_under(found, condition).next() else {
         return String::new();
     };
@@ -156,16 +155,16 @@ fn steadiness(found: &Found<'_>, condition: Condition) -> String {
     let pages = (warm_up * found.footprint.totals().written_pages) as f64;
     let size = f64::from(run.case.logical_pages);
     format!(
-        "{} live, {} ever written; the trace was repeated {warm_up} times as warm-up ({:.1} device sizes) and {measured} times \
-         measured\n\n",
+        "{} live, {} ever written; the trace was repeated {warm_up} times as warm-up ({:.1} device \
+         sizes) and {measured} times for the measurement\n\n",
         round_percent(condition.utilisation),
         round_percent(f64::from(found.footprint.pages()) / size),
         (pages / size * 10.0).floor() / 10.0,
     )
 }
 
-/// Every set under every placement, with columns for each of what tells streams apart.
-fn comparison(found: &Found<'_>, runs: &[&Run]) -> String {
+/// Every set under every placement, with columns for each value of `--by`.
+fn comparison(found: &TraceResults<'_>, runs: &[&Run]) -> String {
     let mut bys: Vec<By> = Vec::new();
     for set in found.sets {
         if !bys.contains(&set.by) {
@@ -201,9 +200,9 @@ fn comparison(found: &Found<'_>, runs: &[&Run]) -> String {
     table.to_string()
 }
 
-/// The same for several sizes of units, which have the columns; what tells streams apart is a row
-/// each.
-fn by_size(found: &Found<'_>, alike: &[Condition]) -> String {
+/// The comparison for several unit sizes, which are the columns; each value of `--by` has its own
+/// rows.
+fn by_size(found: &TraceResults<'_>, alike: &[Condition]) -> String {
     let mut header = vec!["rules".to_owned(), "placement".to_owned()];
     for condition in alike {
         let pages = condition.unit_pages.unwrap_or_default();
@@ -222,24 +221,25 @@ fn by_size(found: &Found<'_>, alike: &[Condition]) -> String {
     table.to_string()
 }
 
-/// What a column has that a run is not of.
+/// Cells of a column that does not apply to a run.
 fn blank() -> [String; 5] {
     ["-"; 5].map(str::to_owned)
 }
 
-/// The most that any placement can save.
-fn most(found: &Found<'_>, runs: &[&Run]) -> String {
+/// The maximum that any placement can save.
+fn most(found: &TraceResults<'_>, runs: &[&Run]) -> String {
     let ceiling = runs.first().and_then(|run| ceiling(found.runs, run));
     ceiling.map_or(String::new(), |ceiling| {
         format!(
-            "no placement saves more than {} of what is written to flash; {ORACLE} knows when each page dies\n",
+            "no placement saves more than {} of the flash writes; {ORACLE} knows when each page \
+             dies\n",
             number::percent(ceiling)
         )
     })
 }
 
-/// Streams, write amplification, half its range, what is written to flash beside one stream, and
-/// the share of what that moves that is not moved.
+/// Streams, write amplification, half its range, flash writes relative to one stream, and the share
+/// of one stream's moves that is avoided.
 fn figures(run: &Run, all: &[Run]) -> [String; 5] {
     let change = ratio(all, run).map_or(0.0, |ratio| (ratio - 1.0) * 100.0);
     [
@@ -259,19 +259,15 @@ fn figures(run: &Run, all: &[Run]) -> [String; 5] {
     ]
 }
 
-/// Whose pages were moved because of whom.
+/// Which class caused moves of which class.
 fn victims(run: &Run) -> String {
     let case = &run.case;
     let title = format!("\n{}, {}: ", run.label(), placement_name(run.placement));
     let moved = case.outcome.measured.moved_pages();
     if moved == 0 {
-        return format!("{title}nothing was moved\n");
+        return format!("{title}no pages were moved\n");
     }
-    let mut table = Table::new([
-        "moved",
-        "because these died in the same unit",
-        "share of moved pages",
-    ]);
+    let mut table = Table::new(["moved", "because of deaths in", "share of moved pages"]);
     for charge in outcome::charges(&case.outcome, &case.classes)
         .into_iter()
         .take(CHARGES)
@@ -285,7 +281,7 @@ fn victims(run: &Run) -> String {
     format!("{title}{moved} pages were moved\n{table}")
 }
 
-/// Which directory had which part in it.
+/// Shares of the written and moved pages by directory.
 fn parts(directories: &Directories, run: &Run) -> String {
     let parts = directories.parts(&run.case);
     if parts.is_empty() {
@@ -297,7 +293,7 @@ fn parts(directories: &Directories, run: &Run) -> String {
         "of all",
         "pages moved",
         "WAF",
-        "moved because of it",
+        "moves caused",
         "of all moved",
     ]);
     for part in parts {
@@ -315,8 +311,8 @@ fn parts(directories: &Directories, run: &Run) -> String {
     format!("\n{}, {placement}, by directory:\n{table}", run.label())
 }
 
-/// What is to be said of this trace and these sets.
-pub(super) fn notes(found: &Found<'_>) -> anyhow::Result<Vec<String>> {
+/// Notes on this trace and these sets.
+pub(super) fn notes(found: &TraceResults<'_>) -> anyhow::Result<Vec<String>> {
     let mut notes: Vec<String> = suggested::holes(found.trace).into_iter().collect();
     for condition in found.conditions {
         let (_, device) = device(found, condition)?;
@@ -326,8 +322,9 @@ pub(super) fn notes(found: &Found<'_>) -> anyhow::Result<Vec<String>> {
     let writes = found.footprint.writes_per_page();
     if writes < replay::FEW_WRITES_PER_PAGE {
         notes.push(format!(
-            "the trace writes its pages {writes:.1} times in the mean. Repeated, that looks like a ring, and write \
-             amplification comes out too low; record at least {} times as long",
+            "the trace writes each of its pages {writes:.1} times on average. Repeated, that \
+             resembles cyclic writes, and write amplification comes out too low; record at least \
+             {} times as long",
             (replay::FEW_WRITES_PER_PAGE / writes).ceil()
         ));
     }
@@ -339,7 +336,7 @@ pub(super) fn notes(found: &Found<'_>) -> anyhow::Result<Vec<String>> {
     for run in runs.filter(|run| run.placement == Placement::InitiallyIsolated) {
         if !run.case.without_handle.is_empty() {
             notes.push(format!(
-                "{}: streams {:?} shared the first handle, for the device has {}",
+                "{}: streams {:?} share the first handle, because the device has only {}",
                 run.set, run.case.without_handle, found.device.handles
             ));
         }
@@ -352,8 +349,8 @@ pub(super) fn notes(found: &Found<'_>) -> anyhow::Result<Vec<String>> {
     });
     if doubts > 0 {
         notes.push(format!(
-            "the trace is too short to tell how long {doubts} kinds of files live; `saiga streams suggest --out FILE.toml` \
-             says which"
+            "the trace is too short to tell the lifetime of {doubts} kinds of files; `saiga \
+             streams suggest --out FILE.toml` lists them"
         ));
     }
     Ok(notes)

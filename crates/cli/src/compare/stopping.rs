@@ -1,4 +1,4 @@
-//! How long a comparison goes on, and how it goes on after a reboot: options of every workload.
+//! Options that decide when a comparison ends, and whether it resumes; every workload has them.
 
 use std::path::Path;
 
@@ -7,30 +7,31 @@ use saiga_experiment::analysis::Until;
 use saiga_experiment::campaign::{self, Begin};
 use saiga_experiment::plan::Cell;
 
-/// When a comparison ends, and where it begins.
+/// Options for the number of pairs, and `--resume`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Course {
-    /// Add pairs until the interval of each cell is within this of its ratio, such as 2%. The
-    /// interval is one that holds however often it is looked at; it needs eight pairs at least
+pub(crate) struct Stopping {
+    /// Add pairs until the confidence interval of each cell is within this of its ratio, such as
+    /// 2%. The interval is valid although it is computed after each round, and needs at least eight
+    /// pairs
     #[arg(long, value_name = "PERCENT", value_parser = percent, conflicts_with = "pairs")]
     pub(crate) until: Option<f64>,
-    /// Let only cells whose name contains TEXT decide; may be repeated
+    /// Let only cells whose name contains TEXT decide; can be repeated
     #[arg(long, value_name = "TEXT", requires = "until")]
     pub(crate) until_cell: Vec<String>,
-    /// Pairs at most, however wide the intervals are then
+    /// Stop after this many pairs, however wide the intervals are
     #[arg(long, value_name = "N", default_value_t = 100, requires = "until", value_parser = clap::value_parser!(u32).range(8..=1000))]
     pub(crate) max_pairs: u32,
-    /// What log ratios of pairs deviate by, such as 1.4%: say beforehand what the pairs resolve
-    /// (default: say it from the first pairs)
+    /// Standard deviation of the pairs' log ratios, such as 1.4%: print beforehand which difference
+    /// the pairs can show (default: printed after the first pairs)
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     pub(crate) assume_sd: Option<f64>,
-    /// Go on with what an interrupted run of this command left in --out
+    /// Continue an interrupted run of this command from its records in --out
     #[arg(long, requires = "out")]
     pub(crate) resume: bool,
 }
 
-impl Course {
-    /// How sure the results must be; `None` when the number of pairs is fixed.
+impl Stopping {
+    /// The precision at which to stop; `None` if the number of pairs is fixed.
     pub(crate) fn until(&self) -> Option<Until> {
         let half_width = self.until?;
         Some(Until {
@@ -39,7 +40,7 @@ impl Course {
         })
     }
 
-    /// Pairs at most, where `fixed` are wanted unless the results decide.
+    /// Maximum number of pairs; `fixed` unless the precision decides.
     pub(crate) fn pairs(&self, fixed: u32) -> u32 {
         match self.until {
             Some(_) => self.max_pairs,
@@ -47,7 +48,6 @@ impl Course {
         }
     }
 
-    /// What to do with a campaign in the folder.
     pub(crate) fn begin(&self) -> Begin {
         if self.resume {
             Begin::Resume
@@ -56,7 +56,7 @@ impl Course {
         }
     }
 
-    /// The seed that is given, or that of the campaign that goes on, or a new one.
+    /// The given seed, that of the campaign to resume, or a new one.
     ///
     /// # Errors
     /// The campaign cannot be read.
@@ -71,26 +71,26 @@ impl Course {
             .unwrap_or_else(|| fastrand::u64(0..1_000_000)))
     }
 
-    /// Every name that is to decide must be one.
+    /// Checks that each --until-cell names a cell.
     ///
     /// # Errors
-    /// The first that is none.
+    /// The first text that no cell contains.
     pub(crate) fn check<L>(&self, cells: &[Cell<L>]) -> anyhow::Result<()> {
         for text in &self.until_cell {
             if !cells.iter().any(|cell| cell.id.contains(text.as_str())) {
-                bail!("--until-cell {text}: no cell has such a name; --dry-run lists them");
+                bail!("--until-cell {text}: no cell has such a name; --dry-run lists the cells");
             }
         }
         Ok(())
     }
 }
 
-/// `2%`, as a share.
+/// Parses `2%` as a share.
 fn percent(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').map(str::trim_end);
     match number.map(str::parse::<f64>) {
         Some(Ok(percent)) if (0.01..=100.0).contains(&percent) => Ok(percent / 100.0),
-        Some(_) | None => Err("give per cent between 0.01% and 100%, such as 2%".to_owned()),
+        Some(_) | None => Err("give a percentage from 0.01% to 100%, such as 2%".to_owned()),
     }
 }
 
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn per_cent_are_written_with_their_sign() {
+    fn percentages_need_their_sign() {
         assert_eq!(percent("2%"), Ok(0.02));
         assert_eq!(percent("0.5 %"), Ok(0.005));
         for bad in ["2", "0.02", "%", "-1%", "0%", "nan%", "101%", "2%%"] {

@@ -1,5 +1,5 @@
-//! `check --for` on FDP namespaces: the bytes that the kernel wrote to the namespace of each part, and
-//! the bytes that the drive counted at its reclaim unit handle.
+//! `check --for` on FDP namespaces: the bytes that the kernel wrote to the namespace of each part,
+//! and the bytes that the drive counted at its reclaim unit handle.
 
 use std::time::{Duration, Instant};
 
@@ -11,15 +11,15 @@ use saiga_waf::Drive;
 use saiga_waf::placement::{Meter, units};
 use serde_json::{Value, json};
 
-use super::placement::Spread;
+use super::placement::PartPlacement;
 use crate::exit;
 use crate::table::Table;
 
-/// Between two looks at the handles. Counts are right if less than a reclaim unit is written to a
-/// handle in this time.
+/// Time between two reads of the handles. Counts are right if less than one reclaim unit is written
+/// to a handle in this time.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// A part that is followed.
+/// A part whose writes are being measured.
 struct Followed {
     part: &'static str,
     disk: String,
@@ -32,35 +32,34 @@ struct Followed {
     meter: Meter,
 }
 
-/// The writes to a part.
+/// The measured writes to a part.
 #[derive(Debug)]
 struct Row {
     part: &'static str,
     disk: String,
     handle: u16,
-    /// By the kernel, in bytes.
+    /// Bytes that the kernel wrote.
     written: u64,
     /// Whether requests were in flight at the end.
     is_busy: bool,
-    /// Through the handle, in bytes.
+    /// Bytes that the drive counted at the handle.
     counted: u64,
     /// Bytes left in the handle's reclaim unit before and after.
     left: [u64; 2],
 }
 
-/// The writes to all parts.
 #[derive(Debug)]
-pub(super) struct Proof {
+pub(super) struct HandleWrites {
     time: Duration,
     rows: Vec<Row>,
 }
 
-/// Follows writes for some time, or until Ctrl-C.
+/// Measures writes for `time`, or until Ctrl-C.
 pub(super) fn follow<'a>(
     system: &System,
-    servers: impl Iterator<Item = &'a Spread>,
+    servers: impl Iterator<Item = &'a PartPlacement>,
     time: Duration,
-) -> anyhow::Result<Proof> {
+) -> anyhow::Result<HandleWrites> {
     let interrupt = Interrupt::on_signals().context("cannot watch for Ctrl-C")?;
     let start = Instant::now();
     let mut all = Vec::new();
@@ -76,7 +75,7 @@ pub(super) fn follow<'a>(
         all.len(),
         number::time(time)
     ));
-    // None is a time that no clock reaches.
+    // `None` if the end is beyond the range of the clock.
     let end = start.checked_add(time);
     loop {
         let is_over = interrupt.wait(PAUSE)? || end.is_some_and(|end| Instant::now() >= end);
@@ -90,17 +89,18 @@ pub(super) fn follow<'a>(
     }
     let time = start.elapsed();
     let rows = all.into_iter().map(|it| it.end(system));
-    Ok(Proof {
+    Ok(HandleWrites {
         time,
         rows: rows.collect::<anyhow::Result<_>>()?,
     })
 }
 
-/// Reads the kernel's count before that of the handle, and [`Followed::end`] reads it after that. So a
-/// write between the two is missing at the handle, and never at the kernel.
+/// Starts a measurement. The kernel's count is read before that of the handle, and
+/// [`Followed::end`] reads it after that of the handle: a write between the two reads may be
+/// missing at the handle, but never at the kernel.
 fn begin(
     system: &System,
-    spread: &Spread,
+    spread: &PartPlacement,
     part: &'static str,
     disk: &str,
 ) -> anyhow::Result<Option<Followed>> {
@@ -148,13 +148,13 @@ impl Row {
         let (part, disk, handle) = (self.part, &self.disk, self.handle);
         match (self.written, self.counted) {
             (0, counted) if counted > 0 && !self.is_busy => Some(format!(
-                "{part}: {} were written through handle {handle}, and nothing to {disk}: another \
-                 namespace uses the handle, too",
+                "{part}: {} were written through handle {handle}, but nothing to {disk}: another \
+                 namespace also uses this handle",
                 number::bytes(counted)
             )),
             (written, 0) if written > 0 => Some(format!(
-                "{part}: {} were written to {disk}, and nothing through its handle {handle}; the \
-                 drive may count in large steps: follow the server for longer, under load",
+                "{part}: {} were written to {disk}, but nothing through its handle {handle}; the \
+                 drive may count in large steps: measure for longer, under load",
                 number::bytes(written)
             )),
             _ => None,
@@ -162,7 +162,7 @@ impl Row {
     }
 }
 
-impl Proof {
+impl HandleWrites {
     /// Whether the handle of each part counted if, and only if, the kernel wrote to the part.
     pub(super) fn is_well(&self) -> bool {
         self.rows.iter().all(|row| row.fault().is_none())
@@ -174,8 +174,8 @@ impl Proof {
             "disk",
             "written",
             "handle",
-            "through it",
-            "left in its unit before",
+            "through handle",
+            "left in unit before",
             "after",
         ]);
         for row in &self.rows {
