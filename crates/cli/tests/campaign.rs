@@ -72,7 +72,10 @@ fn a_campaign_that_was_killed_goes_on_where_it_was() {
 
     refused(&thirty(&out, &[]), "holds an unfinished campaign of ");
     let other = [&SMALL[..], &["--pairs", "31", "--resume", "--out", &out]].concat();
-    refused(&other, "is of another plan (pairs: 30 there, 31 here);");
+    refused(
+        &other,
+        "belongs to another plan (pairs: 30 there, 31 here);",
+    );
 
     let kept = fs::read_to_string(test.path("out/campaign.jsonl")).unwrap();
     let said = test.said(&mut test.saiga(&thirty(&out, &["--resume"])));
@@ -135,7 +138,8 @@ fn pairs_go_on_until_the_interval_is_narrow() {
     let [lo, hi] = throughput.ci95.unwrap();
     assert!(throughput.n_pairs == 30 || hi / lo <= 4.0, "{throughput:?}");
     assert!(
-        said.stdout.contains("95 % interval, valid at every look:"),
+        said.stdout
+            .contains("95 % interval, valid after every pair:"),
         "{}",
         said.stdout
     );
@@ -274,7 +278,7 @@ fn a_snapshot_that_a_hook_makes_again_is_no_other_plan() {
     fs::create_dir(test.path("go")).unwrap();
     // By nobody's hook.
     taken("other\n");
-    let told = format!("{out}/campaign.jsonl is of another plan (facts.snapshot: ");
+    let told = format!("{out}/campaign.jsonl belongs to another plan (facts.snapshot: ");
     test.assert_refused(&resume, &told);
     taken("first\nmore\n");
     let said = test.said(&mut test.saiga(&resume));

@@ -217,10 +217,9 @@ fn a_failing_hook_has_the_meaning_that_its_rule_says() {
     let said = run(&test, &failing("ignore"));
     assert_eq!(said.code, Some(0), "{said:?}");
     let warnings = test.result().warnings;
-    let told = warnings.iter().any(|one| {
-        one.text
-            .starts_with("2 times a hook failed and was ignored")
-    });
+    let told = warnings
+        .iter()
+        .any(|one| one.text.starts_with("2 failures of hooks were ignored"));
     assert!(told, "{warnings:?}");
 }
 
@@ -231,7 +230,7 @@ fn a_server_that_is_never_ready_is_told_with_what_it_said() {
     let text = PLAIN.replace("ready = { command = \"true\" }", ready);
     let said = run(&test, &text);
     assert_eq!(said.code, Some(2), "{said:?}");
-    let told = "server \"sleeper\" was not ready after 1 s; it said: nothing; when last asked: exit status: 1: no";
+    let told = "server \"sleeper\" was not ready after 1 s; its output: nothing; last probe: exit status: 1: no";
     assert!(said.stderr.contains(told), "{}", said.stderr);
     assert_eq!(log(&test), [""; 0], "no load runs");
     test.assert_nothing_left();
@@ -272,7 +271,7 @@ fn a_server_that_dies_under_the_load_is_told() {
         .replace("echo rate 12.5", "exec sleep 1000");
     let said = run(&test, &text);
     assert_eq!(said.code, Some(2), "{said:?}");
-    let told = "server \"sleeper\" died (exit status: 0); it said: oh";
+    let told = "server \"sleeper\" ended (exit status: 0); its output: oh";
     assert!(said.stderr.contains(told), "{}", said.stderr);
     test.assert_nothing_left();
 }
@@ -288,7 +287,7 @@ fn whoever_is_on_the_port_is_named_and_left_alone() {
     let said = run(&test, &text);
     assert_eq!(said.code, Some(2), "{said:?}");
     let told = format!(
-        "saiga: port {port} of server \"sleeper\" is taken by process {} (",
+        "saiga: port {port} of server \"sleeper\" is in use by process {} (",
         std::process::id()
     );
     assert!(said.stderr.contains(&told), "{}", said.stderr);
@@ -320,9 +319,9 @@ fn mistakes_in_the_file_are_told_before_anything_is_started() {
     let said = run(&test, &twice);
     assert_eq!((said.code, said.stdout.as_str()), (Some(2), ""));
     for told in [
-        "e.toml is not an experiment:\n",
-        "arm \"a\" is there twice; give it another name",
-        "workload.metric.beter is not known here; did you mean better?",
+        "e.toml is not a valid experiment file:\n",
+        "arm \"a\" occurs twice; rename one of them",
+        "workload.metric.beter is an unknown key; did you mean better?",
     ] {
         assert!(said.stderr.contains(told), "{told} in {}", said.stderr);
     }
@@ -468,7 +467,7 @@ fn a_damaged_snapshot_and_a_file_outside_of_it_end_the_campaign() {
                    snapshot = \"${HERE}/snapshot\"\n";
     let said = run(&test, &format!("{PLAIN}{restore}"));
     assert_eq!(said.code, Some(2), "{said:?}");
-    let told = format!("what {data}/redo leads to is not in {snapshot}");
+    let told = format!("the target of the link {data}/redo is not in {snapshot}");
     assert!(said.stderr.contains(&told), "{}", said.stderr);
     assert!(said.stderr.contains("linked_files = \"leave\""), "{said:?}");
     assert_eq!(log(&test), [""; 0]);

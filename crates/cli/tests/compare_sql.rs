@@ -171,7 +171,7 @@ fn what_cannot_be_done_is_said_and_exit_2() {
     let (_taken, port) = taken_port();
     let test = Marked::new();
     let out = test.text("out");
-    let lost = format!("port {port} on 127.0.0.1 is taken");
+    let lost = format!("port {port} on 127.0.0.1 is in use");
     for (more, message) in [
         (&[][..], "--engine is missing: mariadb, postgres, or both"),
         (

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::ValueEnum;
-use saiga_experiment::cpu::usual_foreign_cores;
+use saiga_experiment::cpu::default_foreign_cores;
 use saiga_experiment::file::TableCheck;
 use saiga_redis::{Test, Topology};
 
@@ -118,7 +118,7 @@ pub(crate) struct Pace {
 impl Pace {
     /// CPUs that other processes may use in a run that counts.
     pub(crate) fn max_foreign_cores(&self) -> f64 {
-        self.max_foreign.unwrap_or_else(usual_foreign_cores)
+        self.max_foreign.unwrap_or_else(default_foreign_cores)
     }
 }
 

@@ -91,7 +91,7 @@ pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
 /// A campaign that goes on finds its own files. What this command would write over them with other
 /// contents belongs to another plan.
 fn check_goes_on(claim: &Claim, dir: &Path, files: &[(&str, &str)]) -> anyhow::Result<()> {
-    let Some(campaign) = claim.goes_on() else {
+    let Some(campaign) = claim.resumed_file() else {
         return Ok(());
     };
     for (name, text) in files {
@@ -103,7 +103,7 @@ fn check_goes_on(claim: &Claim, dir: &Path, files: &[(&str, &str)]) -> anyhow::R
         if before != *text {
             let (there, here) = lines.find(|(a, b)| a != b).unwrap_or(("", ""));
             bail!(
-                "{} is of another plan ({}: `{there}` there, `{here}` here); resume it with the \
+                "{} belongs to another plan ({}: `{there}` there, `{here}` here); resume it with the \
                  command that began it, or choose another --out",
                 campaign.display(),
                 path.display()

@@ -20,7 +20,7 @@ use saiga_experiment::port;
 use saiga_experiment::process::{CommandLine, Waited, quoted};
 use saiga_program::library;
 use saiga_snapshot::{Unseen, check_not_running};
-use saiga_sql::{Engine, Private, TPCC_SQL};
+use saiga_sql::{Engine, PrivateServer, TPCC_SQL};
 use saiga_tpcc::props;
 
 use crate::exit;
@@ -67,7 +67,7 @@ pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
         props: real.join(PROPS),
         args: &args,
     };
-    let private = Private::find(engine, &plan.server(), plan.terminals(), plan.data_mib())?;
+    let private = PrivateServer::find(engine, &plan.server(), plan.terminals(), plan.data_mib())?;
     let told = plan.sheet(&private).toml(&args);
     let experiment = parsed(&args, &told)?;
     let props = plan.props_text();
@@ -98,7 +98,8 @@ fn describe(engine: Engine, args: Args) -> anyhow::Result<ExitCode> {
         props: dir.path().join(PROPS),
         args: &args,
     };
-    let private = Private::described(engine, &plan.server(), plan.terminals(), plan.data_mib());
+    let private =
+        PrivateServer::described(engine, &plan.server(), plan.terminals(), plan.data_mib());
     fs::write(&plan.props, plan.props_text())?;
     preface(&format!(
         "# once: make the private server in {}, start it, load its tables, check them, stop it\n\
@@ -169,7 +170,7 @@ impl Plan<'_> {
         )
     }
 
-    fn sheet(&self, private: &Private) -> Sheet {
+    fn sheet(&self, private: &PrivateServer) -> Sheet {
         let words: Vec<String> = private
             .command(self.port)
             .iter()
@@ -215,7 +216,12 @@ impl Plan<'_> {
     }
 
     /// From nothing to a snapshot of checked tables.
-    fn prepare(&self, private: &Private, tool: &Path, interrupt: &Interrupt) -> anyhow::Result<()> {
+    fn prepare(
+        &self,
+        private: &PrivateServer,
+        tool: &Path,
+        interrupt: &Interrupt,
+    ) -> anyhow::Result<()> {
         exit::say(&format!(
             "making a private {} with {} in {}",
             self.engine.name(),
@@ -269,7 +275,7 @@ fn engine(args: &Args) -> anyhow::Result<Engine> {
 
 /// The port of the campaign that goes on, the user's, or a free one.
 fn chosen_port(args: &Args, claim: &Claim, dir: &Path) -> anyhow::Result<u16> {
-    let before = claim.goes_on().and_then(|_| {
+    let before = claim.resumed_file().and_then(|_| {
         let file = Experiment::read(&dir.join(EXPERIMENT), &[]).ok()?;
         file.arms.first()?.servers.first()?.port
     });
@@ -301,13 +307,15 @@ fn bench(tool: &Path, step: &[&str], props: &Path, interrupt: &Interrupt) -> any
 
 /// This tool, or a copy of it where the server's user cannot reach it: in a closed home, say.
 fn tool_for(
-    private: &Private,
+    private: &PrivateServer,
     library: &Path,
     folder: &Path,
     interrupt: &Interrupt,
 ) -> anyhow::Result<PathBuf> {
     let tool = this_tool()?;
-    if private.may("-x", &tool, interrupt)? && private.may("-r", library, interrupt)? {
+    if private.passes_test("-x", &tool, interrupt)?
+        && private.passes_test("-r", library, interrupt)?
+    {
         return Ok(tool);
     }
     let (bin, lib) = (folder.join("bin"), folder.join("lib/saiga"));

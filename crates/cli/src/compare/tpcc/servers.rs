@@ -181,7 +181,7 @@ fn absolute(path: &Path) -> String {
 /// As whom a server must run for its data to be its own, where that is not us.
 fn owner(data: &Path) -> Option<String> {
     let uid = fs::metadata(data).ok()?.uid();
-    if !Account::are_root() || uid == 0 {
+    if !Account::is_root() || uid == 0 {
         return None;
     }
     Account::of_uid(uid).map(|account| account.name)

@@ -32,7 +32,7 @@ impl Live {
         let name = keep.map_or(Ok(PathBuf::new()), std::path::absolute)?;
         let mut options = wanted.options(&target, name)?;
         // For good: what is made from here on has to go again, whatever the user is in a hurry for.
-        let interrupt = Interrupt::on_signals_for_good().context("cannot watch for Ctrl-C")?;
+        let interrupt = Interrupt::on_signals_without_exit().context("cannot watch for Ctrl-C")?;
         let folder = match keep {
             Some(_) => None,
             None => Some(folder(places(), &options.dirs)?),
