@@ -155,7 +155,7 @@ fn measured<W: Workload>(
     let host = Host::default();
     let mut beside = BesideRuns::new(&host, None);
     let extras = Extras {
-        beside: Some(&mut beside),
+        observer: Some(&mut beside),
         ..Extras::default()
     };
     let outcome = engine::execute_with(workload, plan, extras, interrupt, &mut |_| {})?;

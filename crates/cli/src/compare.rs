@@ -22,7 +22,7 @@ use anyhow::{Context, bail};
 use saiga_experiment::analysis::{percent, widths};
 use saiga_experiment::arm::ArmKind;
 use saiga_experiment::campaign::{self, Campaign, Claim, Identity};
-use saiga_experiment::engine::{self, Event, Extras, Look, Outcome};
+use saiga_experiment::engine::{self, Decision, Event, Extras, Outcome};
 use saiga_experiment::interrupt::Interrupt;
 use saiga_experiment::output;
 use saiga_experiment::plan::Plan;
@@ -108,7 +108,7 @@ fn redis_arms(args: &Args) -> anyhow::Result<Vec<RedisArm>> {
     }
     let plain = RedisArm::named(&kinds(args)?);
     let both = |arm: RedisArm| {
-        let beside = arm.beside(args.idle);
+        let beside = arm.with_idle(args.idle);
         [arm, beside]
     };
     Ok(plain.into_iter().flat_map(both).collect())
@@ -230,28 +230,28 @@ fn run_rest<W: Workload>(
     said.iter()
         .for_each(|sentence| progress.borrow().say(sentence));
     let mut beside = BesideRuns::new(&host, args.out.as_deref());
-    let mut look = |outcome: &Outcome| {
+    let mut decide = |outcome: &Outcome| {
         if said.is_none() {
             said = outlook(workload, plan, args, &outcome.runs);
             said.iter()
                 .for_each(|sentence| progress.borrow().say(sentence));
         }
         let Some(until) = &until else {
-            return Look::GoOn;
+            return Decision::Continue;
         };
         let open = until.open(&own, &arms, &cells, outcome);
         progress.borrow_mut().on_check(&open);
         if open.is_empty() {
-            Look::Enough
+            Decision::Stop
         } else {
-            Look::GoOn
+            Decision::Continue
         }
     };
     let extras = Extras {
-        look: Some(&mut look),
+        decide: Some(&mut decide),
         sequential: until.is_some(),
         campaign: Some(campaign),
-        beside: Some(&mut beside),
+        observer: Some(&mut beside),
     };
     let mut on = |event: Event<'_>| progress.borrow_mut().on(&event);
     let outcome = engine::execute_with(workload, plan, extras, &interrupt, &mut on)?;

@@ -7,7 +7,7 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use saiga_redis::writer::{Orders, write};
+use saiga_redis::writer::{WriterOptions, write};
 
 /// Options of the writer.
 #[derive(Debug, clap::Args)]
@@ -28,7 +28,7 @@ pub(crate) struct Args {
 
 /// Writes during a fail-over and prints a JSON record of the writes.
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let account = write(&Orders {
+    let account = write(&WriterOptions {
         sentinels: args.sentinels,
         connections: args.connections,
         value_bytes: args.value_bytes,

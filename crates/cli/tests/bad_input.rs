@@ -125,7 +125,8 @@ fn the_process_of_another_user_is_not_shown() {
     let out = said(command.uid(65534).gid(65534));
     assert_eq!(out.code, Some(2), "{out:?}");
     assert!(
-        out.stderr.contains("no permission to read process 1; run this command as root"),
+        out.stderr
+            .contains("no permission to read process 1; run this command as root"),
         "{out:?}"
     );
 }

@@ -124,23 +124,23 @@ fn a_failing_program_is_quoted_and_all_processes_end() {
     let cases = [
         (
             ("mariadb", "mariadb-install-db", install),
-            "mariadb-install-db failed (exit status: 3); it said: looking | no room",
+            "mariadb-install-db failed (exit status: 3); its output: looking | no room",
         ),
         (
             ("postgres", "initdb", install),
-            "initdb failed (exit status: 3); it said: looking | no room",
+            "initdb failed (exit status: 3); its output: looking | no room",
         ),
         (
             ("mariadb", "mariadbd", dies),
-            "mariadbd ended before it was ready; it said: looking | no luck",
+            "mariadbd ended before it was ready; its output: looking | no luck",
         ),
         (
             ("postgres", "postgres", dies),
-            "postgres ended before it was ready; it said: looking | no luck",
+            "postgres ended before it was ready; its output: looking | no luck",
         ),
         (
             ("mariadb", "sysbench", silent),
-            "sysbench failed (exit status: 7); it said: going",
+            "sysbench failed (exit status: 7); its output: going",
         ),
         (
             ("postgres", "pgbench", not_yet),
@@ -165,7 +165,7 @@ fn a_directory_that_the_servers_user_cannot_reach_is_named() {
         let closed = test.path("tmp");
         fs::set_permissions(&closed, PermissionsExt::from_mode(0o700)).unwrap();
         let mut saiga = bench(&test, engine, &["--arm", "kernel"]);
-        if !Account::are_root() {
+        if !Account::is_root() {
             assert_eq!(test.said(&mut saiga).code, Some(0));
             continue;
         }
@@ -215,7 +215,7 @@ fn a_port_taken_after_the_check_is_named() {
         with_stub(&test, &mut saiga, program, &script);
         let said = test.refused(&mut saiga);
         let wanted =
-            format!("saiga: port {port} on 127.0.0.1 is taken; choose another with --port");
+            format!("saiga: port {port} on 127.0.0.1 is in use; choose another with --port");
         assert!(said.starts_with(&wanted), "{engine}: {said}");
     }
 }

@@ -72,7 +72,10 @@ fn a_killed_campaign_resumes_after_its_last_run() {
 
     refused(&thirty(&out, &[]), "holds an unfinished campaign of ");
     let other = [&SMALL[..], &["--pairs", "31", "--resume", "--out", &out]].concat();
-    refused(&other, "is of another plan (pairs: 30 there, 31 here);");
+    refused(
+        &other,
+        "belongs to another plan (pairs: 30 there, 31 here);",
+    );
 
     let kept = fs::read_to_string(test.path("out/campaign.jsonl")).unwrap();
     let said = test.said(&mut test.saiga(&thirty(&out, &["--resume"])));
@@ -135,7 +138,8 @@ fn pairs_are_added_until_the_interval_is_narrow() {
     let [lo, hi] = throughput.ci95.unwrap();
     assert!(throughput.n_pairs == 30 || hi / lo <= 4.0, "{throughput:?}");
     assert!(
-        said.stdout.contains("95 % interval, valid at every look:"),
+        said.stdout
+            .contains("95 % interval, valid after every pair:"),
         "{}",
         said.stdout
     );
@@ -270,7 +274,7 @@ fn a_snapshot_made_again_by_a_hook_is_the_same_plan() {
     fs::create_dir(test.path("go")).unwrap();
     // Made by the test instead of the hook.
     taken("other\n");
-    let told = format!("{out}/campaign.jsonl is of another plan (facts.snapshot: ");
+    let told = format!("{out}/campaign.jsonl belongs to another plan (facts.snapshot: ");
     test.assert_refused(&resume, &told);
     taken("first\nmore\n");
     let said = test.said(&mut test.saiga(&resume));

@@ -341,7 +341,7 @@ fn errors_are_one_line_and_exit_2() {
         (&["--out", &under_a_file], "cannot write into"),
         (
             &["--out", &out, "--port", &port],
-            &format!("port {port} on 127.0.0.1 is taken"),
+            &format!("port {port} on 127.0.0.1 is in use"),
         ),
     ] {
         let words = [&SMALL[..], &["--arms", "kernel,unix"], more].concat();

@@ -218,10 +218,9 @@ fn on_failure_decides_what_a_failing_hook_means() {
     let said = run(&test, &failing("ignore"));
     assert_eq!(said.code, Some(0), "{said:?}");
     let warnings = test.result().warnings;
-    let told = warnings.iter().any(|one| {
-        one.text
-            .starts_with("2 times a hook failed and was ignored")
-    });
+    let told = warnings
+        .iter()
+        .any(|one| one.text.starts_with("2 failures of hooks were ignored"));
     assert!(told, "{warnings:?}");
 }
 
@@ -232,7 +231,7 @@ fn a_server_that_is_never_ready_is_reported_with_its_output() {
     let text = PLAIN.replace("ready = { command = \"true\" }", ready);
     let said = run(&test, &text);
     assert_eq!(said.code, Some(2), "{said:?}");
-    let told = "server \"sleeper\" was not ready after 1 s; it said: nothing; when last asked: exit status: 1: no";
+    let told = "server \"sleeper\" was not ready after 1 s; its output: nothing; last probe: exit status: 1: no";
     assert!(said.stderr.contains(told), "{}", said.stderr);
     assert_eq!(log(&test), [""; 0], "no load runs");
     test.assert_nothing_left();
@@ -273,7 +272,7 @@ fn a_server_that_dies_during_the_load_is_reported() {
         .replace("echo rate 12.5", "exec sleep 1000");
     let said = run(&test, &text);
     assert_eq!(said.code, Some(2), "{said:?}");
-    let told = "server \"sleeper\" died (exit status: 0); it said: oh";
+    let told = "server \"sleeper\" ended (exit status: 0); its output: oh";
     assert!(said.stderr.contains(told), "{}", said.stderr);
     test.assert_nothing_left();
 }
@@ -289,7 +288,7 @@ fn the_owner_of_a_taken_port_is_named_and_not_killed() {
     let said = run(&test, &text);
     assert_eq!(said.code, Some(2), "{said:?}");
     let told = format!(
-        "saiga: port {port} of server \"sleeper\" is taken by process {} (",
+        "saiga: port {port} of server \"sleeper\" is in use by process {} (",
         std::process::id()
     );
     assert!(said.stderr.contains(&told), "{}", said.stderr);
@@ -321,9 +320,9 @@ fn errors_in_the_file_are_reported_before_the_start() {
     let said = run(&test, &twice);
     assert_eq!((said.code, said.stdout.as_str()), (Some(2), ""));
     for told in [
-        "e.toml is not an experiment:\n",
-        "arm \"a\" is there twice; give it another name",
-        "workload.metric.beter is not known here; did you mean better?",
+        "e.toml is not a valid experiment file:\n",
+        "arm \"a\" occurs twice; rename one of them",
+        "workload.metric.beter is an unknown key; did you mean better?",
     ] {
         assert!(said.stderr.contains(told), "{told} in {}", said.stderr);
     }
@@ -469,7 +468,7 @@ fn a_damaged_snapshot_and_a_file_outside_of_it_end_the_campaign() {
                    snapshot = \"${HERE}/snapshot\"\n";
     let said = run(&test, &format!("{PLAIN}{restore}"));
     assert_eq!(said.code, Some(2), "{said:?}");
-    let told = format!("what {data}/redo leads to is not in {snapshot}");
+    let told = format!("the target of the link {data}/redo is not in {snapshot}");
     assert!(said.stderr.contains(&told), "{}", said.stderr);
     assert!(said.stderr.contains("linked_files = \"leave\""), "{said:?}");
     assert_eq!(log(&test), [""; 0]);

@@ -171,7 +171,7 @@ fn errors_exit_with_2() {
     let (_taken, port) = taken_port();
     let test = Marked::new();
     let out = test.text("out");
-    let lost = format!("port {port} on 127.0.0.1 is taken");
+    let lost = format!("port {port} on 127.0.0.1 is in use");
     for (more, message) in [
         (&[][..], "give --engine mariadb, --engine postgres, or"),
         (

@@ -243,7 +243,7 @@ fn nothing_is_written_into_a_campaign_of_another_plan(test: &Marked) {
         let unfinished = format!("{campaign} holds an unfinished campaign of 2 runs");
         test.assert_refused(words, &unfinished);
         let resumed = [words, &["--resume"]].concat();
-        test.assert_refused(&resumed, &format!("{campaign} is of another plan ("));
+        test.assert_refused(&resumed, &format!("{campaign} belongs to another plan ("));
     }
     let held = Claim::take(&test.path("out"), Begin::Resume).unwrap();
     test.assert_refused(&private, &format!("{campaign} is in use by another saiga"));
@@ -373,7 +373,7 @@ fn nothing_is_started_or_restored_over_a_running_server() {
         &out,
     ];
     let told = format!(
-        "port {port} of server \"server\" is taken by process {} (",
+        "port {port} of server \"server\" is in use by process {} (",
         std::process::id()
     );
     let said = test.said(&mut test.saiga(&compare));
@@ -443,7 +443,7 @@ fn missing_and_conflicting_options_are_reported() {
     let both = [&own[..], &["--engine", "mariadb"]].concat();
     refused(&both, "--engine is not allowed with --props");
     let pipe = [&own[..], &["--server", "a | b"]].concat();
-    refused(&pipe, "--server a | b: '|' means something to a shell");
+    refused(&pipe, "--server a | b: '|' is an operator of a shell");
     let two = [&own[..], &["--server", "a", "--server", "b"]].concat();
     refused(&two, "--server is given 2 times, but --props has 1 files");
     let nothing = test.text("none");
@@ -457,7 +457,7 @@ fn missing_and_conflicting_options_are_reported() {
     let mute = [&own[..], &["--server", "sleep 1"]].concat();
     refused(
         &mute,
-        &format!("{file} says nothing of a run: terminals, and runMins"),
+        &format!("{file} has no parameters of a run; add terminals, and runMins"),
     );
     fs::write(
         test.path("props"),
@@ -476,7 +476,7 @@ fn props_of_another_server_are_refused_before_the_start() {
     let far =
         format!("conn=jdbc:mysql://192.0.2.10:3399/tpcc\nuser=u\nwarehouses=1\ndata={data}\n{RUN}");
     fs::write(test.path("props"), far).unwrap();
-    let told = format!("{file}: conn= leads to 192.0.2.10 (this machine does not have 192.0.2.10)");
+    let told = format!("{file}: conn= points to 192.0.2.10 (this machine does not have 192.0");
     let from_flags = ["compare", "tpcc", "--props", &file, "--snapshot", &snapshot];
     let server = ["--server", "/no/such/mysqld", "--out", &out];
     test.assert_refused(&[&from_flags[..], &server].concat(), &told);
@@ -490,7 +490,7 @@ fn props_of_another_server_are_refused_before_the_start() {
     test.assert_refused(&from_file, &told);
     props(&test, "3400", RUN);
     let told = format!(
-        "{file}: conn= leads to port 3400, on which arm \"a\" starts no server (server \"db\" has \
+        "{file}: conn= points to port 3400, on which arm \"a\" starts no server (server \"db\" has \
          3399); give both the same port"
     );
     test.assert_refused(&from_file, &told);

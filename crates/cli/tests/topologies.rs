@@ -229,7 +229,7 @@ fn errors_are_reported_once_and_exit_with_2() {
         ),
         (
             vec!["--topology", "replica", "--port", &before],
-            format!("port {port} on 127.0.0.1 is taken (3 are needed from {before})"),
+            format!("port {port} on 127.0.0.1 is in use (3 are needed from {before})"),
         ),
         (
             vec!["--cluster", "--port", "60000"],
@@ -296,11 +296,10 @@ fn a_topology_that_does_not_converge_is_reported_with_its_state() {
                 let mut saiga = test.saiga(&["bench", "redis", "--arm", "kernel"]);
                 saiga.args(["--topology", topology]).env("PATH", path);
                 let said = test.refused(&mut saiga);
-                let wanted = format!(
-                    "saiga: the {topology} topology did not come together within 30 s: {who}"
-                );
+                let wanted =
+                    format!("saiga: the {topology} topology was not complete after 30 s: {who}");
                 assert!(said.starts_with(&wanted), "{said}");
-                let (what, log) = said.split_once(" said last: ").unwrap();
+                let (what, log) = said.split_once("; last output of ").unwrap();
                 assert!(what.contains(missing), "{said}");
                 assert!(log.trim_end() != "nothing", "{said}");
             });
@@ -337,7 +336,7 @@ fn a_topology_that_does_not_form_is_reported_with_server_output() {
             "sentinel",
             "redis-server",
             sentinel_ends,
-            &["saiga: redis-server ended before it was ready; it said: no sentinel today"][..],
+            &["saiga: redis-server ended before it was ready; its output: no sentinel today"][..],
         ),
         (
             "cluster",

@@ -73,7 +73,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     check_idle(args.idle, &[conditions.arm], &loads)?;
     let mut arms = RedisArm::named(&arm_kinds(&[conditions.arm])?);
     if args.idle > 0 {
-        arms = arms.iter().map(|arm| arm.beside(args.idle)).collect();
+        arms = arms.iter().map(|arm| arm.with_idle(args.idle)).collect();
     }
     let size = RunSize::Operations(args.requests);
     let plan = |load: &RedisLoad| {

@@ -90,12 +90,12 @@ pub(super) fn campaign_by(
         out.join(RUNS),
     )?;
     let job = if prepared.makes_data_anew {
-        job.on_data_made_anew()
+        job.with_generated_data()
     } else {
         job
     };
     let plan = describe(&job)?;
-    if let Some(checks) = job.outlook_of_checks(&plan) {
+    if let Some(checks) = job.check_time_notice(&plan) {
         exit::say(&checks);
     }
     let description = Description {

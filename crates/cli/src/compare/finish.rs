@@ -47,7 +47,7 @@ pub(super) fn result<W: Workload>(
     };
     let open = until.and_then(|until| {
         let open = until.open(&own, &arms, &cells, &outcome);
-        until.warning(&open, &workload.remedy())
+        until.warning(&open, &workload.advice_for_longer_runs())
     });
     let Outcome {
         runs,
@@ -57,7 +57,7 @@ pub(super) fn result<W: Workload>(
     let shortfall = Shortfall {
         stopped: stopped.clone(),
         given_up,
-        longer: workload.remedy(),
+        longer: workload.advice_for_longer_runs(),
     };
     let conclusion = conclude_by(method, &own, &arms, &cells, &runs, &shortfall);
     cells.extend(conclusion.best_cells);

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::ValueEnum;
-use saiga_experiment::cpu::usual_foreign_cores;
+use saiga_experiment::cpu::default_foreign_cores;
 use saiga_experiment::file::TableCheck;
 use saiga_redis::{Test, Topology};
 
@@ -119,7 +119,7 @@ pub(crate) struct Pace {
 impl Pace {
     /// CPUs that other processes may use during a valid run.
     pub(crate) fn max_foreign_cores(&self) -> f64 {
-        self.max_foreign.unwrap_or_else(usual_foreign_cores)
+        self.max_foreign.unwrap_or_else(default_foreign_cores)
     }
 }
 

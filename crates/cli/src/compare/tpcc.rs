@@ -90,7 +90,7 @@ pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
 /// Checks that a resumed campaign has the same files. Files with other contents belong to another
 /// plan.
 fn check_goes_on(claim: &Claim, dir: &Path, files: &[(&str, &str)]) -> anyhow::Result<()> {
-    let Some(campaign) = claim.goes_on() else {
+    let Some(campaign) = claim.resumed_file() else {
         return Ok(());
     };
     for (name, text) in files {

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use saiga_experiment::beside::{Begun, Beside};
+use saiga_experiment::observer::{HostObserver, ObservedLoad};
 use saiga_experiment::result::Detail;
 use saiga_sampler::{Config, Device, Group};
 
@@ -54,7 +54,7 @@ impl<'a> BesideRuns<'a> {
         ))
     }
 
-    fn watch(&self, begun: &Begun<'_>) -> anyhow::Result<SampledRun<'a>> {
+    fn watch(&self, begun: &ObservedLoad<'_>) -> anyhow::Result<SampledRun<'a>> {
         let folder = match &self.out {
             Some(out) => Some(new_folder(out, begun.arm)?),
             None => None,
@@ -92,8 +92,8 @@ impl<'a> BesideRuns<'a> {
     }
 }
 
-impl Beside for BesideRuns<'_> {
-    fn begin(&mut self, begun: &Begun<'_>) {
+impl HostObserver for BesideRuns<'_> {
+    fn begin(&mut self, begun: &ObservedLoad<'_>) {
         if begun.planned.is_some_and(|planned| planned < WATCHED) {
             return;
         }
@@ -103,7 +103,7 @@ impl Beside for BesideRuns<'_> {
         }
     }
 
-    fn stand_back(&mut self) {
+    fn begin_self_observed(&mut self) {
         self.host.pause();
     }
 
@@ -179,7 +179,7 @@ mod tests {
     fn a_short_run_is_not_sampled() {
         let (host, out) = (Host::default(), tempfile::tempdir().unwrap());
         let mut beside = BesideRuns::new(&host, Some(out.path()));
-        let begun = |planned: Option<u64>| Begun {
+        let begun = |planned: Option<u64>| ObservedLoad {
             arm: "kernel",
             servers: Vec::new(),
             hogs: Vec::new(),
@@ -203,7 +203,7 @@ mod tests {
         let host = Host::default();
         let mut beside = BesideRuns::new(&host, None);
         assert!(host.latest().is_none(), "the first row has no rates");
-        beside.stand_back();
+        beside.begin_self_observed();
         assert!(matches!(
             *host.sampler_state(),
             super::super::SamplerState::Elsewhere
@@ -225,7 +225,7 @@ mod tests {
         let (host, out) = (Host::default(), tempfile::tempdir().unwrap());
         fs::write(out.path().join("runs"), "in the way").unwrap();
         let mut beside = BesideRuns::new(&host, Some(out.path()));
-        beside.begin(&Begun {
+        beside.begin(&ObservedLoad {
             arm: "kernel",
             servers: Vec::new(),
             hogs: Vec::new(),

@@ -69,7 +69,7 @@ pub(super) struct Args {
 pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let target = args.wanted.target(&args.command)?;
     let options = args.wanted.options(&target, real(&args.out)?)?;
-    let interrupt = Interrupt::on_signals_for_good().context("cannot watch for Ctrl-C")?;
+    let interrupt = Interrupt::on_signals_without_exit().context("cannot watch for Ctrl-C")?;
     let is_well = match args.loop_size {
         None => record(&options, &target, &interrupt)?,
         Some(bytes) => {

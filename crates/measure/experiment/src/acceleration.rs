@@ -1,65 +1,67 @@
-//! The question whether a process is accelerated, and which answers prove that a run was.
+//! Proves that a run was accelerated, from the counters of a process.
 //!
-//! A process counts its upgrades for its whole life, but bytes only as long as a connection is
-//! open, and load generators close all of them at their end: so it is asked while the load runs.
-//! Deliberately absent: how it is answered. Measuring knows no library.
+//! In: samples of the counters while the load runs. A process counts upgrades for its whole life,
+//! but bytes only while a connection is open, and load generators close all connections at their
+//! end. Out: the share of bytes that went through channels, and a rejection if it is too small.
+//! Deliberately absent: how counters are read; this crate does not depend on the library.
 
 use std::ops::Range;
 
 use crate::workload::Measured;
 
-/// Share of the bytes in a measured time that must have gone by channel.
-const LEAST_SHARE: f64 = 0.9;
-/// Why nothing is known of a measured interval that was shorter than the pause between two looks.
+/// Minimum share of the bytes of the measured interval that must go through channels.
+const MIN_SHARE: f64 = 0.9;
+/// The reason if the measured interval was shorter than the interval between two samples.
 const TOO_SHORT: &str =
-    "no look at its connections fell into the measured interval; measure for longer";
-/// The same of a whole load.
-const UNSEEN: &str = "the load ended before a look at its connections; let it run for longer";
+    "no sample of its connections fell into the measured interval; measure for longer";
+/// The reason if the whole load was shorter.
+const NO_SAMPLE: &str = "the load ended before its connections were sampled; let it run for longer";
 
-/// Why nothing is known of a load that moved its bytes before the first of two looks.
-const STILL: &str = "nothing moved between looks at its connections; let the load run for longer";
+/// The reason if no bytes moved between two samples.
+const NO_BYTES: &str =
+    "no bytes moved between samples of its connections; let the load run for longer";
 
-/// What a process says about its accelerated connections.
+/// Counters of a process under Saiga.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Acceleration {
-    /// Connections that were moved into channels since it started.
+    /// Connections upgraded since the process started.
     pub upgraded_sockets: u64,
-    /// Bytes through the channels of its open connections, both ways.
+    /// Bytes that open connections moved through channels, both directions.
     pub channel_bytes: u64,
-    /// Bytes that its open connections moved by TCP, both ways.
+    /// Bytes that open connections moved by TCP, both directions.
     pub tcp_bytes: u64,
 }
 
-/// Asks a running process of an arm under Saiga whether it is accelerated.
+/// Reads the counters of a running process under Saiga.
 pub trait AccelerationProbe {
-    /// What process `pid` says, which has at most `clients` connections.
+    /// The counters of process `pid`, which has at most `clients` connections.
     ///
     /// # Errors
-    /// Why it cannot be asked, for people.
+    /// Returns the reason as a message.
     fn observe(&self, pid: u32, clients: u32) -> Result<Acceleration, String>;
 }
 
-/// Bytes that the connections of a process moved in some time.
+/// Bytes that the connections of a process moved in an interval.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Moved {
-    /// By channel, both ways.
+    /// Through channels, both directions.
     pub channel_bytes: u64,
-    /// By TCP, both ways.
+    /// By TCP, both directions.
     pub tcp_bytes: u64,
 }
 
 impl Moved {
-    /// Between two looks. What moved on connections that closed in between is not seen.
+    /// The bytes between two samples. Bytes of connections that closed in between are missing.
     #[must_use]
     pub fn between(before: &Acceleration, after: &Acceleration) -> Self {
         let since = |of: fn(&Acceleration) -> u64| of(after).saturating_sub(of(before));
         Self {
-            channel_bytes: since(|seen| seen.channel_bytes),
-            tcp_bytes: since(|seen| seen.tcp_bytes),
+            channel_bytes: since(|counters| counters.channel_bytes),
+            tcp_bytes: since(|counters| counters.tcp_bytes),
         }
     }
 
-    /// In both times together.
+    /// The sum of two intervals.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self {
@@ -68,7 +70,7 @@ impl Moved {
         }
     }
 
-    /// The share that went by channel; 0 where nothing moved.
+    /// The share that went through channels; 0 if no bytes moved.
     #[must_use]
     pub fn channel_share(self) -> f64 {
         #[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^53")]
@@ -76,9 +78,9 @@ impl Moved {
         channel / (channel + tcp).max(1.0)
     }
 
-    /// Why a run under Saiga that moved these bytes does not count, in words for people; `None`
-    /// when nearly all of them went by channel, but for those that are `excused`. `upgraded` of the
-    /// client's `connections` were moved into channels.
+    /// The reason to reject a run under Saiga that moved these bytes; `None` if at least 90 % of
+    /// them, not counting `excused` bytes, went through channels. `upgraded` is the number of the
+    /// client's `connections` that were upgraded.
     fn shortfall(self, excused: u64, upgraded: u64, connections: u32) -> Option<String> {
         let Self {
             channel_bytes,
@@ -89,33 +91,33 @@ impl Moved {
             tcp_bytes: tcp_bytes - excused,
             ..self
         };
-        (counted.channel_share() < LEAST_SHARE).then(|| {
-            let without = match excused {
+        (counted.channel_share() < MIN_SHARE).then(|| {
+            let note = match excused {
                 0 => String::new(),
-                bytes => format!(" ({bytes} of these before connections can be upgraded)"),
+                bytes => format!(" ({bytes} of them before connections could be upgraded)"),
             };
             format!(
-                "{channel_bytes} bytes went by channel and {tcp_bytes} by TCP{without}, and \
+                "{channel_bytes} bytes went through channels and {tcp_bytes} by TCP{note}, and \
                  {upgraded} of the client's {connections} connections were upgraded"
             )
         })
     }
 }
 
-/// What a process said of its connections while a load ran.
+/// Samples of a process's counters while a load runs.
 #[derive(Debug, Clone, Default)]
-pub struct Looks {
-    /// What it said before the load, where it is looked at from its beginning.
+pub struct ProbeSamples {
+    /// The counters before the load, if the process was sampled from the beginning of the load.
     before: Option<Acceleration>,
-    /// Seconds on any one clock, ascending, and what the process said then.
-    seen: Vec<(f64, Acceleration)>,
-    /// Why the last question without an answer had none.
-    silence: Option<String>,
+    /// Time in seconds, ascending, on any clock, and the counters at that time.
+    samples: Vec<(f64, Acceleration)>,
+    /// The reason why the last failed sample failed.
+    last_failure: Option<String>,
 }
 
-impl Looks {
-    /// For a load that is looked at from its beginning, when the process said `before`: what was
-    /// moved until the first look counts as well.
+impl ProbeSamples {
+    /// For a process that is sampled from the beginning of the load, with the counters `before`.
+    /// The bytes before the first sample count as well.
     #[must_use]
     pub fn since(before: Acceleration) -> Self {
         Self {
@@ -124,48 +126,48 @@ impl Looks {
         }
     }
 
-    /// Adds an answer that was given at `at_s`, no earlier than the one before.
+    /// Adds a sample at time `at_s`, which is not earlier than that of the previous sample.
     pub fn add(&mut self, at_s: f64, answer: Result<Acceleration, String>) {
         match answer {
-            Ok(seen) => self.seen.push((at_s, seen)),
-            Err(why) => self.silence = Some(why),
+            Ok(counters) => self.samples.push((at_s, counters)),
+            Err(why) => self.last_failure = Some(why),
         }
     }
 
-    /// Connections of the load that were upgraded, and what all connections moved between the
-    /// looks within a time. Where only one look falls into it, what was moved since the look before
-    /// counts.
+    /// The number of upgraded connections of the load, and the bytes that all connections moved
+    /// between the samples within an interval. If only one sample is within the interval, the bytes
+    /// since the previous sample count.
     ///
     /// # Errors
-    /// Why nothing is known of it, in words for people.
+    /// Returns the reason as a message if there are too few samples.
     pub fn moved_within(&self, time: &Range<f64>) -> Result<(u64, Moved), String> {
-        let first = self.seen.partition_point(|(at, _)| *at < time.start);
-        let end = self.seen.partition_point(|(at, _)| *at <= time.end);
-        let looks = self.seen.get(first..end).unwrap_or_default();
-        let Some((_, last)) = looks.last() else {
-            return Err(match &self.silence {
-                _ if !self.seen.is_empty() => TOO_SHORT.to_owned(),
+        let first = self.samples.partition_point(|(at, _)| *at < time.start);
+        let end = self.samples.partition_point(|(at, _)| *at <= time.end);
+        let samples = self.samples.get(first..end).unwrap_or_default();
+        let Some((_, last)) = samples.last() else {
+            return Err(match &self.last_failure {
+                _ if !self.samples.is_empty() => TOO_SHORT.to_owned(),
                 Some(why) => why.clone(),
-                None => UNSEEN.to_owned(),
+                None => NO_SAMPLE.to_owned(),
             });
         };
-        let alone = looks.len() == 1;
+        let alone = samples.len() == 1;
         let earlier = match first.checked_sub(1) {
-            Some(at) => alone.then(|| self.seen[at].1),
+            Some(at) => alone.then(|| self.samples[at].1),
             None => self.before.or(alone.then(Acceleration::default)),
         };
         let mut moved = Moved::default();
         let mut from = earlier.as_ref();
-        for (_, seen) in looks {
-            moved = from.map_or(moved, |from| moved.and(Moved::between(from, seen)));
-            from = Some(seen);
+        for (_, counters) in samples {
+            moved = from.map_or(moved, |from| moved.and(Moved::between(from, counters)));
+            from = Some(counters);
         }
         let upgraded = last.upgraded_sockets;
         let before = self.before.map_or(0, |before| before.upgraded_sockets);
         Ok((upgraded.saturating_sub(before), moved))
     }
 
-    /// The same for all looks.
+    /// [`moved_within`](Self::moved_within) for all samples.
     ///
     /// # Errors
     /// As [`moved_within`](Self::moved_within).
@@ -174,10 +176,10 @@ impl Looks {
     }
 }
 
-/// Adds to a run under Saiga how many of its client's `connections` were upgraded and which share
-/// of all bytes went by channel. The run does not count where that is not known, or less than
-/// nearly all of them. Of the bytes by TCP `excused` do not count against it, but no more than half
-/// of what went by channel: a run of which little else was seen proves nothing.
+/// Adds the number of upgraded connections and the share of bytes through channels to a run under
+/// Saiga. Rejects the run if that share is unknown or below 90 %. Of the bytes by TCP, `excused`
+/// are not counted, but at most half as many as went through channels: a run with few other bytes
+/// proves nothing.
 pub fn judge(
     measured: &mut Measured,
     moved: Result<(u64, Moved), String>,
@@ -185,7 +187,7 @@ pub fn judge(
     connections: u32,
 ) {
     let shortfall = match moved {
-        Ok((_, moved)) if moved == Moved::default() => Some(STILL.to_owned()),
+        Ok((_, moved)) if moved == Moved::default() => Some(NO_BYTES.to_owned()),
         Ok((upgraded, moved)) => {
             #[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^53")]
             let sockets = upgraded as f64;
@@ -198,8 +200,8 @@ pub fn judge(
         Err(why) => Some(why),
     };
     if let Some(why) = shortfall {
-        let told = || format!("not accelerated: {why}");
-        measured.invalid.get_or_insert_with(told);
+        let reason = || format!("not accelerated: {why}");
+        measured.invalid.get_or_insert_with(reason);
     }
 }
 
@@ -209,71 +211,74 @@ mod tests {
 
     use super::*;
 
-    /// Looks of one second each, at bytes by channel and by TCP since the client began.
-    fn looks(bytes: &[(u64, u64)]) -> Looks {
-        let mut looks = Looks::default();
+    /// Samples once per second of bytes through channels and by TCP since the client began.
+    fn samples(bytes: &[(u64, u64)]) -> ProbeSamples {
+        let mut samples = ProbeSamples::default();
         for (at_s, &(channel_bytes, tcp_bytes)) in (10_u32..).zip(bytes) {
-            let seen = Acceleration {
+            let counters = Acceleration {
                 upgraded_sockets: 1,
                 channel_bytes,
                 tcp_bytes,
             };
-            looks.add(f64::from(at_s), Ok(seen));
+            samples.add(f64::from(at_s), Ok(counters));
         }
-        looks
+        samples
     }
 
-    fn moved(looks: &Looks, time: Range<f64>) -> (u64, u64) {
-        let (upgraded, moved) = looks.moved_within(&time).unwrap();
+    fn moved(samples: &ProbeSamples, time: Range<f64>) -> (u64, u64) {
+        let (upgraded, moved) = samples.moved_within(&time).unwrap();
         assert_eq!(upgraded, 1);
         (moved.channel_bytes, moved.tcp_bytes)
     }
 
     #[test]
-    fn bytes_of_the_measured_interval_count_and_no_others() {
-        let looks = looks(&[(0, 50), (100, 60), (900, 61), (900, 900)]);
-        assert_eq!(moved(&looks, 11.0..12.0), (800, 1));
-        assert_eq!(moved(&looks, 10.5..12.9), (800, 1));
-        assert_eq!(moved(&looks, f64::NEG_INFINITY..f64::INFINITY), (900, 850));
-        // Shorter than the pause between two looks.
-        assert_eq!(moved(&looks, 11.5..12.5), (800, 1));
-        assert_eq!(moved(&looks, 9.5..10.5), (0, 50));
-        let told = looks.moved_within(&(12.1..12.9)).unwrap_err();
+    fn only_bytes_of_the_measured_interval_count() {
+        let samples = samples(&[(0, 50), (100, 60), (900, 61), (900, 900)]);
+        assert_eq!(moved(&samples, 11.0..12.0), (800, 1));
+        assert_eq!(moved(&samples, 10.5..12.9), (800, 1));
+        assert_eq!(
+            moved(&samples, f64::NEG_INFINITY..f64::INFINITY),
+            (900, 850)
+        );
+        // Shorter than the interval between two samples.
+        assert_eq!(moved(&samples, 11.5..12.5), (800, 1));
+        assert_eq!(moved(&samples, 9.5..10.5), (0, 50));
+        let error = samples.moved_within(&(12.1..12.9)).unwrap_err();
         assert!(
-            told.starts_with("no look at its connections fell into"),
-            "{told}"
+            error.starts_with("no sample of its connections fell into"),
+            "{error}"
         );
     }
 
     #[test]
-    fn connections_that_are_made_anew_begin_again() {
-        let looks = looks(&[(100, 5), (900, 5), (30, 64), (500, 64)]);
-        assert_eq!(moved(&looks, 10.0..13.0), (800 + 470, 59));
+    fn counters_restart_with_new_connections() {
+        let samples = samples(&[(100, 5), (900, 5), (30, 64), (500, 64)]);
+        assert_eq!(moved(&samples, 10.0..13.0), (800 + 470, 59));
     }
 
     #[test]
-    fn a_load_that_is_looked_at_from_its_beginning_counts_from_there() {
-        let mut looks = Looks::since(Acceleration::default());
-        looks.seen = self::looks(&[(0, 50), (100, 60), (900, 61)]).seen;
-        assert_eq!(moved(&looks, 0.0..12.0), (900, 61));
-        assert_eq!(moved(&looks, 10.5..12.0), (800, 1));
+    fn a_load_that_is_sampled_from_its_beginning_counts_as_a_whole() {
+        let mut samples = ProbeSamples::since(Acceleration::default());
+        samples.samples = self::samples(&[(0, 50), (100, 60), (900, 61)]).samples;
+        assert_eq!(moved(&samples, 0.0..12.0), (900, 61));
+        assert_eq!(moved(&samples, 10.5..12.0), (800, 1));
     }
 
     #[test]
-    fn connections_of_before_the_load_are_not_those_of_the_load() {
+    fn connections_from_before_the_load_do_not_count() {
         let of = |upgraded_sockets, channel_bytes| Acceleration {
             upgraded_sockets,
             channel_bytes,
             tcp_bytes: 700,
         };
-        let mut looks = Looks::since(of(1000, 5000));
-        looks.add(1.0, Ok(of(1050, 5900)));
-        let (upgraded, moved) = looks.moved().unwrap();
+        let mut samples = ProbeSamples::since(of(1000, 5000));
+        samples.add(1.0, Ok(of(1050, 5900)));
+        let (upgraded, moved) = samples.moved().unwrap();
         assert_eq!(upgraded, 50);
         assert_eq!((moved.channel_bytes, moved.tcp_bytes), (900, 0));
     }
 
-    /// What the run is told, and which share it is given.
+    /// The reason of the rejection and the share of a judged run.
     fn judged(moved: Result<(u64, Moved), String>) -> (Option<String>, Option<f64>) {
         let mut measured = Measured {
             seconds: 1.0,
@@ -288,43 +293,43 @@ mod tests {
     }
 
     #[test]
-    fn nine_tenths_of_the_bytes_are_the_proof() {
-        let told = |upgraded, channel_bytes, tcp_bytes| {
+    fn nine_tenths_of_the_bytes_must_go_through_channels() {
+        let result = |upgraded, channel_bytes, tcp_bytes| {
             let moved = Moved {
                 channel_bytes,
                 tcp_bytes,
             };
             judged(Ok((upgraded, moved)))
         };
-        assert_eq!(told(10, 900, 100), (None, Some(0.9)));
-        // A connection of many, or all of them so late that most bytes went by TCP.
+        assert_eq!(result(10, 900, 100), (None, Some(0.9)));
+        // One of many connections, or all of them so late that most bytes went by TCP.
         for (upgraded, channel_bytes) in [(1, 100), (10, 899), (10, 1)] {
-            let (why, _) = told(upgraded, channel_bytes, 1000 - channel_bytes);
+            let (why, _) = result(upgraded, channel_bytes, 1000 - channel_bytes);
             let wanted = format!(
-                "not accelerated: {channel_bytes} bytes went by channel and {} by TCP, and \
+                "not accelerated: {channel_bytes} bytes went through channels and {} by TCP, and \
                  {upgraded} of the client's 10 connections were upgraded",
                 1000 - channel_bytes
             );
             assert_eq!(why, Some(wanted));
         }
-        let (why, share) = told(10, 0, 0);
-        let still = "not accelerated: nothing moved between looks";
+        let (why, share) = result(10, 0, 0);
+        let still = "not accelerated: no bytes moved between samples";
         assert!(why.is_some_and(|why| why.starts_with(still)));
         assert_eq!(share, None);
     }
 
     #[test]
-    fn a_process_that_says_nothing_proves_nothing() {
-        let (never, share) = judged(Looks::default().moved());
+    fn a_process_without_counters_proves_nothing() {
+        let (never, share) = judged(ProbeSamples::default().moved());
         let never = never.unwrap();
         assert!(
             never.starts_with("not accelerated: the load ended before"),
             "{never}"
         );
         assert_eq!(share, None);
-        let mut mute = Looks::default();
-        mute.add(1.0, Err("no page".to_owned()));
-        let told = "not accelerated: no page".to_owned();
-        assert_eq!(judged(mute.moved()), (Some(told), None));
+        let mut failing = ProbeSamples::default();
+        failing.add(1.0, Err("no page".to_owned()));
+        let reason = "not accelerated: no page".to_owned();
+        assert_eq!(judged(failing.moved()), (Some(reason), None));
     }
 }

@@ -1,32 +1,31 @@
-//! The unprivileged user as whom servers run when we are root.
+//! The unprivileged user account for servers when this process runs as root.
 //!
-//! PostgreSQL and MariaDB refuse to run as root. Their packages make users for them; where
-//! these are missing, `nobody` serves. Deliberately absent: users from directory services.
+//! PostgreSQL and MariaDB refuse to run as root. Their packages create accounts for them; if these
+//! are missing, `nobody` is used. Source: `man 5 passwd`. Deliberately absent: accounts from
+//! directory services (NSS).
 
 use std::fs;
 
-/// A user and its group.
+/// An entry of `/etc/passwd`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Account {
-    /// Its name.
     pub name: String,
-    /// Its number.
     pub uid: u32,
-    /// The number of its group.
     pub gid: u32,
 }
 
 impl Account {
-    /// Whether we are root, as whom some servers refuse to run.
+    /// Whether this process runs as root.
     #[must_use]
-    pub fn are_root() -> bool {
+    pub fn is_root() -> bool {
         rustix::process::geteuid().is_root()
     }
 
-    /// The first of `names` or `nobody` that exists; `None` unless we are root.
+    /// The first account of `names` that exists, else `nobody`; `None` if this process does not run
+    /// as root.
     #[must_use]
     pub fn instead_of_root(names: &[&str]) -> Option<Self> {
-        if !Self::are_root() {
+        if !Self::is_root() {
             return None;
         }
         let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
@@ -34,13 +33,13 @@ impl Account {
         wanted.find_map(|name| Self::among(&users, name))
     }
 
-    /// The user of this name.
+    /// Finds an account by name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::among(&fs::read_to_string("/etc/passwd").unwrap_or_default(), name)
     }
 
-    /// The user of this number.
+    /// Finds an account by UID.
     #[must_use]
     pub fn of_uid(uid: u32) -> Option<Self> {
         let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
@@ -50,7 +49,7 @@ impl Account {
         Self::among(line, line.split(':').next()?)
     }
 
-    /// Reads `name:password:uid:gid:...`.
+    /// Finds `name` in lines of the form `name:password:uid:gid:...`.
     fn among(users: &str, name: &str) -> Option<Self> {
         let mut users = users.lines().map(|line| line.split(':'));
         let mut fields =

@@ -1,4 +1,4 @@
-//! The three ways in which a client reaches a server on its own host.
+//! [`ArmKind`]: the transport between a client and a server on the same host.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -6,20 +6,19 @@ use std::path::{Path, PathBuf};
 
 use crate::result::AGAIN;
 
-/// Which arm.
+/// The transport of an arm.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ArmKind {
     /// TCP on 127.0.0.1, nothing preloaded.
     Kernel,
-    /// An AF_UNIX socket.
     Unix,
     /// TCP on 127.0.0.1, both processes with this library preloaded.
     Saiga(PathBuf),
 }
 
 impl ArmKind {
-    /// Its name on the command line; that of a library by another name than ours is its file's,
-    /// without the ending.
+    /// The name on the command line. A library with another file name than `libsaiga.so` is named
+    /// by its file name without extension.
     #[must_use]
     pub fn name(&self) -> Cow<'_, str> {
         match self {
@@ -33,7 +32,7 @@ impl ArmKind {
         }
     }
 
-    /// One sentence for people.
+    /// A sentence for reports.
     #[must_use]
     pub fn description(&self) -> &'static str {
         match self {
@@ -43,7 +42,6 @@ impl ArmKind {
         }
     }
 
-    /// The preloaded library, if any.
     #[must_use]
     pub fn library(&self) -> Option<&Path> {
         match self {
@@ -52,7 +50,7 @@ impl ArmKind {
         }
     }
 
-    /// Variables of both processes.
+    /// Environment variables for both processes.
     #[must_use]
     pub fn env(&self) -> BTreeMap<String, String> {
         let preload = |library: &Path| ("LD_PRELOAD".to_owned(), library.display().to_string());
@@ -60,7 +58,8 @@ impl ArmKind {
     }
 }
 
-/// A unique name for each: one that is given again says so, to compare it with itself.
+/// A unique name for each arm; an arm that occurs again, to be compared with itself, gets the
+/// suffix `(again)`.
 #[must_use]
 pub fn names(kinds: &[ArmKind]) -> Vec<String> {
     let nth = |index: usize| {

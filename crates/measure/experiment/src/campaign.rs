@@ -1,12 +1,12 @@
-//! A campaign on disk: every finished run, so that a reboot costs one visit.
+//! A campaign on disk: every finished run, so that a reboot loses at most one visit.
 //!
-//! `campaign.jsonl` begins with the plan's identity. Then each calibration and each run is
-//! appended and synced before the next one starts. To resume is to go through the same plan
-//! again with the recorded answers: every decision (repeats, arms given up, the stop of a
-//! sequential experiment) comes out as it did, until the record ends. A visit that it holds only
-//! half of is void, and done again as a whole.
+//! `campaign.jsonl` begins with the identity of the plan. Each calibration and each run is appended
+//! and synced before the next one starts. Resuming executes the same plan with the recorded
+//! results: every decision (repeats, arms given up, the end of a sequential experiment) is the same
+//! until the record ends. A visit of which only a part is recorded is void and is repeated as a
+//! whole.
 //!
-//! Deliberately absent: what the runs mean, and any file but this one.
+//! Deliberately absent: conclusions (`analysis`), and any other file.
 
 mod identity;
 mod lines;
@@ -26,114 +26,102 @@ pub use identity::{Identity, contents};
 use lines::Damage;
 use lock::{Locked, locked};
 
-/// The file's name in the folder of the results.
+/// Name of the file in the folder of results.
 pub const FILE: &str = "campaign.jsonl";
 
-/// What to do with a campaign that is already there.
+/// The action if the folder already contains a campaign.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Begin {
-    /// Begin anew; refuse to lose an unfinished one.
+    /// Begins a new campaign; fails if this would lose an unfinished one.
     Fresh,
-    /// Go on with it; begin where there is none.
+    /// Resumes the campaign; begins a new one if there is none.
     Resume,
 }
 
-/// Why a campaign cannot begin or go on.
+/// A campaign cannot be begun or resumed.
 #[derive(Debug, thiserror::Error)]
 pub enum CampaignError {
-    /// Beginning anew would lose what was measured.
+    /// A new campaign would overwrite the runs of an unfinished one.
     #[error(
-        "{} holds an unfinished campaign of {runs} runs; the same command with --resume \
-         finishes it, another --out (or removing the file) begins anew", path.display()
+        "{} holds an unfinished campaign of {runs} runs; use --resume to finish it, or choose \
+         another --out (or remove the file) to begin a new one", path.display()
     )]
     Unfinished {
-        /// The file.
         path: PathBuf,
-        /// Runs in it.
+        /// Number of runs in the file.
         runs: usize,
     },
-    /// What is there was measured by another plan.
+    /// The runs in the file belong to another plan.
     #[error(
-        "{} is of another plan ({differences}); resume it with the command that began it, or \
+        "{} belongs to another plan ({differences}); resume it with the command that began it, or \
          choose another --out", path.display()
     )]
     Different {
-        /// The file.
         path: PathBuf,
-        /// The first of them, as `name: there, here`.
+        /// The first differences, as `name: VALUE there, VALUE here`.
         differences: String,
     },
-    /// Another process writes there.
+    /// Another process has locked the file.
     #[error("{} is in use by another saiga; wait until it is done, or choose another --out", path.display())]
-    InUse {
-        /// The file.
-        path: PathBuf,
-    },
-    /// Neither a power cut nor this program leaves it so.
+    InUse { path: PathBuf },
+    /// The file has damage that neither a power failure nor this program causes.
     #[error(
         "{} is damaged in line {line}: {reason}; choose another --out, or remove the file to \
-         begin anew", path.display()
+         begin a new campaign", path.display()
     )]
     Damaged {
-        /// The file.
         path: PathBuf,
-        /// From 1.
+        /// Line number from 1.
         line: usize,
-        /// What is wrong with it.
         reason: String,
     },
-    /// It cannot be read or written.
     #[error("cannot keep the state of the campaign in {}: {error}", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        error: io::Error,
-    },
+    Io { path: PathBuf, error: io::Error },
 }
 
-/// How many operations fill a run of an arm.
+/// The calibrated number of operations of an arm.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Calibrated {
     pub(crate) load: String,
     pub(crate) arm: String,
     pub(crate) operations: u64,
-    /// Why attempts failed, in order.
+    /// Reasons of failed attempts, in order.
     pub(crate) failures: Vec<String>,
 }
 
-/// A run as it ended, before its visit was judged.
+/// A run as it ended, before the engine decided about its visit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Ran {
     pub(crate) run: Run,
-    /// Whether the arm failed, by the reason why the run is rejected.
+    /// Whether the run is a failure of the arm; false for runs that were only disturbed.
     pub(crate) failed: bool,
 }
 
-/// Settings of servers by name.
 type Settings = BTreeMap<String, String>;
 
-/// One line.
+/// A line of the file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Entry {
     Plan(Identity),
     Calibrated(Calibrated),
     Ran(Ran),
-    /// What the servers of an arm said of their settings when it first ran.
+    /// The settings of an arm's servers, from the arm's first run.
     Settings {
         arm: String,
         settings: Settings,
     },
-    /// What the workload says of itself once hooks have made what they make before the first run.
+    /// The fingerprint of the workload after the hooks before the first run, if the hooks changed
+    /// it.
     Made {
         facts: Value,
     },
-    /// What came after the load of the last run ended the experiment, and its visit with so many runs.
+    /// A step after the load of the last run ended the experiment; the visit ends with this number
+    /// of runs.
     Cut {
         runs: usize,
     },
-    /// The last runs are half a visit and do not count.
+    /// The last runs are a part of a visit and are void.
     Void {
         runs: usize,
     },
@@ -142,62 +130,61 @@ enum Entry {
     },
 }
 
-/// What another process left.
+/// The contents of a campaign that another process wrote.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recorded {
-    /// Of the plan.
     pub identity: Identity,
-    /// Runs of visits that are done, rejected ones included.
+    /// Recorded runs, including rejected ones.
     pub runs: Vec<Run>,
-    /// Whether the plan was done.
+    /// Whether the plan is complete.
     pub finished: bool,
 }
 
-/// The campaign of a folder, taken before anything is written there; no other process can take it
-/// meanwhile. Dropped before it is that of a plan, it leaves what was there.
+/// The locked campaign of a folder, before its plan is known. If it is dropped before
+/// [`of`](Self::of), the file is left unchanged.
 #[derive(Debug)]
 pub struct Claim {
     dir: PathBuf,
     path: PathBuf,
     file: Locked,
-    /// What an earlier process left that goes on; `None` when it begins.
+    /// The campaign to resume; `None` for a new campaign.
     before: Option<Before>,
 }
 
-/// What an earlier process left.
+/// The state of a campaign to resume.
 #[derive(Debug)]
 struct Before {
     identity: Identity,
     steps: Steps,
-    /// Bytes of all whole lines.
+    /// Length of all complete lines in bytes.
     length: usize,
-    /// Of the last whole line.
+    /// Check value of the last complete line.
     check: u64,
 }
 
-/// A campaign that this process works on; no other can meanwhile.
+/// A campaign that this process has locked and writes to.
 #[derive(Debug)]
 pub struct Campaign {
     path: PathBuf,
     file: Locked,
-    /// Of the last line.
+    /// Check value of the last line.
     check: u64,
-    /// Lines that were read, and where the next one to go through stands.
+    /// Recorded entries that are not replayed yet, with their line numbers.
     replay: VecDeque<(usize, Entry)>,
     recorded: Vec<Run>,
-    /// What servers said of their settings, by arm.
+    /// Recorded settings of servers, by arm.
     settings: BTreeMap<String, Settings>,
-    /// What the workload said of itself when this process took the campaign.
-    facts: Value,
-    /// What it said last of what hooks have made.
+    /// The fingerprint of the workload when this process opened the campaign.
+    fingerprint: Value,
+    /// The last recorded fingerprint after hooks.
     made: Option<Value>,
     finished: bool,
 }
 
-/// Reads what is in `dir` and changes nothing; `None` when there is no campaign.
+/// Reads the campaign in `dir` without locking or changing it; `None` if there is none.
 ///
 /// # Errors
-/// [`CampaignError::Damaged`] and [`CampaignError::Io`].
+/// Returns [`CampaignError::Damaged`] or [`CampaignError::Io`].
 pub fn recorded(dir: &Path) -> Result<Option<Recorded>, CampaignError> {
     let path = dir.join(FILE);
     let bytes = match std::fs::read(&path) {
@@ -219,10 +206,10 @@ pub fn recorded(dir: &Path) -> Result<Option<Recorded>, CampaignError> {
 }
 
 impl Claim {
-    /// Takes the campaign in `dir`, which exists.
+    /// Locks the campaign in `dir`, which must exist.
     ///
     /// # Errors
-    /// [`CampaignError`], but for [`CampaignError::Different`]; nothing is changed then.
+    /// Returns all errors but [`CampaignError::Different`]; the file is then unchanged.
     pub fn take(dir: &Path, begin: Begin) -> Result<Self, CampaignError> {
         let path = dir.join(FILE);
         let mut file = locked(&path)?;
@@ -237,7 +224,7 @@ impl Claim {
                 let steps = steps(entries.collect()).map_err(|damage| damaged(&path, damage))?;
                 let runs = runs_of(&steps.replay).len();
                 match begin {
-                    // Nothing is lost.
+                    // No run would be lost.
                     Begin::Fresh if steps.finished || runs == 0 => None,
                     Begin::Fresh => return Err(CampaignError::Unfinished { path, runs }),
                     Begin::Resume => Some(Before {
@@ -248,7 +235,7 @@ impl Claim {
                     }),
                 }
             }
-            // Not even the first line was whole.
+            // Not even the first line is complete.
             _ => None,
         };
         Ok(Self {
@@ -259,16 +246,16 @@ impl Claim {
         })
     }
 
-    /// The file of the campaign, when it goes on with what an earlier process began.
+    /// The path of the file if the campaign is resumed.
     #[must_use]
-    pub fn goes_on(&self) -> Option<&Path> {
+    pub fn resumed_file(&self) -> Option<&Path> {
         self.before.as_ref().map(|_| self.path.as_path())
     }
 
-    /// It as that of a plan with this identity.
+    /// Opens the campaign for a plan with this identity.
     ///
     /// # Errors
-    /// [`CampaignError::Different`], when nothing is changed, and [`CampaignError::Io`].
+    /// Returns [`CampaignError::Different`], with the file unchanged, or [`CampaignError::Io`].
     pub fn of(self, identity: &Identity) -> Result<Campaign, CampaignError> {
         let Self {
             dir,
@@ -284,7 +271,7 @@ impl Claim {
             check,
         }) = before
         else {
-            return Campaign::anew(path.clone(), file, &dir, identity).map_err(io(path));
+            return Campaign::begin(path.clone(), file, &dir, identity).map_err(io(path));
         };
         if let Some(differences) = there.differences(steps.made.as_ref(), identity) {
             return Err(CampaignError::Different { path, differences });
@@ -295,7 +282,7 @@ impl Claim {
             recorded: runs_of(&steps.replay),
             replay: steps.replay,
             settings: steps.settings,
-            facts: identity.of_workload().clone(),
+            fingerprint: identity.of_workload().clone(),
             made: steps.made,
             finished: steps.finished,
             file,
@@ -306,15 +293,15 @@ impl Claim {
 }
 
 impl Campaign {
-    /// Takes the campaign in `dir`, which exists, for a plan with this identity.
+    /// Locks and opens the campaign in `dir`, which must exist, for a plan with this identity.
     ///
     /// # Errors
-    /// [`CampaignError`]; nothing is changed then.
+    /// On an error the file is unchanged.
     pub fn open(dir: &Path, identity: &Identity, begin: Begin) -> Result<Self, CampaignError> {
         Claim::take(dir, begin)?.of(identity)
     }
 
-    fn anew(path: PathBuf, file: Locked, dir: &Path, identity: &Identity) -> io::Result<Self> {
+    fn begin(path: PathBuf, file: Locked, dir: &Path, identity: &Identity) -> io::Result<Self> {
         let mut made = Self {
             path,
             file,
@@ -322,42 +309,42 @@ impl Campaign {
             replay: VecDeque::new(),
             recorded: Vec::new(),
             settings: BTreeMap::new(),
-            facts: identity.of_workload().clone(),
+            fingerprint: identity.of_workload().clone(),
             made: None,
             finished: false,
         };
         made.cut_torn(0)?;
         made.write(&Entry::Plan(identity.clone()))?;
-        // The name must survive a power cut as well.
+        // The directory entry must survive a power failure as well.
         File::open(dir)?.sync_all()?;
         Ok(made)
     }
 
-    /// A line that was cut off in the middle goes: only `length` bytes stay.
+    /// Truncates the file to `length` bytes, which removes an incomplete last line.
     fn cut_torn(&self, length: usize) -> io::Result<()> {
         let mut file = &self.file.file;
         file.set_len(u64::try_from(length).unwrap_or(u64::MAX))?;
         file.seek(SeekFrom::End(0)).map(drop)
     }
 
-    /// Runs of visits that an earlier process finished.
+    /// Runs of visits that earlier processes finished.
     #[must_use]
     pub fn recorded(&self) -> &[Run] {
         &self.recorded
     }
 
-    /// Whether the plan was already done when the campaign was taken.
+    /// Whether the plan was already complete when the campaign was opened.
     #[must_use]
     pub fn was_finished(&self) -> bool {
         self.finished
     }
 
-    /// Whether answers still come from the record.
+    /// Whether results still come from the record.
     pub(crate) fn replays(&self) -> bool {
         !self.replay.is_empty()
     }
 
-    /// The recorded calibration, which must be this one; `None` when the record has ended.
+    /// The next recorded entry, which must be this calibration; `None` if the record has ended.
     pub(crate) fn calibrated(
         &mut self,
         load: &str,
@@ -368,12 +355,14 @@ impl Campaign {
             Some((_, Entry::Calibrated(one))) if one.load == load && one.arm == arm => {
                 Ok(Some(one))
             }
-            Some((line, _)) => Err(self.unexpected(line, &format!("the pace of {arm} in {load}"))),
+            Some((line, _)) => {
+                Err(self.unexpected(line, &format!("the calibration of {arm} in {load}")))
+            }
         }
     }
 
-    /// A visit of this many runs begins: what the record holds of it is void unless it is whole, or
-    /// was cut; of a visit that was cut the answer says how many runs it has.
+    /// Begins a visit of `runs` runs. If the record contains only a part of the visit, this part
+    /// becomes void. If the visit was cut short by a failure, returns its number of runs.
     pub(crate) fn begin_visit(&mut self, runs: usize) -> Result<Option<usize>, CampaignError> {
         let is_run = |(_, entry): &(usize, Entry)| matches!(entry, Entry::Ran(_));
         let end = self.replay.iter().position(|step| !is_run(step));
@@ -396,23 +385,23 @@ impl Campaign {
         Ok(None)
     }
 
-    /// The visit ends with its run that was kept last, because that ended the experiment.
+    /// Records that the visit ends with its last recorded run, because the experiment ended.
     pub(crate) fn cut_visit(&mut self, runs: usize) -> Result<(), CampaignError> {
         self.append(&Entry::Cut { runs })
     }
 
-    /// The recorded run, which must be this one; `None` when the record has ended.
+    /// The next recorded entry, which must be this run; `None` if the record has ended.
     pub(crate) fn ran(
         &mut self,
         cell: &str,
         arm: &str,
         pair: u32,
     ) -> Result<Option<Ran>, CampaignError> {
-        let is_it =
+        let is_same =
             |run: &Run| (run.cell.as_str(), run.arm.as_str(), run.pair) == (cell, arm, pair);
         match self.replay.pop_front() {
             None => Ok(None),
-            Some((_, Entry::Ran(ran))) if is_it(&ran.run) => Ok(Some(ran)),
+            Some((_, Entry::Ran(ran))) if is_same(&ran.run) => Ok(Some(ran)),
             Some((line, _)) => {
                 let wanted = format!("pair {} of {arm} in {cell}", u64::from(pair) + 1);
                 Err(self.unexpected(line, &wanted))
@@ -420,45 +409,47 @@ impl Campaign {
         }
     }
 
-    /// Keeps a calibration.
     pub(crate) fn add_calibrated(&mut self, one: Calibrated) -> Result<(), CampaignError> {
         self.append(&Entry::Calibrated(one))
     }
 
-    /// Keeps a run.
+    /// Records a run as it ended; `failed` counts towards giving up its arm.
     pub(crate) fn add_run(&mut self, run: &Run, failed: bool) -> Result<(), CampaignError> {
         let run = run.clone();
         self.append(&Entry::Ran(Ran { run, failed }))
     }
 
-    /// What the servers of `arm` said of their settings.
+    /// The recorded settings of the servers of `arm`.
     pub(crate) fn settings(&self, arm: &str) -> Option<&BTreeMap<String, String>> {
         self.settings.get(arm)
     }
 
-    /// Keeps what the servers of an arm say of their settings.
-    pub(crate) fn add_settings(&mut self, arm: &str, said: &Settings) -> Result<(), CampaignError> {
-        let (arm, settings) = (arm.to_owned(), said.clone());
+    /// Records the settings of the servers of `arm`.
+    pub(crate) fn add_settings(
+        &mut self,
+        arm: &str,
+        settings: &Settings,
+    ) -> Result<(), CampaignError> {
+        let (arm, settings) = (arm.to_owned(), settings.clone());
         self.settings.insert(arm.clone(), settings.clone());
         self.append(&Entry::Settings { arm, settings })
     }
 
-    /// Keeps what the workload says of itself now that hooks have made what they make before the first
-    /// run, if they have changed any of it.
-    pub(crate) fn keep_facts(
+    /// Records the fingerprint after the hooks before the first run, if the hooks changed it.
+    pub(crate) fn keep_fingerprint(
         &mut self,
         now: &BTreeMap<String, Value>,
     ) -> Result<(), CampaignError> {
-        let facts = json!(now);
-        let is_known = facts == self.facts || self.made.as_ref() == Some(&facts);
+        let fingerprint = json!(now);
+        let is_known = fingerprint == self.fingerprint || self.made.as_ref() == Some(&fingerprint);
         if self.finished || is_known {
             return Ok(());
         }
-        self.made = Some(facts.clone());
-        self.append(&Entry::Made { facts })
+        self.made = Some(fingerprint.clone());
+        self.append(&Entry::Made { facts: fingerprint })
     }
 
-    /// The plan is done: the record holds nothing beyond it.
+    /// Checks at the end of the plan that the record has no further entries.
     pub(crate) fn check_end(&mut self) -> Result<(), CampaignError> {
         match self.replay.front() {
             Some((line, _)) => Err(self.unexpected(*line, "the end of the plan")),
@@ -466,10 +457,11 @@ impl Campaign {
         }
     }
 
-    /// The plan is done and its result is on the disk: from now on the runs may be written over.
+    /// Records that the plan is complete and its result is on disk. A new campaign may overwrite
+    /// the runs from then on.
     ///
     /// # Errors
-    /// [`CampaignError::Io`].
+    /// Returns [`CampaignError::Io`].
     pub fn finish(&mut self, at: String) -> Result<(), CampaignError> {
         if self.finished {
             return Ok(());
@@ -480,7 +472,7 @@ impl Campaign {
     }
 
     fn unexpected(&self, line: usize, wanted: &str) -> CampaignError {
-        let reason = format!("it is not {wanted}, which the plan has there");
+        let reason = format!("the plan expects {wanted} here");
         damaged(&self.path, Damage { line, reason })
     }
 
@@ -501,13 +493,12 @@ impl Campaign {
     }
 }
 
-/// Lines behind the plan, without those that are void.
+/// The entries after the identity, without void runs.
 #[derive(Debug)]
 struct Steps {
     replay: VecDeque<(usize, Entry)>,
-    /// They belong to no place in the order.
+    /// These have no position in the replay.
     settings: BTreeMap<String, Settings>,
-    /// Nor does this.
     made: Option<Value>,
     finished: bool,
 }
@@ -518,7 +509,7 @@ fn steps(entries: Vec<Entry>) -> Result<Steps, Damage> {
     let mut made = None;
     let mut finished = false;
     for (index, entry) in entries.into_iter().enumerate() {
-        // The plan is line 1.
+        // Line 1 is the identity of the plan.
         let line = index + 2;
         let wrong = |reason: &str| Damage {
             line,
@@ -532,13 +523,13 @@ fn steps(entries: Vec<Entry>) -> Result<Steps, Damage> {
             Entry::Finished { .. } => finished = true,
             Entry::Settings {
                 arm,
-                settings: said,
-            } => drop(settings.insert(arm, said)),
+                settings: of_arm,
+            } => drop(settings.insert(arm, of_arm)),
             Entry::Made { facts } => made = Some(facts),
             Entry::Void { runs } => {
                 for _ in 0..runs {
                     let Some((_, Entry::Ran(_))) = replay.pop_back() else {
-                        return Err(wrong("it voids more runs than there are"));
+                        return Err(wrong("it makes more runs void than were recorded"));
                     };
                 }
             }

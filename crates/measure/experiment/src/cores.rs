@@ -1,31 +1,33 @@
-//! Where server, client and hogs run.
+//! Chooses the CPUs of server, client and CPU hogs.
+//!
+//! In: the affinity mask of this process and the kernel's list of hardware threads. Out: two cores,
+//! and the CPUs of a [`Placement`] and a [`Hog`] on them.
 
 use std::fs;
 use std::io;
 
 use rustix::thread::sched_getaffinity;
 
-/// Highest CPU number that we look for.
+/// CPUs with this number and above are ignored.
 const MAX_CPU: usize = 1024;
 
-/// Which cores the two sides of a workload share.
+/// The CPUs of server and client relative to each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Placement {
-    /// Server and client on the same core.
+    /// Server and client share one core.
     OneCore,
-    /// The server on one core, the client on another.
     TwoCores,
-    /// Wherever the scheduler puts them.
+    /// No CPU affinity.
     Unpinned,
-    /// Where the file of the experiment puts them, arm by arm.
+    /// The CPUs that the experiment file names, which may differ between arms.
     OfFile,
 }
 
 impl Placement {
-    /// Every placement that we choose ourselves, in the order of reports.
+    /// The placements of built-in experiments, in the order of reports.
     pub const ALL: [Self; 3] = [Self::OneCore, Self::TwoCores, Self::Unpinned];
 
-    /// For people: `one core`.
+    /// The name in reports: `one core`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -36,28 +38,26 @@ impl Placement {
         }
     }
 
-    /// For identifiers: `one-core`.
+    /// The name in cell ids: `one-core`.
     #[must_use]
     pub fn slug(self) -> String {
         self.name().replace(' ', "-")
     }
 }
 
-/// Which of the two cores a busy process of ours occupies.
+/// The cores on which a CPU hog, an endless loop, runs beside the load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Hog {
-    /// Neither.
     None,
-    /// The first core: the server's.
+    /// The server's core.
     First,
-    /// The second core: the client's when there are two.
+    /// The second core: the client's with [`Placement::TwoCores`].
     Second,
-    /// Both.
     Both,
 }
 
 impl Hog {
-    /// As on the command line: `none`, `0`, `1`, `both`.
+    /// The name on the command line: `none`, `0`, `1`, `both`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -69,30 +69,30 @@ impl Hog {
     }
 }
 
-/// The two cores of an experiment, chosen among those that we may use.
+/// The two cores of an experiment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cores {
-    /// The server's core.
     pub first: usize,
-    /// The client's, not a hardware thread of the first where there is a choice.
+    /// The client's core; a hardware thread of the first core only if there is no other. `None` on
+    /// one CPU.
     pub second: Option<usize>,
-    /// CPUs that we may use.
+    /// The CPUs in the affinity mask of this process.
     pub allowed: Vec<usize>,
 }
 
 impl Cores {
-    /// Chooses among the CPUs that this process may run on.
+    /// Chooses among the CPUs in the affinity mask of this process.
     ///
     /// # Errors
-    /// The system call that failed.
+    /// Fails if sched_getaffinity(2) fails.
     pub fn choose() -> io::Result<Self> {
         let mask = sched_getaffinity(None)?;
         let allowed = (0..MAX_CPU).filter(|&cpu| mask.is_set(cpu)).collect();
         Ok(Self::among(allowed).ok_or(io::ErrorKind::NotFound)?)
     }
 
-    /// Chooses the first of these, and the next that is not a hardware thread of it where there
-    /// is one; `None` when there are none at all.
+    /// Chooses the first CPU, and the next CPU that is not a hardware thread of the same core, if
+    /// there is one. Returns `None` if `allowed` is empty.
     #[must_use]
     pub fn among(allowed: Vec<usize>) -> Option<Self> {
         let first = *allowed.first()?;
@@ -108,7 +108,7 @@ impl Cores {
         })
     }
 
-    /// The CPUs of server and client; empty means any. `None` when there are too few.
+    /// The CPUs of server and client; an empty list means all. `None` if there are too few CPUs.
     #[must_use]
     pub fn of(&self, placement: Placement) -> Option<[Vec<usize>; 2]> {
         match placement {
@@ -118,7 +118,7 @@ impl Cores {
         }
     }
 
-    /// The cores on which hogs run; `None` when there are too few.
+    /// The CPUs on which hogs run; `None` if there are too few CPUs.
     #[must_use]
     pub fn hogged(&self, hog: Hog) -> Option<Vec<usize>> {
         match hog {
@@ -130,7 +130,7 @@ impl Cores {
     }
 }
 
-/// Hardware threads of one core; empty where the kernel does not say.
+/// The hardware threads of the core of `cpu`; empty if the kernel does not list them.
 fn siblings_of(cpu: usize) -> Vec<usize> {
     let path = format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list");
     fs::read_to_string(path)
@@ -138,7 +138,7 @@ fn siblings_of(cpu: usize) -> Vec<usize> {
         .unwrap_or_default()
 }
 
-/// Reads a kernel CPU list such as `0-1,4`; what is not a number is left out.
+/// Parses a CPU list of the kernel such as `0-1,4`; invalid parts are left out.
 fn cpu_list(text: &str) -> Vec<usize> {
     let range = |part: &str| {
         let (from, to) = part.split_once('-').unwrap_or((part, part));
@@ -152,14 +152,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cpu_lists_are_read_as_the_kernel_writes_them() {
+    fn cpu_lists_of_the_kernel_are_parsed() {
         assert_eq!(cpu_list("0-2,5\n"), [0, 1, 2, 5]);
         assert_eq!(cpu_list("7\n"), [7]);
         assert_eq!(cpu_list("\n"), Vec::<usize>::new());
     }
 
     #[test]
-    fn the_second_core_is_another_one_of_those_allowed() {
+    fn the_second_core_is_another_allowed_cpu() {
         let cores = Cores::among(vec![5, 7]).unwrap();
         assert_eq!((cores.first, cores.second), (5, Some(7)));
         assert_eq!(Cores::among(vec![]), None);

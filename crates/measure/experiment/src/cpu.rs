@@ -1,10 +1,10 @@
-//! How much CPU time was spent while a run was measured: by processes that are not part of the
-//! experiment, by interrupts, by kernel threads, and by the hypervisor's other guests.
+//! CPU time of foreign processes, interrupts, kernel threads and the hypervisor during a run.
 //!
-//! Kernels differ in where they keep the time of interrupts ([`Interrupts`]). Some keep it apart,
-//! in the time of no process. There it must not count as another process's, and a share of it is
-//! added to the processes of the run, whose traffic caused it. Others keep it in the time of the
-//! process that was interrupted. There only the interrupts of an idle core are missing.
+//! In: `/proc/stat`, `/proc/PID/stat` and the CPU time of the experiment's own processes. Out:
+//! [`Used`] and [`Stolen`]. Kernels differ in how they account interrupts ([`Interrupts`]). If
+//! interrupts are accounted separately, they must not count as foreign processes, and a share of
+//! them is added to the processes of the run, whose traffic caused them. Otherwise they are part of
+//! the time of the interrupted process, and only interrupts of idle cores are missing.
 
 mod census;
 mod stat;
@@ -19,26 +19,26 @@ use census::{Census, Worked};
 
 pub use stat::{HostTime, Interrupts};
 
-/// Default limit on other processes, as a share of the host's cores.
-const USUAL_SHARE: f64 = 0.02;
-/// The least limit, in cores. It is not about other processes but about what can be told: the
-/// kernel looks at each core once in a tick, so on two cores that are half busy the time that all
-/// processes used is known to 0.07 cores (one standard deviation, in a second of 100 ticks).
-const LEAST_CORES: f64 = 0.12;
+/// Default limit on foreign processes, as a share of the host's cores.
+const DEFAULT_SHARE: f64 = 0.02;
+/// Minimum of the default limit, in cores. It follows from the resolution: the kernel samples each
+/// core once per tick, so on two cores that are half busy the CPU time of all processes has a
+/// standard deviation of 0.07 cores in a second of 100 ticks.
+const MIN_CORES: f64 = 0.12;
 
-/// Default of `--max-foreign`, in cores: 2 % of those of the host, but at least 0.12. All CPUs
-/// of the host count, as other processes run on all of them.
+/// Default of `--max-foreign` in cores: 2 % of the host's cores, but at least 0.12. All cores
+/// count, because foreign processes run on all of them.
 #[must_use]
-pub fn usual_foreign_cores() -> f64 {
-    usual_of(stat::cpus())
+pub fn default_foreign_cores() -> f64 {
+    default_for(stat::cpus())
 }
 
-fn usual_of(cpus: usize) -> f64 {
+fn default_for(cpus: usize) -> f64 {
     let cpus = u32::try_from(cpus).map_or(f64::from(u32::MAX), f64::from);
-    (USUAL_SHARE * cpus).max(LEAST_CORES)
+    (DEFAULT_SHARE * cpus).max(MIN_CORES)
 }
 
-/// A stretch of time in which we know what our own processes used.
+/// An interval in which CPU time is measured.
 #[derive(Debug)]
 pub struct CpuWindow {
     census: Census,
@@ -47,28 +47,27 @@ pub struct CpuWindow {
     own: Duration,
 }
 
-/// What was spent in a [`CpuWindow`].
+/// CPU time spent in a [`CpuWindow`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Used {
-    /// Wall-clock seconds.
     pub window_s: f64,
-    /// CPU seconds of processes that are not part of the experiment.
+    /// CPU seconds of processes outside the experiment.
     pub foreign_s: f64,
-    /// CPU seconds of interrupts, those of the threads `ksoftirqd` included, whomever they served.
+    /// CPU seconds of interrupts, including the threads `ksoftirqd`, for any process.
     pub interrupts_s: f64,
-    /// CPU seconds of all other kernel threads; `None` where they cannot be seen.
+    /// CPU seconds of all other kernel threads; `None` if they are invisible, as in a container.
     pub kernel_threads_s: Option<f64>,
-    /// Seconds of interrupts for each second of a process, which the latter does not contain.
-    beside: f64,
+    /// Seconds of interrupts per CPU second of processes, if accounted separately; else 0.
+    interrupts_per_cpu_s: f64,
 }
 
 impl CpuWindow {
-    /// Starts to watch.
+    /// Begins an interval at the current time.
     ///
     /// # Errors
-    /// `/proc/stat` cannot be read.
+    /// Fails if `/proc/stat` cannot be read.
     pub fn open() -> io::Result<Self> {
-        // The look at all processes takes milliseconds: it lies outside of the window.
+        // Reading all processes takes milliseconds and is outside of the interval.
         let census = Census::take();
         Ok(Self {
             census,
@@ -78,18 +77,18 @@ impl CpuWindow {
         })
     }
 
-    /// What was spent until now; `children_cpu_s` is what the experiment's other processes used.
+    /// Closes the interval. `children_cpu_s` is the CPU time of the experiment's other processes.
     ///
-    /// The resolution is a tick, 10 ms on each CPU. Time stolen by the hypervisor counts as used by
-    /// other processes.
+    /// The resolution is a tick, 10 ms per CPU. Time stolen by the hypervisor counts as used by
+    /// foreign processes.
     ///
     /// # Errors
-    /// `/proc/stat` cannot be read.
+    /// Fails if `/proc/stat` cannot be read.
     pub fn close(self, children_cpu_s: f64) -> io::Result<Used> {
         let own = own_cpu_time()?.saturating_sub(self.own);
         let host = HostTime::read()?;
         let window_s = self.opened.elapsed().as_secs_f64();
-        let seen = Seen {
+        let seen = Counters {
             interrupts: host.interrupts(),
             host: host.since(&self.host),
             ours_s: own.as_secs_f64() + children_cpu_s,
@@ -99,17 +98,17 @@ impl CpuWindow {
     }
 }
 
-/// What the kernel told of a window.
+/// The kernel's counters for an interval.
 #[derive(Debug, Clone, Copy)]
-struct Seen {
+struct Counters {
     interrupts: Interrupts,
     host: HostTime,
-    /// Of the experiment's processes.
+    /// CPU seconds of the experiment's processes.
     ours_s: f64,
     worked: Worked,
 }
 
-impl Seen {
+impl Counters {
     fn used(self, window_s: f64) -> Used {
         let Worked {
             softirqd_s,
@@ -119,13 +118,13 @@ impl Seen {
         } = self.worked;
         let foreign_s = self.foreign_s().max(0.0);
         let ran_s = self.ours_s + foreign_s + threads_s;
-        let beside = match self.interrupts {
+        let interrupts_per_cpu_s = match self.interrupts {
             Interrupts::Apart if ran_s > 0.0 => self.host.interrupts_s() / ran_s,
             Interrupts::Apart | Interrupts::InProcesses => 0.0,
         };
         let interrupts_s = match self.interrupts {
             Interrupts::Apart => self.host.interrupts_s(),
-            // An estimate, which may be less than what is known.
+            // The kernel's estimate may be less than the known time of ksoftirqd.
             Interrupts::InProcesses => self.host.interrupts_s().max(softirqd_s),
         };
         Used {
@@ -133,7 +132,7 @@ impl Seen {
             foreign_s,
             interrupts_s,
             kernel_threads_s: sees_all.then_some(threads_s),
-            beside,
+            interrupts_per_cpu_s,
         }
     }
 
@@ -148,9 +147,9 @@ impl Seen {
                 if !worked.sees_all {
                     return most;
                 }
-                // Interrupts of a process are in its time, interrupts of an idle core are nowhere.
-                // How much is which, only the sum over all processes tells. It may miss some that
-                // ended, so it decides no more than what may be interrupts.
+                // Interrupts during a process are in its CPU time, interrupts of an idle core are
+                // in none. Only the sum over all processes shows the division. That sum may lack
+                // processes that ended, so it only decides on the part that may be interrupts.
                 let seen = worked.processes_s + host.stolen_s - self.ours_s;
                 seen.max(most - outside_threads_s).min(most)
             }
@@ -159,14 +158,14 @@ impl Seen {
 }
 
 impl Used {
-    /// What `cpu` of a process of this window comes to with its share of the interrupts, where its
-    /// time does not contain those that it had.
+    /// Adds the share of interrupts to the CPU time `cpu` of a process, if the kernel accounts
+    /// interrupts separately.
     #[must_use]
     pub fn with_interrupts(&self, cpu: Duration) -> Duration {
-        cpu.mul_f64(1.0 + self.beside)
+        cpu.mul_f64(1.0 + self.interrupts_per_cpu_s)
     }
 
-    /// What is neither the experiment's nor another process's, as figures of a run.
+    /// CPU time of interrupts and kernel threads, as metrics of a run.
     #[must_use]
     pub fn metrics(&self) -> BTreeMap<String, f64> {
         let threads = self.kernel_threads_s;
@@ -177,61 +176,60 @@ impl Used {
     }
 }
 
-/// What cannot be told apart on this host.
+/// A warning about the CPU time that this kernel does not attribute to processes.
 #[must_use]
 pub fn caveat() -> Option<Warning> {
     let interrupts = HostTime::read().ok()?.interrupts();
     let sees_all = Census::take().since(&Census::default()).sees_all;
-    let [text, advice] = words(interrupts, sees_all);
+    let [text, advice] = sentences(interrupts, sees_all);
     Some(Warning::caveat(&text, &advice))
 }
 
-fn words(interrupts: Interrupts, sees_all: bool) -> [String; 2] {
+fn sentences(interrupts: Interrupts, sees_all: bool) -> [String; 2] {
     let mut text = match interrupts {
         Interrupts::Apart => {
-            "This kernel keeps the time of interrupts apart from processes, and does not tell \
-             which process an interrupt served. CPU time per operation contains a share of them, \
-             in proportion to the CPU time of each process."
+            "This kernel accounts interrupts separately from processes and does not record which \
+             process an interrupt served. CPU time per operation contains a share of them, in \
+             proportion to the CPU time of each process."
         }
         Interrupts::InProcesses => {
-            "This kernel keeps the time of an interrupt in the process that it interrupts: CPU \
-             time per operation contains those that hit the server or the client, whichever \
-             process they served, and none of those that hit an idle core."
+            "This kernel adds the time of an interrupt to the process that was interrupted. CPU \
+             time per operation contains the interrupts of the server and the client, whichever \
+             process they served, and none of the interrupts of an idle core."
         }
     }
     .to_owned();
     text.push_str(if sees_all {
-        " The time of kernel threads, which write to disks for example, is in no process's."
+        " The CPU time of kernel threads, which write to disks for example, is in no process."
     } else {
-        " Kernel threads, and processes outside of this container, cannot be seen from here: they \
-         count as other processes."
+        " Kernel threads, and processes outside of this container, are invisible here; they count \
+         as other processes."
     });
-    let advice =
-        "A run's interrupt_cpu_s and kernel_thread_cpu_s in result.json say how much it was.";
+    let advice = "See interrupt_cpu_s and kernel_thread_cpu_s of each run in result.json.";
     [text, advice.to_owned()]
 }
 
-/// A stretch of time in which the hypervisor may have given our CPUs to others.
+/// An interval in which the CPU time taken by the hypervisor is measured.
 #[derive(Debug)]
 pub struct StealWindow {
     opened: Instant,
     stolen_s: f64,
 }
 
-/// What was taken away in a [`StealWindow`].
+/// CPU time that the hypervisor took in a [`StealWindow`].
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Stolen {
-    /// CPU seconds, of all CPUs together.
+    /// CPU seconds of all CPUs together.
     pub cpu_s: f64,
-    /// Wall-clock seconds in which they were counted.
+    /// Length of the interval in seconds.
     pub window_s: f64,
 }
 
 impl StealWindow {
-    /// Starts to watch.
+    /// Begins an interval at the current time.
     ///
     /// # Errors
-    /// `/proc/stat` cannot be read.
+    /// Fails if `/proc/stat` cannot be read.
     pub fn open() -> io::Result<Self> {
         Ok(Self {
             opened: Instant::now(),
@@ -239,11 +237,11 @@ impl StealWindow {
         })
     }
 
-    /// What was taken since. The resolution is a tick, 10 ms on each CPU.
+    /// The CPU time taken since the interval was opened. The resolution is a tick, 10 ms per CPU.
     ///
     /// # Errors
-    /// `/proc/stat` cannot be read.
-    pub fn stolen(&self) -> io::Result<Stolen> {
+    /// Fails if `/proc/stat` cannot be read.
+    pub fn close(&self) -> io::Result<Stolen> {
         Ok(Stolen {
             cpu_s: (HostTime::read()?.stolen_s - self.stolen_s).max(0.0),
             window_s: self.opened.elapsed().as_secs_f64(),
@@ -255,8 +253,8 @@ impl StealWindow {
 mod tests {
     use super::*;
 
-    /// Two seconds of two busy cores: server and client used 2.5 s, another process 0.25 s.
-    const APART: Seen = Seen {
+    /// Two seconds of two busy cores: server and client used 2.5 s, a foreign process 0.25 s.
+    const APART: Counters = Counters {
         interrupts: Interrupts::Apart,
         host: HostTime {
             processes_s: 2.875,
@@ -273,8 +271,9 @@ mod tests {
         },
     };
 
-    /// The same where 0.25 s of soft interrupts hit our processes and 0.125 s an idle core.
-    const IN_PROCESSES: Seen = Seen {
+    /// As [`APART`], with 0.25 s of soft interrupts in the experiment's processes and 0.125 s on an
+    /// idle core.
+    const IN_PROCESSES: Counters = Counters {
         interrupts: Interrupts::InProcesses,
         host: HostTime {
             processes_s: 2.875,
@@ -292,26 +291,27 @@ mod tests {
     };
 
     #[test]
-    fn neither_interrupts_nor_kernel_threads_are_other_processes() {
+    fn interrupts_and_kernel_threads_are_not_foreign_processes() {
         for seen in [APART, IN_PROCESSES] {
             assert_eq!(seen.used(2.0).foreign_s, 0.25, "{:?}", seen.interrupts);
         }
     }
 
     #[test]
-    fn a_process_that_ended_unseen_hides_behind_interrupts_only() {
+    fn a_process_that_ended_unseen_is_masked_by_interrupts_at_most() {
         let mut lost = IN_PROCESSES;
         lost.worked.processes_s = 1.0;
-        // 0.375 s of soft interrupts were outside of ksoftirqd.
+        // 0.375 s of soft interrupts ran outside of ksoftirqd.
         lost.host.processes_s = 3.875;
         assert_eq!(lost.used(2.0).foreign_s, 1.0);
-        // Counters of ticks differ from those of processes: no more than all that was used.
+        // Counters in ticks differ from those of processes; the result is at most all of the used
+        // time.
         lost.worked.processes_s = 9.0;
         assert_eq!(lost.used(2.0).foreign_s, 1.375);
     }
 
     #[test]
-    fn what_cannot_be_seen_counts_as_other_processes() {
+    fn invisible_kernel_threads_count_as_foreign_processes() {
         let mut container = IN_PROCESSES;
         container.worked = Worked {
             processes_s: 2.75,
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn stolen_time_counts_as_before() {
+    fn stolen_time_counts_as_foreign() {
         for mut seen in [APART, IN_PROCESSES] {
             seen.host.stolen_s = 0.5;
             assert_eq!(seen.used(2.0).foreign_s, 0.75, "{:?}", seen.interrupts);
@@ -333,8 +333,9 @@ mod tests {
     }
 
     #[test]
-    fn interrupts_that_are_kept_apart_are_shared_among_all_that_ran() {
-        // 0.75 s of interrupts beside 2.5 s of ours, 0.25 s of others and 0.125 s of threads.
+    fn separate_interrupts_are_distributed_over_all_that_ran() {
+        // 0.75 s of interrupts for 2.5 s of the experiment, 0.25 s of others and 0.125 s of
+        // threads.
         let used = APART.used(2.0);
         let server = used.with_interrupts(Duration::from_millis(1150));
         assert_eq!(server, Duration::from_millis(1450));
@@ -344,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_keeps_what_served_nobody_in_particular() {
+    fn interrupts_and_kernel_threads_are_metrics_of_a_run() {
         let metrics = APART.used(2.0).metrics();
         let wanted = [("interrupt_cpu_s", 0.75), ("kernel_thread_cpu_s", 0.125)];
         let wanted = wanted.map(|(name, value)| (name.to_owned(), value));
@@ -352,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn the_usual_limit_grows_with_the_host() {
+    fn the_default_limit_grows_with_the_host() {
         for (cpus, wanted) in [
             (0, 0.12),
             (1, 0.12),
@@ -361,20 +362,20 @@ mod tests {
             (8, 0.16),
             (128, 2.56),
         ] {
-            assert!((usual_of(cpus) - wanted).abs() < 1e-9, "{cpus} CPUs");
+            assert!((default_for(cpus) - wanted).abs() < 1e-9, "{cpus} CPUs");
         }
     }
 
     #[test]
-    fn a_report_says_what_was_not_separated() {
-        let apart = words(Interrupts::Apart, true).concat();
+    fn the_caveat_names_what_is_not_separated() {
+        let apart = sentences(Interrupts::Apart, true).concat();
         assert!(
             apart.contains("in proportion to the CPU time of each process"),
             "{apart}"
         );
-        let contained = words(Interrupts::InProcesses, false).concat();
+        let contained = sentences(Interrupts::InProcesses, false).concat();
         assert!(
-            contained.contains("none of those that hit an idle core"),
+            contained.contains("none of the interrupts of an idle core"),
             "{contained}"
         );
         assert!(

@@ -1,128 +1,117 @@
-//! Runs a plan: calibrates, visits cells, rejects and repeats, keeps every run.
+//! Runs a plan: calibrates, visits cells, rejects and repeats runs, and keeps every run.
 //!
-//! A visit in which a run is rejected is repeated as a whole, so that runs of one pair stay
-//! adjacent in time: after all others, when what disturbed it may be over; at most
-//! [`MAX_REPEATS`] times, and all repeats together at most half of the plan. An arm that
-//! failed three times in a row in a cell is given up there.
+//! If a run is rejected, its whole visit is repeated, so that the runs of one pair stay adjacent in
+//! time. Repeats come after all other visits, when the disturbance may be over. Each visit is
+//! repeated at most [`MAX_REPEATS`] times, and all repeats together are at most half of the plan.
+//! An arm that fails three times in a row in a cell is given up in this cell.
 //!
-//! With a campaign, what was already run is taken from its record (`campaign`).
-//!
+//! With a campaign, runs that were already made are taken from its record (`campaign`).
 //! Deliberately absent: conclusions (`analysis`).
 
-mod judge;
+mod calibration;
 mod once;
-mod pace;
+mod rejection;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, SystemTime};
 
-use crate::beside::Beside;
 use crate::campaign::{Campaign, CampaignError};
 use crate::interrupt::Interrupt;
+use crate::observer::HostObserver;
 use crate::plan::{Cell, Plan, RunSize, Visit};
 use crate::result::{Arm, Run};
 use crate::workload::{Failure, Load, Workload};
 
-use once::{Asked, Watched, watched};
+use once::{ObservedRun, RunSettings, run_observed};
 
-pub use judge::{OTHERS, STOLEN};
 pub use once::measure;
+pub use rejection::{OTHERS, STOLEN};
 
-/// How often one visit is repeated before its last attempt stands.
+/// Maximum number of repeats of a visit; the last attempt is final.
 pub const MAX_REPEATS: u32 = 3;
-/// How the reason of a run begins whose partner was rejected.
+/// Prefix of the reason for rejecting a run because another run of its visit was rejected.
 pub const REPEATED: &str = "repeated because";
-/// Failures in a row after which an arm is given up in a cell.
+/// Number of consecutive failures after which an arm is given up in a cell.
 const MAX_FAILURES: u32 = 3;
-/// What a run may take beyond several times its planned length.
+/// Time-out of a run in addition to a multiple of its planned length.
 const RUN_GRACE: Duration = Duration::from_secs(15);
 
-/// What happens, for whoever shows progress.
+/// Progress of an experiment.
 #[derive(Debug)]
 pub enum Event<'a> {
-    /// The order of everything is known.
+    /// The plan is complete; sent once, before the first run.
     Planned {
-        /// Runs, without calibrations and repeats.
+        /// Number of runs without calibrations and repeats.
         runs: usize,
     },
-    /// A run begins.
     Running {
-        /// Its cell.
         cell: &'a str,
-        /// Its arm.
         arm: &'a str,
-        /// Its pair.
         pair: u32,
-        /// Whether it only finds out how many operations to run.
+        /// Whether the run is a calibration.
         calibrating: bool,
     },
-    /// A run is over that was not in the record, rejected or not.
-    Ran {
-        /// It.
-        run: &'a Run,
-    },
-    /// A visit is over.
+    /// A run has ended that was not in the record; it may be rejected.
+    Ran { run: &'a Run },
+    /// A visit has ended.
     Visited {
-        /// Planned runs that are done.
+        /// Number of planned runs that are done.
         runs_done: usize,
     },
-    /// A run does not count.
+    /// A run was rejected.
     Rejected {
-        /// It, with its reason.
         run: &'a Run,
-        /// Whether its visit is repeated.
+        /// Whether the visit is repeated.
         repeated: bool,
     },
-    /// An arm failed too often in a cell.
+    /// An arm is given up in a cell.
     GivenUp {
-        /// The cell.
         cell: &'a str,
-        /// The arm.
         arm: &'a str,
-        /// How it failed last.
+        /// The reason of its last failure.
         reason: &'a str,
     },
 }
 
-/// What is to be done after a look at the runs so far.
+/// The decision of a stopping rule after a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Look {
-    /// What is planned.
-    GoOn,
-    /// Nothing more: it is enough.
-    Enough,
+pub enum Decision {
+    /// Run the next round.
+    Continue,
+    /// End the experiment.
+    Stop,
 }
 
-/// What may be added to the run of a plan.
+/// Optional parts of an experiment.
 #[derive(Default)]
 pub struct Extras<'a> {
-    /// Called after each round with everything so far.
-    pub look: Option<&'a mut dyn FnMut(&Outcome) -> Look>,
-    /// Whether looks decide how many rounds there are. Repeats then wait for the end of the next
-    /// round, when what disturbed them may be over, and not for that of a plan that may never
-    /// come to its end; when it is enough, those that still wait are not made.
+    /// The stopping rule, called after each round with all runs so far.
+    pub decide: Option<&'a mut dyn FnMut(&Outcome) -> Decision>,
+    /// Whether the stopping rule decides on the number of rounds. Repeats are then made in the next
+    /// round instead of after the plan, whose end may never be reached. Repeats that are pending
+    /// when the rule stops the experiment are not made.
     pub sequential: bool,
-    /// Where the runs are kept, and what is already there.
+    /// The record of runs on disk.
     pub campaign: Option<&'a mut Campaign>,
-    /// Who looks at the host beside each run.
-    pub beside: Option<&'a mut dyn Beside>,
+    /// The observer of the host.
+    pub observer: Option<&'a mut dyn HostObserver>,
 }
 
-/// What a plan brought.
+/// The runs of an experiment.
 #[derive(Debug, Default)]
 pub struct Outcome {
-    /// Every run in order of execution.
+    /// All runs in order of execution, including rejected ones.
     pub runs: Vec<Run>,
-    /// Why it ended before the plan was done.
+    /// The reason if the experiment ended before its plan was complete.
     pub stopped: Option<String>,
-    /// Cell, arm and reason of each arm that was given up.
+    /// Cell, arm and last reason of each arm that was given up.
     pub given_up: Vec<(String, String, String)>,
 }
 
-/// Runs `plan` and reports to `progress`.
+/// Runs `plan` and reports progress to `progress`.
 ///
 /// # Errors
-/// The failure that made even the first run impossible; nothing is left running.
+/// Returns the failure if it ended the experiment before its first run. No process is left running.
 pub fn execute<W: Workload>(
     workload: &W,
     plan: &Plan<W::Load>,
@@ -132,10 +121,10 @@ pub fn execute<W: Workload>(
     execute_with(workload, plan, Extras::default(), interrupt, progress)
 }
 
-/// Runs `plan` with more besides.
+/// [`execute`] with optional parts.
 ///
 /// # Errors
-/// As [`execute`], and a record that does not fit the plan.
+/// As [`execute`]; also fails if the record of the campaign does not fit the plan.
 pub fn execute_with<W: Workload>(
     workload: &W,
     plan: &Plan<W::Load>,
@@ -158,23 +147,24 @@ pub fn execute_with<W: Workload>(
         repeats_left: visits.len().div_ceil(2),
         runs_done: 0,
         names,
-        paced_by: arms.iter().map(|arm| pace_of(arm, &arms)).collect(),
+        calibrated_by: arms.iter().map(|arm| calibrating_arm(arm, &arms)).collect(),
         operations: BTreeMap::new(),
         failures: BTreeMap::new(),
-        broken: BTreeSet::new(),
+        given_up: BTreeSet::new(),
         units: BTreeMap::new(),
         outcome: Outcome::default(),
     };
-    engine.recall();
+    engine.pass_on_settings();
     let begun = workload.begin(interrupt);
-    let begun =
-        begun.and_then(|()| engine.record(|campaign| campaign.keep_facts(&workload.facts())));
+    let begun = begun.and_then(|()| {
+        engine.record(|campaign| campaign.keep_fingerprint(&workload.fingerprint()))
+    });
     let done = begun.and_then(|()| engine.rounds(visits));
-    // What was begun is ended, whatever happened between; the first failure is the cause.
+    // `end` is called after `begin` even if a run failed; the first failure is reported.
     let done = done.and(workload.end());
     match done.and_then(|()| engine.record(|campaign| campaign.check_end())) {
         Ok(()) => {}
-        // What was measured stays, whatever ended the experiment.
+        // Runs that were made are returned even if a failure ended the experiment.
         Err(failure @ Failure::Impossible(_)) if engine.outcome.runs.is_empty() => {
             return Err(failure);
         }
@@ -183,28 +173,29 @@ pub fn execute_with<W: Workload>(
     Ok(engine.outcome)
 }
 
-/// Which of `arms` finds out how many operations fill a run of `arm`: the one that it varies, so
-/// that both do the same, and what makes the difference need not be set up to find out.
-fn pace_of(arm: &Arm, arms: &[Arm]) -> usize {
-    let pacer = arm.varied(arms).unwrap_or(arm);
-    let place = arms.iter().position(|one| one.name == pacer.name);
-    place.unwrap_or(0)
+/// The arm whose calibration sets the number of operations for `arm`: the arm that it varies, if it
+/// varies one, so that both do the same work, and so that the calibration does not need the
+/// variation's set-up.
+fn calibrating_arm(arm: &Arm, arms: &[Arm]) -> usize {
+    let calibrating = arm.varied(arms).unwrap_or(arm);
+    let index = arms.iter().position(|one| one.name == calibrating.name);
+    index.unwrap_or(0)
 }
 
-/// What became of one attempt at a visit.
-enum Visited {
-    /// Its runs stand, rejected or not.
-    Stands,
-    /// It comes again later.
+/// The result of one attempt at a visit.
+enum Attempted {
+    /// The runs are final, even if rejected.
+    Final,
+    /// The visit is repeated later.
     Repeat,
 }
 
-/// A run that is over.
-struct Over {
+/// A run that has ended.
+struct FinishedRun {
     run: Run,
-    /// Whether it failed, which is more than being disturbed.
+    /// Whether the arm failed; false for runs that were only disturbed.
     failed: bool,
-    /// What ends the experiment, although the run is kept.
+    /// An error ends the experiment, although the run is kept.
     after: Result<(), Failure>,
 }
 
@@ -216,24 +207,25 @@ struct Engine<'a, 'e, W: Workload> {
     progress: &'a mut dyn FnMut(Event<'_>),
     runs_done: usize,
     names: Vec<String>,
-    /// For each arm the one whose pace decides how many operations its runs have.
-    paced_by: Vec<usize>,
+    /// For each arm, the index of the arm whose calibration sets its number of operations.
+    calibrated_by: Vec<usize>,
     repeats_left: usize,
-    /// Calibrated operations by calibration key and arm.
+    /// Calibrated number of operations by calibration key and arm.
     operations: BTreeMap<(String, usize), u64>,
-    /// Failures in a row by cell and arm.
+    /// Number of consecutive failures by cell and arm.
     failures: BTreeMap<(usize, usize), u32>,
-    broken: BTreeSet<(usize, usize)>,
-    /// Units of figures that hooks print, as the first run had them.
+    given_up: BTreeSet<(usize, usize)>,
+    /// Units of figures that hooks print, from the first run with each figure.
     units: BTreeMap<String, String>,
     outcome: Outcome,
 }
 
-/// A visit and how often it was made before.
+/// A visit and the number of its earlier attempts.
 type Attempt = (Visit, u32);
 
 impl<W: Workload> Engine<'_, '_, W> {
-    /// Every round, and the repeats after all of them, or after the next.
+    /// Runs all rounds, then the repeats; with a stopping rule the repeats are part of the next
+    /// round.
     fn rounds(&mut self, visits: Vec<Visit>) -> Result<(), Failure> {
         let mut repeats = Vec::new();
         for round in visits.chunk_by(|a, b| a.pair == b.pair) {
@@ -242,31 +234,31 @@ impl<W: Workload> Engine<'_, '_, W> {
                 round.append(&mut repeats);
             }
             repeats.extend(self.each(round)?);
-            let look = self.extras.look.as_mut();
-            if look.is_some_and(|look| look(&self.outcome) == Look::Enough) {
+            let decide = self.extras.decide.as_mut();
+            if decide.is_some_and(|decide| decide(&self.outcome) == Decision::Stop) {
                 return Ok(());
             }
         }
-        self.until_none(repeats)
+        self.with_repeats(repeats)
     }
 
-    /// Makes visits, then those again that are to be repeated.
-    fn until_none(&mut self, mut visits: Vec<Attempt>) -> Result<(), Failure> {
+    /// Makes visits, and repeats until no visit needs a repeat.
+    fn with_repeats(&mut self, mut visits: Vec<Attempt>) -> Result<(), Failure> {
         while !visits.is_empty() {
             visits = self.each(visits)?;
         }
         Ok(())
     }
 
-    /// Makes each visit; the answer is what is to be repeated.
+    /// Makes each visit once; returns the visits to repeat.
     fn each(&mut self, visits: Vec<Attempt>) -> Result<Vec<Attempt>, Failure> {
         let mut repeats = Vec::new();
         for (visit, attempt) in visits {
             match self.visit(&visit, attempt)? {
-                Visited::Repeat => repeats.push((visit, attempt + 1)),
-                Visited::Stands => self.runs_done += self.names.len(),
+                Attempted::Repeat => repeats.push((visit, attempt + 1)),
+                Attempted::Final => self.runs_done += self.names.len(),
             }
-            // What is in the record takes no time, and would spoil every estimate of it.
+            // Visits from the record take no time, and would spoil estimates of the remaining time.
             let campaign = self.extras.campaign.as_deref();
             if !campaign.is_some_and(Campaign::replays) {
                 (self.progress)(Event::Visited {
@@ -277,32 +269,32 @@ impl<W: Workload> Engine<'_, '_, W> {
         Ok(repeats)
     }
 
-    /// What the record says or takes; nothing where none is kept.
+    /// Calls `access` with the campaign; returns the default without a campaign.
     fn record<T: Default>(
         &mut self,
-        ask: impl FnOnce(&mut Campaign) -> Result<T, CampaignError>,
+        access: impl FnOnce(&mut Campaign) -> Result<T, CampaignError>,
     ) -> Result<T, Failure> {
         match self.extras.campaign.as_deref_mut() {
-            Some(campaign) => ask(campaign).map_err(Failure::impossible),
+            Some(campaign) => access(campaign).map_err(Failure::impossible),
             None => Ok(T::default()),
         }
     }
 
-    fn visit(&mut self, visit: &Visit, attempt: u32) -> Result<Visited, Failure> {
+    fn visit(&mut self, visit: &Visit, attempt: u32) -> Result<Attempted, Failure> {
         for &arm in &visit.order {
             self.calibrate(visit.cell, arm, visit.pair)?;
         }
         let (mut runs, replayed) = self.attempt(visit)?;
         let given_up = |run: &&Run| {
             let arm = self.names.iter().position(|name| *name == run.arm);
-            arm.is_none_or(|arm| self.broken.contains(&(visit.cell, arm)))
+            arm.is_none_or(|arm| self.given_up.contains(&(visit.cell, arm)))
         };
         let mut causes = runs
             .iter()
             .filter(|run| run.rejected.is_some() && !given_up(run));
         let cause = causes.next().map(|run| run.arm.clone());
         let repeated = cause.is_some() && attempt < MAX_REPEATS && self.repeats_left > 0;
-        // What was recorded was also said then.
+        // Rejections from the record were already reported when they happened.
         for run in runs
             .iter()
             .filter(|run| run.rejected.is_some() && !replayed)
@@ -317,18 +309,18 @@ impl<W: Workload> Engine<'_, '_, W> {
         }
         self.outcome.runs.extend(runs);
         Ok(if repeated {
-            Visited::Repeat
+            Attempted::Repeat
         } else {
-            Visited::Stands
+            Attempted::Final
         })
     }
 
-    /// Runs every arm once, or takes all of them from the record, which the answer says; whatever
-    /// ends it keeps what was measured before.
+    /// Runs every arm once, or takes all runs from the record; the second value says which. On an
+    /// error, the runs before it are kept.
     fn attempt(&mut self, visit: &Visit) -> Result<(Vec<Run>, bool), Failure> {
         let mut runs = Vec::new();
         let mut arms = visit.order.clone();
-        arms.retain(|&arm| !self.broken.contains(&(visit.cell, arm)));
+        arms.retain(|&arm| !self.given_up.contains(&(visit.cell, arm)));
         let (made, replayed) = self.record(|campaign| {
             let made = campaign.begin_visit(arms.len())?;
             Ok((made, campaign.replays()))
@@ -350,7 +342,8 @@ impl<W: Workload> Engine<'_, '_, W> {
         Ok((runs, replayed))
     }
 
-    /// A run from the record, or a new one, which is recorded; and whether the experiment can go on.
+    /// Takes a run from the record, or makes and records a new run. The second value is an error if
+    /// the experiment must end after the run.
     fn one_run(
         &mut self,
         visit: &Visit,
@@ -360,21 +353,21 @@ impl<W: Workload> Engine<'_, '_, W> {
         let cell = &self.plan.cells[visit.cell].id;
         let name = self.names[arm].clone();
         let recorded = self.record(|campaign| campaign.ran(cell, &name, visit.pair))?;
-        let Over { run, failed, after } = match recorded {
-            Some(ran) => Over {
+        let FinishedRun { run, failed, after } = match recorded {
+            Some(ran) => FinishedRun {
                 run: ran.run,
                 failed: ran.failed,
                 after: Ok(()),
             },
             None => {
-                let over = self.new_run(visit, position, arm)?;
+                let finished = self.new_run(visit, position, arm)?;
                 self.keep_settings(arm)?;
-                self.record(|campaign| campaign.add_run(&over.run, over.failed))?;
-                if over.after.is_err() {
+                self.record(|campaign| campaign.add_run(&finished.run, finished.failed))?;
+                if finished.after.is_err() {
                     self.record(|campaign| campaign.cut_visit(position + 1))?;
                 }
-                (self.progress)(Event::Ran { run: &over.run });
-                over
+                (self.progress)(Event::Ran { run: &finished.run });
+                finished
             }
         };
         let units = run.detail.iter().flat_map(|detail| detail.units.clone());
@@ -388,8 +381,8 @@ impl<W: Workload> Engine<'_, '_, W> {
         Ok((run, after))
     }
 
-    /// Tells the workload what its servers said of their settings in earlier processes.
-    fn recall(&mut self) {
+    /// Passes the settings that earlier processes recorded to the workload.
+    fn pass_on_settings(&mut self) {
         let Some(campaign) = self.extras.campaign.as_deref() else {
             return;
         };
@@ -400,17 +393,24 @@ impl<W: Workload> Engine<'_, '_, W> {
         }
     }
 
-    /// Keeps what the servers of `arm` say of their settings, the first time that they do.
+    /// Records the settings that the servers of `arm` report, the first time that they do.
     fn keep_settings(&mut self, arm: usize) -> Result<(), Failure> {
         let name = self.names[arm].clone();
         let workload = self.workload;
         self.record(|campaign| match workload.settings(arm) {
-            Some(said) if campaign.settings(&name).is_none() => campaign.add_settings(&name, &said),
+            Some(settings) if campaign.settings(&name).is_none() => {
+                campaign.add_settings(&name, &settings)
+            }
             Some(_) | None => Ok(()),
         })
     }
 
-    fn new_run(&mut self, visit: &Visit, position: usize, arm: usize) -> Result<Over, Failure> {
+    fn new_run(
+        &mut self,
+        visit: &Visit,
+        position: usize,
+        arm: usize,
+    ) -> Result<FinishedRun, Failure> {
         let plan = self.plan;
         let cell = &plan.cells[visit.cell];
         let started = now();
@@ -430,27 +430,28 @@ impl<W: Workload> Engine<'_, '_, W> {
         let operations = self.operations_of(cell, arm);
         let limit = self.limit();
         let planned = self.planned(cell);
-        let looker = self.extras.beside.as_deref_mut();
-        let beside = looker.map(|looker| (looker, run.arm.as_str(), planned));
+        let observer = self.extras.observer.as_deref_mut();
+        let observation = observer.map(|observer| (observer, run.arm.as_str(), planned));
         let interrupt = self.interrupt;
-        let asked = Asked {
+        let settings = RunSettings {
             operations,
             limit,
             seed: plan.seed_of(visit.pair),
         };
-        match watched(self.workload, arm, cell, asked, interrupt, beside) {
-            Ok(Watched {
+        match run_observed(self.workload, arm, cell, settings, interrupt, observation) {
+            Ok(ObservedRun {
                 mut measured,
                 stolen,
                 after,
             }) => {
-                judge::refuse_no_numbers(&mut measured);
-                judge::refuse_other_units(&mut measured, &self.units);
-                // The figures stay, marked: a run may have taken half a day.
-                let left = after.as_ref().err().map(ToString::to_string);
-                measured.invalid = measured.invalid.take().or(left);
-                run.rejected = judge::rejection(&measured, stolen, plan.max_foreign_cores);
-                // That the user stops the experiment says nothing about the arm.
+                rejection::reject_non_finite(&mut measured);
+                rejection::reject_changed_units(&mut measured, &self.units);
+                // The run keeps its figures and is marked as rejected, because it may have taken
+                // half a day.
+                let failure = after.as_ref().err().map(ToString::to_string);
+                measured.invalid = measured.invalid.take().or(failure);
+                run.rejected = rejection::rejection(&measured, stolen, plan.max_foreign_cores);
+                // An interrupt by the user is not a failure of the arm.
                 let stopped = matches!(after, Err(Failure::Interrupted));
                 let failed = measured.invalid.is_some() && !stopped;
                 run.seconds = measured.seconds;
@@ -461,11 +462,11 @@ impl<W: Workload> Engine<'_, '_, W> {
                     Err(Failure::Run { .. }) => Ok(()),
                     other => other,
                 };
-                Ok(Over { run, failed, after })
+                Ok(FinishedRun { run, failed, after })
             }
             Err(Failure::Run { reason }) => {
                 run.rejected = Some(reason);
-                Ok(Over {
+                Ok(FinishedRun {
                     run,
                     failed: true,
                     after: Ok(()),
@@ -475,7 +476,7 @@ impl<W: Workload> Engine<'_, '_, W> {
         }
     }
 
-    /// How long a load is to run, where that is decided here.
+    /// Planned length of a load; `None` if the plan gives a number of operations.
     fn planned(&self, cell: &Cell<W::Load>) -> Option<Duration> {
         match self.plan.size {
             RunSize::Lasting(length) | RunSize::Timed(length) => {
@@ -495,7 +496,7 @@ impl<W: Workload> Engine<'_, '_, W> {
     fn count_failure(&mut self, cell: usize, arm: usize, reason: &str) {
         let failures = self.failures.entry((cell, arm)).or_insert(0);
         *failures += 1;
-        if *failures >= MAX_FAILURES && self.broken.insert((cell, arm)) {
+        if *failures >= MAX_FAILURES && self.given_up.insert((cell, arm)) {
             let (cell, arm) = (&self.plan.cells[cell].id, &self.names[arm]);
             (self.progress)(Event::GivenUp { cell, arm, reason });
             self.outcome
@@ -515,7 +516,7 @@ impl<W: Workload> Engine<'_, '_, W> {
     }
 }
 
-/// This moment as RFC 3339 in UTC.
+/// The current time as RFC 3339 in UTC.
 #[must_use]
 pub fn now() -> String {
     humantime::format_rfc3339_seconds(SystemTime::now()).to_string()

@@ -1,4 +1,7 @@
-//! The machine on which an experiment ran, described for its readers.
+//! Describes this machine for the report: CPU, kernel, memory, hypervisor, distribution.
+//!
+//! In: `/proc`, `/sys` and `/etc/os-release`. Out: the `host` of `result.json`; unreadable values
+//! are `unknown`, 0 or left out.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -23,7 +26,7 @@ pub fn describe(cores: usize) -> Host {
     }
 }
 
-/// A hypervisor names itself in its DMI tables; the CPU flag says at least that there is one.
+/// The hypervisor's name from its DMI tables, or `none` if the CPU flag `hypervisor` is not set.
 fn virtualisation(cpuinfo: &str) -> String {
     let guest = field(cpuinfo, "flags")
         .is_some_and(|flags| flags.split_whitespace().any(|flag| flag == "hypervisor"));
@@ -77,7 +80,7 @@ fn memory_bytes(meminfo: &str) -> u64 {
     kib.unwrap_or(0) * 1024
 }
 
-/// The value of the first `name : value` line.
+/// The value of the first line `name : value`.
 fn field(text: &str, name: &str) -> Option<String> {
     text.lines().find_map(|line| {
         let (key, value) = line.split_once(':')?;

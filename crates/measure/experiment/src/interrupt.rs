@@ -1,8 +1,8 @@
-//! SIGINT and SIGTERM as a value that loops ask and waits include.
+//! [`Interrupt`]: SIGINT and SIGTERM as a value that loops check and waits include.
 //!
-//! The first signal asks the experiment to stop and to keep what it measured; the
-//! second ends the process at once, and the kernel then kills its children
-//! (`PR_SET_PDEATHSIG`, see `process`).
+//! The first signal asks the experiment to stop and to keep its measurements. The second signal
+//! ends the process at once; the kernel then kills its children (`PR_SET_PDEATHSIG`, see
+//! `process`).
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -15,27 +15,28 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, ioctl_fionread};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-/// Exit code after the second signal, as shells report a death by SIGINT.
+/// Exit code after the second signal: 128 + SIGINT, as shells report it.
 const EXIT_AFTER_SECOND: i32 = 130;
 
 /// Whether the user asked to stop.
 #[derive(Debug)]
 pub struct Interrupt {
     raised: Arc<AtomicBool>,
-    /// Becomes readable with the first signal and stays so.
+    /// Receives a byte per signal, so it is readable after the first one.
     wake: Option<UnixStream>,
 }
 
 impl Interrupt {
-    /// Takes over SIGINT and SIGTERM of this process.
+    /// Handles SIGINT and SIGTERM of this process; the second signal ends the process.
     ///
     /// # Errors
-    /// The system call that failed: out of descriptors, usually.
+    /// Fails if a system call fails, usually because no descriptor is free.
     pub fn on_signals() -> io::Result<Self> {
         let raised = Arc::new(AtomicBool::new(false));
         let (wake, ring) = UnixStream::pair()?;
         for signal in [SIGINT, SIGTERM] {
-            // In this order: the flag is not yet set when the first signal comes through.
+            // The order matters: the conditional shutdown runs before the flag is set, so the first
+            // signal does not end the process.
             let second = Arc::clone(&raised);
             signal_hook::flag::register_conditional_shutdown(signal, EXIT_AFTER_SECOND, second)?;
             signal_hook::flag::register(signal, Arc::clone(&raised))?;
@@ -47,11 +48,12 @@ impl Interrupt {
         })
     }
 
-    /// Takes over SIGINT, SIGTERM and SIGHUP for good: a second one ends nothing, for the end has to be orderly.
+    /// Handles SIGINT, SIGTERM and SIGHUP. Later signals do not end the process either, so that it
+    /// can finish in order.
     ///
     /// # Errors
-    /// The system call that failed: out of descriptors, usually.
-    pub fn on_signals_for_good() -> io::Result<Self> {
+    /// Fails if a system call fails, usually because no descriptor is free.
+    pub fn on_signals_without_exit() -> io::Result<Self> {
         let raised = Arc::new(AtomicBool::new(false));
         let (wake, ring) = UnixStream::pair()?;
         for signal in [SIGINT, SIGTERM, SIGHUP] {
@@ -64,7 +66,7 @@ impl Interrupt {
         })
     }
 
-    /// One that nobody raises.
+    /// An interrupt that is never raised.
     #[must_use]
     pub fn never() -> Self {
         Self {
@@ -73,25 +75,26 @@ impl Interrupt {
         }
     }
 
-    /// Whether a signal came.
+    /// Whether a signal was received.
     #[must_use]
     pub fn raised(&self) -> bool {
         self.raised.load(Ordering::SeqCst)
     }
 
-    /// How many signals came; those that wait for the same turn of this process are one.
+    /// The number of received signals. Equal signals that are pending at the same time count once.
     ///
     /// # Errors
-    /// The system call that failed.
+    /// Fails if a system call fails.
     pub fn count(&self) -> io::Result<u64> {
-        // Each has left a byte, which nobody reads.
+        // Each signal wrote a byte, and no code reads the bytes.
         Ok(self.wake.as_ref().map_or(Ok(0), ioctl_fionread)?)
     }
 
-    /// Sleeps until a signal came or the time is over; whether one came.
+    /// Sleeps until a signal is received or `limit` has passed; returns whether a signal was
+    /// received.
     ///
     /// # Errors
-    /// The system call that failed.
+    /// Fails if a system call fails.
     pub fn wait(&self, limit: Duration) -> io::Result<bool> {
         let deadline = Instant::now() + limit;
         while !self.raised() {
@@ -110,7 +113,7 @@ impl Interrupt {
         Ok(true)
     }
 
-    /// A descriptor that is readable once a signal came.
+    /// A descriptor that is readable after a signal.
     pub(crate) fn wake_fd(&self) -> Option<BorrowedFd<'_>> {
         self.wake.as_ref().map(AsFd::as_fd)
     }

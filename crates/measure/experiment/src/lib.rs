@@ -1,14 +1,15 @@
 //! Paired experiments on one machine: arms, cells, pairs, runs and statistics.
 //!
-//! A [`workload::Workload`] knows how to run one load; [`plan`] decides what runs when,
-//! [`engine`] does it, [`campaign`] lets it survive a reboot, [`analysis`] draws the
-//! conclusions, [`result`] is what stays.
+//! A [`workload::Workload`] runs one load. [`plan`] computes the order of runs, [`engine`] executes
+//! them, [`campaign`] records them on disk so that an experiment can be resumed after a reboot,
+//! [`analysis`] computes comparisons and warnings, and [`result`] is the format of `result.json`.
+//! [`file`](mod@file) reads experiment files.
 
 pub mod acceleration;
 pub mod account;
 pub mod analysis;
 pub mod arm;
-pub mod beside;
+
 pub mod campaign;
 pub mod cores;
 pub mod cpu;
@@ -20,6 +21,7 @@ pub mod interrupt;
 pub mod log;
 pub mod memory;
 pub mod numbers;
+pub mod observer;
 pub mod output;
 pub mod plan;
 pub mod port;

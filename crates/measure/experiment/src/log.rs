@@ -1,27 +1,28 @@
-//! What a server said last.
+//! Extracts the lines of a log that explain a failure, joined by ` | ` for error messages.
 
 use std::fs;
 use std::path::Path;
 
-/// Lines that explain a failure; more would hide it.
+/// Maximum number of lines in a message.
 const SHOWN: usize = 4;
-/// How MariaDB marks errors.
+/// The mark of errors in MariaDB's log.
 const ERROR_MARK: &str = "[ERROR]";
 
-/// The last line that is not empty.
+/// The last line that is not empty; `nothing` for an empty log.
 #[must_use]
 pub fn last_line(path: &Path) -> String {
     last(path, 1)
 }
 
-/// The last lines that are not empty, in one line.
+/// The last four lines that are not empty.
 #[must_use]
 pub fn last_lines(path: &Path) -> String {
     last(path, SHOWN)
 }
 
-/// Why a program gave up: its last lines, but where it marks errors as MariaDB does, the
-/// first of them and the line before. Consequences and advice follow those.
+/// The lines that name the cause of a failure. If the log has errors marked as in MariaDB, these
+/// are the first error, the line before it and the lines after it; otherwise the last lines. In
+/// MariaDB's log, consequences and advice follow the cause.
 #[must_use]
 pub fn cause(path: &Path) -> String {
     let text = read(path);
@@ -49,7 +50,7 @@ fn lines(text: &str) -> Vec<&str> {
     lines.filter(|line| !line.is_empty()).collect()
 }
 
-/// The last `count` lines in one.
+/// Joins the last `count` lines.
 fn joined(lines: &[&str], count: usize) -> String {
     match &lines[lines.len().saturating_sub(count)..] {
         [] => "nothing".to_owned(),

@@ -1,6 +1,6 @@
-//! Where the memory of a program comes from, on machines with several nodes.
+//! NUMA memory policy of a program.
 //!
-//! Source: `man 2 set_mempolicy`; what `numactl --membind` and `--interleave` do.
+//! Equivalent to `numactl --membind` and `--interleave`. Source: `man 2 set_mempolicy`.
 
 #![expect(unsafe_code, reason = "set_mempolicy has no safe wrapper")]
 
@@ -9,23 +9,23 @@ use std::io;
 
 use crate::numbers::ranges;
 
-/// `MPOL_BIND` and `MPOL_INTERLEAVE` of `linux/mempolicy.h`.
+/// `MPOL_BIND` in `linux/mempolicy.h`; [`INTERLEAVE`] is `MPOL_INTERLEAVE`.
 const BIND: libc::c_int = 2;
 const INTERLEAVE: libc::c_int = 3;
-/// Nodes in our mask; kernels are built for 1024 at most.
+/// Bits in the node mask; the kernel supports at most 1024 nodes.
 const MAX_NODES: usize = 1024;
 const WORD_BITS: usize = 64;
 
-/// A policy for all memory of a process.
+/// A memory policy for a whole process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Memory {
-    /// From these nodes only.
+    /// Allocates from these nodes only.
     Bind(Vec<usize>),
-    /// Page by page from one after the other.
+    /// Distributes pages over these nodes in turn.
     Interleave(Vec<usize>),
 }
 
-/// A policy as the kernel takes it, made before a fork.
+/// Arguments of set_mempolicy(2), prepared before fork.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Policy {
     mode: libc::c_int,
@@ -33,7 +33,7 @@ pub(crate) struct Policy {
 }
 
 impl Memory {
-    /// The nodes named.
+    /// The nodes of the policy.
     #[must_use]
     pub fn nodes(&self) -> &[usize] {
         match self {
@@ -56,7 +56,7 @@ impl Memory {
     }
 }
 
-/// As options of `numactl`.
+/// Prints the options of `numactl`.
 impl fmt::Display for Memory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -67,11 +67,12 @@ impl fmt::Display for Memory {
 }
 
 impl Policy {
-    /// Puts it in force for the calling thread and what it executes. Makes one system call and
-    /// neither allocates nor locks: it may run between fork and exec.
+    /// Applies the policy to the calling thread and to the program that it executes. Makes one
+    /// system call and neither allocates nor locks, so it may run between fork and exec.
     pub(crate) fn apply(&self) -> io::Result<()> {
-        // SAFETY: the mask is valid for the reads of this one call, and as long as we say; the
-        // kernel leaves out the last bit of what it is told, hence the one more.
+        // SAFETY: the mask is valid for reads of MAX_NODES bits during this call; the kernel
+        // decrements the given number of bits by one before it reads (`get_nodes` in
+        // mm/mempolicy.c), hence the + 1.
         let result = unsafe {
             libc::syscall(
                 libc::SYS_set_mempolicy,
@@ -93,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_policy_is_shown_as_numactl_takes_it() {
+    fn a_policy_is_printed_as_options_of_numactl() {
         let interleave = Memory::Interleave(vec![0, 1, 2, 3]);
         assert_eq!(interleave.to_string(), "--interleave=0-3");
         assert_eq!(Memory::Bind(vec![2]).to_string(), "--membind=2");

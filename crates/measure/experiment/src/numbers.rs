@@ -1,15 +1,16 @@
-//! Lists of CPUs and memory nodes as `taskset` and `numactl` take them: `0-27,32-59`.
+//! Parses and prints lists of CPUs and NUMA nodes in the form of `taskset` and `numactl`:
+//! `0-27,32-59`.
 
 use std::str::FromStr;
 
-/// Highest number in a list.
+/// Numbers above this one are rejected.
 const MAX: usize = 4095;
 
-/// Numbers in ascending order, each once.
+/// Numbers in ascending order, without duplicates.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Numbers(pub Vec<usize>);
 
-/// A text that is not such a list.
+/// The text is not a list of numbers.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not a list such as 0-27,32-59 of numbers up to {MAX}")]
 pub struct NotNumbers;
@@ -34,7 +35,7 @@ impl FromStr for Numbers {
     }
 }
 
-/// `0-3,8`.
+/// Prints ascending numbers as ranges: `0-3,8`.
 #[must_use]
 pub fn ranges(numbers: &[usize]) -> String {
     let mut runs: Vec<(usize, usize)> = Vec::new();
@@ -59,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_are_read_and_written() {
+    fn lists_are_parsed_and_printed() {
         for (text, numbers, again) in [
             ("0", vec![0], "0"),
             ("0-2,5", vec![0, 1, 2, 5], "0-2,5"),

@@ -1,35 +1,22 @@
-//! Writing results so that a reader sees the old file or the new one, never half of it.
+//! Writes files atomically: a reader sees the old file or the new file, never a part of either.
 
 use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// A folder or file that could not be written.
+/// A folder or file cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub enum OutputError {
-    /// The folder cannot be made, or nothing can be written into it.
+    /// The folder cannot be created, or no file can be created in it.
     #[error("cannot write into {}: {error}; choose another folder with --out", dir.display())]
-    Folder {
-        /// The folder.
-        dir: PathBuf,
-        /// What the system said.
-        error: io::Error,
-    },
-    /// One file failed although the folder was writable before.
+    Folder { dir: PathBuf, error: io::Error },
+    /// A file could not be written although the folder was writable before.
     #[error("cannot write {}: {error}", path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        error: io::Error,
-    },
+    File { path: PathBuf, error: io::Error },
 }
 
-/// Makes the folder if need be, and proves that a file can be written there.
-///
-/// # Errors
-/// [`OutputError::Folder`].
+/// Creates the folder if it does not exist, and checks that a file can be created in it.
 pub fn claim_folder(dir: &Path) -> Result<(), OutputError> {
     let folder = |error| OutputError::Folder {
         dir: dir.to_owned(),
@@ -40,10 +27,10 @@ pub fn claim_folder(dir: &Path) -> Result<(), OutputError> {
     Ok(())
 }
 
-/// Replaces `dir/name` by `text` in one step.
+/// Replaces the contents of `dir/name` by `text` atomically, and returns the path.
 ///
 /// # Errors
-/// [`OutputError::File`]; then the old file is untouched.
+/// Returns [`OutputError::File`]; the old file is then unchanged.
 pub fn write_file(dir: &Path, name: &str, text: &str) -> Result<PathBuf, OutputError> {
     let path = dir.join(name);
     match replace(dir, &path, text) {
@@ -60,7 +47,7 @@ fn replace(dir: &Path, path: &Path, text: &str) -> io::Result<()> {
     file.write_all(text.as_bytes())?;
     file.as_file().sync_all()?;
     file.persist(path)?;
-    // The name must survive a power cut as well.
+    // The directory entry must survive a power failure as well.
     fs::File::open(dir)?.sync_all()
 }
 
@@ -69,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_replaced_whole_and_readable_by_others() {
+    fn a_file_is_replaced_atomically_and_readable_by_others() {
         let dir = tempfile::tempdir().unwrap();
         let nested = dir.path().join("a/b");
         claim_folder(&nested).unwrap();
@@ -88,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_cannot_be_is_named() {
+    fn a_folder_that_cannot_be_created_is_named() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("file");
         fs::write(&file, "").unwrap();

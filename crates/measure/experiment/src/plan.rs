@@ -1,72 +1,67 @@
-//! What runs when: cells, pairs, and the order of arms within a pair.
+//! The order of runs: cells, pairs, and the order of arms within a pair.
 //!
-//! A round visits every cell once, in random order; in a visit every arm runs once, one
-//! after the other, and these runs are a pair (of however many arms). The order of arms
-//! follows a Williams design, in which every arm stands equally often in each place and
-//! equally often behind each other arm; its rows are shuffled for each cell. One printed
-//! seed decides everything.
+//! A round visits every cell once, in random order. In a visit every arm runs once, and these
+//! adjacent runs form a pair (of however many arms). The order of arms follows a Williams design,
+//! in which every arm is equally often in each position and equally often after each other arm; its
+//! rows are shuffled for each cell. One printed seed determines the whole order.
 
 use std::time::Duration;
 
 use crate::cores::{Cores, Hog, Placement};
 use crate::workload::Load;
 
-/// One set of conditions under which all arms run.
+/// Conditions under which all arms run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cell<L> {
-    /// Unique: `set-c50-p16-two-cores`.
+    /// Unique id: `set-c50-p16-two-cores`.
     pub id: String,
-    /// The workload's own conditions.
+    /// The parameters of the workload.
     pub load: L,
-    /// Where both sides run.
     pub placement: Placement,
-    /// What runs beside them.
     pub hog: Hog,
-    /// The CPUs of server and client; empty means any.
+    /// The CPUs of server and client; an empty list means all.
     pub cpus: [Vec<usize>; 2],
-    /// The CPUs of the hogs.
     pub hogged: Vec<usize>,
 }
 
-/// An experiment before it runs.
+/// Cells, number of pairs, seed and size of an experiment.
 #[derive(Debug, Clone)]
 pub struct Plan<L> {
-    /// Every set of conditions.
     pub cells: Vec<Cell<L>>,
-    /// How often each arm runs in each cell.
+    /// Number of runs of each arm in each cell, without repeats.
     pub pairs: u32,
-    /// Decides the order of cells and arms.
+    /// Determines the order of cells and arms and the inputs of loads.
     pub seed: u64,
-    /// How large a run is.
+    /// The size of a run.
     pub size: RunSize,
-    /// CPUs that other processes may use in a run that counts.
+    /// Limit on the CPU time of other processes, in cores; a run above it is rejected.
     pub max_foreign_cores: f64,
 }
 
-/// How large a run is.
+/// The size of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunSize {
-    /// As many operations as take about this long, by a calibration for each arm and cell.
+    /// The number of operations that takes about this long, by a calibration for each arm and kind
+    /// of load.
     Lasting(Duration),
-    /// This many operations.
     Operations(u64),
-    /// Whatever is done in this time: the workload's own clock ends it.
+    /// The load generator runs for this time.
     Timed(Duration),
 }
 
-/// One visit of a cell: every arm once.
+/// A visit of a cell: every arm runs once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Visit {
-    /// Index of the cell.
+    /// Index into [`Plan::cells`].
     pub cell: usize,
-    /// Number of the pair, from 0.
+    /// Number of the pair from 0.
     pub pair: u32,
-    /// Indices of the arms in the order in which they run.
+    /// Indices of the arms in order of execution.
     pub order: Vec<usize>,
 }
 
 impl<L> Cell<L> {
-    /// What a shell would take to make its hogs.
+    /// Shell commands that start the hogs.
     pub fn hog_steps(&self) -> impl Iterator<Item = String> + '_ {
         let hog = |cpu: &usize| format!("taskset -c {cpu} sh -c 'while :; do :; done'");
         self.hogged.iter().map(hog)
@@ -74,9 +69,9 @@ impl<L> Cell<L> {
 }
 
 impl<L> Plan<L> {
-    /// Seed of the inputs of a pair: the pair's number in the random sequence of the plan's own
-    /// seed, so that neighbouring plan seeds share no inputs. It is between 1 and `i32::MAX`, as
-    /// some load generators accept no 0 and sysbench nothing greater.
+    /// Seed of the inputs of a pair: the element with the pair's number in a random sequence from
+    /// the plan's seed, so that neighbouring plan seeds share no inputs. The seed is between 1 and
+    /// `i32::MAX`, because some load generators reject 0 and sysbench rejects greater numbers.
     #[must_use]
     pub fn seed_of(&self, pair: u32) -> u64 {
         const MOST: u32 = i32::MAX.unsigned_abs();
@@ -87,7 +82,7 @@ impl<L> Plan<L> {
         u64::from(rng.u32(1..=MOST))
     }
 
-    /// Every visit in order of execution, for `arms` arms.
+    /// All visits in order of execution, for `arms` arms.
     #[must_use]
     pub fn visits(&self, arms: usize) -> Vec<Visit> {
         let mut rng = fastrand::Rng::with_seed(self.seed);
@@ -118,11 +113,10 @@ impl<L> Plan<L> {
     }
 }
 
-/// The rows of a Williams design for `arms` arms: as many as arms when that is even,
-/// else twice as many.
+/// The rows of a Williams design: as many as arms for an even number of arms, else twice as many.
 ///
-/// Source: E. J. Williams, 1949; the first row is 0, 1, n-1, 2, n-2, ..., the others add
-/// one each, and for odd numbers the mirrored rows follow.
+/// Source: E. J. Williams, 1949. The first row is 0, 1, n-1, 2, n-2, ...; each further row adds one
+/// to the previous row; for odd numbers the mirrored rows follow.
 fn williams(arms: usize) -> Vec<Vec<usize>> {
     let first = (0..arms).map(|i| {
         if i % 2 == 1 {
@@ -149,8 +143,8 @@ fn williams(arms: usize) -> Vec<Vec<usize>> {
     rows
 }
 
-/// Each load in each placement that these cores allow, beside `hog`; none when the hog
-/// needs a core that is not there. A cell is called `slug-placement[-hog]`.
+/// A cell for each load in each placement that `cores` and `fits` allow, beside `hog`. Returns no
+/// cells if the hog needs a core that does not exist. The id of a cell is `slug-placement[-hog]`.
 #[must_use]
 pub fn everywhere<L: Load>(
     loads: &[L],
@@ -280,9 +274,9 @@ mod tests {
         );
     }
 
-    /// For four arms: each arm once in each place, each ordered pair of neighbours once.
+    /// For four arms: each arm once in each position, each ordered pair of neighbours once.
     #[test]
-    fn four_arms_are_balanced_for_place_and_predecessor() {
+    fn four_arms_are_balanced_for_position_and_predecessor() {
         let rows = williams(4);
         assert_eq!(rows.len(), 4);
         let mut neighbours: Vec<(usize, usize)> = rows
@@ -316,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn one_seed_gives_one_order_and_a_round_ends_before_the_next() {
+    fn the_order_is_reproducible_and_rounds_do_not_overlap() {
         let visits = plan(5, 3, 42).visits(2);
         assert_eq!(visits, plan(5, 3, 42).visits(2));
         assert_ne!(visits, plan(5, 3, 43).visits(2));
@@ -325,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn each_pair_has_inputs_of_its_own_and_the_same_ones_again() {
+    fn each_pair_has_its_own_reproducible_inputs() {
         let plan_of = |seed| plan(1, 50, seed);
         let seeds: Vec<u64> = (0..50).map(|pair| plan_of(42).seed_of(pair)).collect();
         let again: Vec<u64> = (0..50).map(|pair| plan_of(42).seed_of(pair)).collect();

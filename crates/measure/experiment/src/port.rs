@@ -1,34 +1,33 @@
-//! Ports of private servers.
+//! Chooses free TCP ports for servers that an experiment starts.
 
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
 
-/// How often a server is started again when strangers take ports that were free a moment ago.
+/// Number of attempts to start a server if another process takes its port after the port was
+/// chosen.
 pub const TRIES: u32 = 3;
 
-/// Why there is no port.
+/// No port is available.
 #[derive(Debug, thiserror::Error)]
 pub enum PortError {
-    /// The one that the user chose, or one of a range that begins there.
+    /// The port that the user chose, or a port of the range that begins there.
     #[error(
-        "port {port} on 127.0.0.1 is taken{}; choose another with --port, or leave it out for a free one",
+        "port {port} on 127.0.0.1 is in use{}; choose another with --port, or leave it out for a free one",
         among(*.first, *.count)
     )]
     Taken {
-        /// The port.
         port: u16,
-        /// The first of the range.
+        /// First port of the range.
         first: u16,
-        /// Ports in the range.
+        /// Number of ports in the range.
         count: u16,
     },
-    /// The system refuses.
     #[error("cannot find a free port: {0}")]
     Io(io::Error),
 }
 
 impl PortError {
-    /// The user's only port is taken.
+    /// The error for a single port.
     #[must_use]
     pub fn taken(port: u16) -> Self {
         Self::Taken {
@@ -47,19 +46,14 @@ fn among(first: u16, count: u16) -> String {
     }
 }
 
-/// The user's port when it is free, else any that is free now.
-///
-/// # Errors
-/// [`PortError`].
+/// Checks that the user's port is free, or chooses a free port. Another process may still take it
+/// before the server starts.
 pub fn choose(wanted: Option<u16>) -> Result<u16, PortError> {
     let listener = hold(wanted)?;
     Ok(listener.local_addr().map_err(PortError::Io)?.port())
 }
 
-/// The same, taken as long as the listener lives.
-///
-/// # Errors
-/// [`PortError`].
+/// [`choose`] with a listener that keeps the port until it is dropped.
 pub fn hold(wanted: Option<u16>) -> Result<TcpListener, PortError> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, wanted.unwrap_or(0))).map_err(|error| {
         match (wanted, error.kind()) {
@@ -69,10 +63,10 @@ pub fn hold(wanted: Option<u16>) -> Result<TcpListener, PortError> {
     })
 }
 
-/// Whether a server that said this found its port taken.
+/// Whether the output of a server says that its port was in use.
 #[must_use]
-pub fn is_lost(said: &str) -> bool {
-    said.contains("Address already in use")
+pub fn was_taken(output: &str) -> bool {
+    output.contains("Address already in use")
 }
 
 #[cfg(test)]
@@ -85,7 +79,7 @@ mod tests {
         let port = taken.local_addr().unwrap().port();
         let error = choose(Some(port)).unwrap_err();
         assert!(matches!(error, PortError::Taken { port: named, .. } if named == port));
-        let wanted = format!("port {port} on 127.0.0.1 is taken; choose another");
+        let wanted = format!("port {port} on 127.0.0.1 is in use; choose another");
         assert!(error.to_string().starts_with(&wanted), "{error}");
         assert_ne!(choose(None).unwrap(), port);
     }

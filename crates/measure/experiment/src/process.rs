@@ -1,12 +1,12 @@
-//! Children of an experiment: started with their cores and memory, waited for, stopped by pid.
+//! Child processes of an experiment: start with CPUs and memory policy, wait, stop.
 //!
-//! Every child is its own process group, so a Ctrl-C at the terminal reaches only us
-//! and we decide the order of stopping; every child is killed by the kernel when we
-//! die, to be exact when the thread that started it ends, and by `Drop` when we forget it.
-//! Who is killed takes its group along, the rest of a shell's pipeline for example; what has left
-//! the group (`setsid`) is a daemon of its own.
+//! Every child leads its own process group. A Ctrl-C at the terminal therefore reaches only this
+//! process, which decides the order of stopping. The kernel kills a child when the thread that
+//! started it ends (`PR_SET_PDEATHSIG`), and `Drop` kills a child that is still running. Killing a
+//! child also kills its group, such as the rest of a shell's pipeline. Processes that left the
+//! group by setsid(2) are not killed.
 //!
-//! Deliberately absent: search by name, shells.
+//! Deliberately absent: search for processes by name, shells.
 
 #![expect(
     unsafe_code,
@@ -36,40 +36,38 @@ use crate::{group, secret};
 
 mod program;
 
-/// How long a child may take to end after SIGTERM before it gets SIGKILL.
+/// Time between SIGTERM and SIGKILL.
 const TERM_GRACE: Duration = Duration::from_secs(3);
 
-/// A program with its arguments, environment and cores.
+/// A program with its arguments, environment, CPUs, memory policy, user and directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandLine {
-    /// Looked up in `PATH` unless it contains a slash.
+    /// Searched in `PATH` unless it contains a slash.
     pub program: String,
     /// Arguments after the program's name.
     pub args: Vec<String>,
-    /// Variables added to our environment; `LD_PRELOAD` is never inherited.
+    /// Variables added to the environment of this process; `LD_PRELOAD` is never inherited.
     pub env: BTreeMap<String, String>,
-    /// The CPUs it may use; empty for all that we may.
+    /// CPU affinity; empty for that of this process.
     pub cpus: Vec<usize>,
-    /// Whose rights it has; `None` for ours.
+    /// The user to run as; `None` for that of this process.
     pub account: Option<Account>,
-    /// Where its memory comes from; `None` for wherever the kernel thinks best.
+    /// NUMA policy; `None` for the kernel's default.
     pub memory: Option<Memory>,
-    /// Where it runs; `None` for where we do.
+    /// Working directory; `None` for that of this process.
     pub directory: Option<PathBuf>,
-    /// How it is ended.
-    pub endings: Endings,
+    pub stop_signals: StopSignals,
 }
 
-/// The signals that end a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Endings {
-    /// Asks it to end.
+pub struct StopSignals {
+    /// Asks the program to end.
     pub ask: Signal,
-    /// Ends it at once, its own children too. The kernel sends it when we die.
+    /// Ends the program and its children at once; also sent by the kernel when this process dies.
     pub force: Signal,
 }
 
-impl Default for Endings {
+impl Default for StopSignals {
     fn default() -> Self {
         Self {
             ask: Signal::TERM,
@@ -78,98 +76,79 @@ impl Default for Endings {
     }
 }
 
-/// A program that could not be started.
+/// A program cannot be started.
 #[derive(Debug, thiserror::Error)]
 pub enum SpawnError {
-    /// No such program in `PATH`.
     #[error("{program} is not installed (not found in PATH); on Debian: apt-get install {package}")]
     NotInstalled {
-        /// The program.
         program: String,
-        /// The Debian package that holds it.
+        /// The Debian package that contains the program.
         package: String,
     },
-    /// It has nowhere to run.
+    /// The working directory does not exist.
     #[error(
-        "cannot start {program} in {}: there is no such directory; make it, or name another one",
+        "cannot start {program} in {}: the directory does not exist; create it, or name another",
         directory.display()
     )]
-    NoDirectory {
-        /// The program.
-        program: String,
-        /// Where it should run.
-        directory: PathBuf,
-    },
-    /// It is a script for a program that is missing.
+    NoDirectory { program: String, directory: PathBuf },
+    /// The program is a script whose interpreter does not exist.
     #[error(
-        "cannot start {}: its first line names {interpreter}, which is not there; install that, or \
-         change the line", script.display()
+        "cannot start {}: its first line names {interpreter}, which does not exist; install the \
+         interpreter, or change the line", script.display()
     )]
     NoInterpreter {
-        /// The script.
         script: PathBuf,
-        /// What runs it.
         interpreter: String,
     },
-    /// Its output has nowhere to go.
-    #[error("cannot write {}, where the output of {program} goes: {error}", path.display())]
+    /// The file for the output cannot be created.
+    #[error("cannot write {}, the file for the output of {program}: {error}", path.display())]
     Log {
-        /// The program.
         program: String,
-        /// The file.
         path: PathBuf,
-        /// What the system said.
         error: io::Error,
     },
-    /// Any other refusal.
+    /// Any other error of fork or exec.
     #[error("cannot start {program}: {error}")]
-    Refused {
-        /// The program.
-        program: String,
-        /// What the system said.
-        error: io::Error,
-    },
+    Refused { program: String, error: io::Error },
 }
 
-/// How a child ended.
 #[derive(Debug, Clone, Copy)]
 pub struct Ended {
-    /// Its exit status.
     pub status: ExitStatus,
-    /// User and system time of its whole life.
+    /// User and system time of the child and of its descendants that were waited for.
     pub cpu: Duration,
 }
 
-/// What a wait came back with.
+/// The result of a wait.
 #[derive(Debug, Clone, Copy)]
 pub enum Waited {
-    /// The child ended and is reaped.
+    /// The child has ended and is reaped.
     Ended(Ended),
-    /// The time is over; the child lives.
+    /// The limit has passed; the child is running.
     TimeOver,
-    /// The user asked to stop; the child lives.
+    /// The user asked to stop; the child is running.
     Interrupted,
 }
 
-/// What a wait saw.
-enum Seen {
-    /// It has ended; it need not be reaped yet.
+/// The result of a wait that does not reap the child.
+enum WaitResult {
+    /// The child has ended; it may not be reaped yet.
     End,
     TimeOver,
     Interrupt,
 }
 
-/// A running child; killed with its group and reaped when dropped.
+/// A child process; killed with its group and reaped when dropped.
 #[derive(Debug)]
 pub struct Child {
     pid: Pid,
     pidfd: OwnedFd,
-    endings: Endings,
+    stop_signals: StopSignals,
     ended: Option<Ended>,
 }
 
 impl CommandLine {
-    /// `program args`, with our environment and cores.
+    /// A command line with the environment, CPUs, user and directory of this process.
     pub fn new(program: &str, args: impl IntoIterator<Item = impl Into<String>>) -> Self {
         Self {
             program: program.to_owned(),
@@ -179,14 +158,14 @@ impl CommandLine {
             account: None,
             memory: None,
             directory: None,
-            endings: Endings::default(),
+            stop_signals: StopSignals::default(),
         }
     }
 
-    /// Starts it with standard input closed and both outputs in files.
+    /// Starts the program with `/dev/null` as standard input and both outputs in files.
     ///
     /// # Errors
-    /// [`SpawnError`]; `package` is named in it when the program does not exist.
+    /// If the program does not exist, the error names `package`, its Debian package.
     pub fn spawn(&self, package: &str, stdout: File, stderr: File) -> Result<Child, SpawnError> {
         if let Some(directory) = self.directory.as_ref().filter(|dir| !dir.is_dir()) {
             return Err(SpawnError::NoDirectory {
@@ -205,8 +184,9 @@ impl CommandLine {
         self.cpus.iter().for_each(|&cpu| cpus.set(cpu));
         let pin = !self.cpus.is_empty();
         if let Some(account) = &self.account {
-            // The standard library gives up our groups with the user, before `pre_exec`: a
-            // change of user would disarm the signal that is armed there.
+            // The standard library changes the user and clears the supplementary groups before
+            // `pre_exec`. This order matters: a change of user clears the parent death signal,
+            // which is set there.
             command.uid(account.uid).gid(account.gid);
         }
         if let Some(directory) = &self.directory {
@@ -214,13 +194,13 @@ impl CommandLine {
         }
         let policy = self.memory.as_ref().map(Memory::policy);
         let parent = rustix::process::getpid();
-        let force = self.endings.force;
+        let force = self.stop_signals.force;
         // SAFETY: the closure makes system calls only: it neither allocates nor locks.
         unsafe {
             command.pre_exec(move || {
                 rustix::process::set_parent_process_death_signal(Some(force))?;
                 if rustix::process::getppid() != Some(parent) {
-                    // We died before the signal was armed.
+                    // The parent died before the signal was set.
                     return Err(rustix::io::Errno::SRCH.into());
                 }
                 if pin {
@@ -235,10 +215,11 @@ impl CommandLine {
         let mut started = command
             .spawn()
             .map_err(|error| self.refusal(package, error))?;
-        match watch(&started, self.endings) {
+        match child_of(&started, self.stop_signals) {
             Ok(child) => Ok(child),
             Err(error) => {
-                // We cannot watch it, so it must not stay; it was ours, so both succeed.
+                // The child cannot be waited for without a pidfd, so it must not stay. Errors are
+                // impossible here, because it is an unreaped child of this process.
                 let _ = started.kill();
                 let _ = started.wait();
                 Err(self.refusal(package, error))
@@ -246,10 +227,10 @@ impl CommandLine {
         }
     }
 
-    /// The same with both outputs in one file.
+    /// [`spawn`](Self::spawn) with both outputs in one file.
     ///
     /// # Errors
-    /// As of [`spawn`](Self::spawn).
+    /// As [`spawn`](Self::spawn).
     pub fn spawn_logged(&self, package: &str, log: &Path) -> Result<Child, SpawnError> {
         let files = File::create(log).and_then(|out| Ok((out.try_clone()?, out)));
         let (out, err) = files.map_err(|error| SpawnError::Log {
@@ -263,7 +244,7 @@ impl CommandLine {
     fn refusal(&self, package: &str, error: io::Error) -> SpawnError {
         let mut program = self.program.clone();
         if error.kind() == io::ErrorKind::NotFound {
-            // The kernel says the same of a script whose interpreter is missing.
+            // The kernel also returns ENOENT for a script whose interpreter does not exist.
             if let Some((script, interpreter)) = self.script() {
                 return SpawnError::NoInterpreter {
                     script,
@@ -280,7 +261,7 @@ impl CommandLine {
     }
 }
 
-/// A line that a shell would run to the same effect, but for its passwords, which are masked.
+/// A shell command with the same effect, except that passwords are masked.
 impl fmt::Display for CommandLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(directory) = &self.directory {
@@ -303,7 +284,7 @@ impl fmt::Display for CommandLine {
             write!(f, "{name}={} ", quoted(&secret::value(name, value)))?;
         }
         f.write_str(&self.program)?;
-        // What an option means depends on the program.
+        // Masking needs the program's name, because the meaning of options depends on it.
         let words = [std::slice::from_ref(&self.program), &self.args].concat();
         let shown = secret::words(&words);
         shown
@@ -313,19 +294,19 @@ impl fmt::Display for CommandLine {
     }
 }
 
-fn watch(started: &std::process::Child, endings: Endings) -> io::Result<Child> {
+fn child_of(started: &std::process::Child, stop_signals: StopSignals) -> io::Result<Child> {
     let pid = i32::try_from(started.id()).ok().and_then(Pid::from_raw);
     let pid = pid.ok_or(io::ErrorKind::InvalidData)?;
     let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
     Ok(Child {
         pid,
         pidfd,
-        endings,
+        stop_signals,
         ended: None,
     })
 }
 
-/// `text` as one word of a shell.
+/// Quotes `text` as one word for a shell.
 #[must_use]
 pub fn quoted(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,%+@{}".contains(c);
@@ -336,42 +317,45 @@ pub fn quoted(text: &str) -> String {
 }
 
 impl Child {
-    /// Its process number.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.pid.as_raw_nonzero().get().unsigned_abs()
     }
 
-    /// Whether it has ended and is reaped, so that its number may be somebody else's.
+    /// Whether the child has ended and is reaped, so that its PID may belong to another process.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         self.ended.is_some()
     }
 
-    /// User and system time that all its threads used so far, to the nanosecond.
+    /// User and system time of all threads of the child so far, with nanosecond resolution.
     ///
     /// # Errors
-    /// The process is gone.
+    /// Fails if the process has ended.
     pub fn cpu_time(&self) -> io::Result<Duration> {
         cpu_time_of(self.pid)
     }
 
-    /// Waits until it ends, the user interrupts, or the time is over.
+    /// Waits until the child ends, the user interrupts, or `limit` has passed.
     ///
     /// # Errors
-    /// The system call that failed.
+    /// Fails if a system call fails.
     pub fn wait(&mut self, limit: Duration, interrupt: &Interrupt) -> io::Result<Waited> {
-        match self.watch_for_end(limit, interrupt)? {
-            Seen::End => self.reap().map(Waited::Ended),
-            Seen::TimeOver => Ok(Waited::TimeOver),
-            Seen::Interrupt => Ok(Waited::Interrupted),
+        match self.wait_without_reaping(limit, interrupt)? {
+            WaitResult::End => self.reap().map(Waited::Ended),
+            WaitResult::TimeOver => Ok(Waited::TimeOver),
+            WaitResult::Interrupt => Ok(Waited::Interrupted),
         }
     }
 
-    /// The same without reaping: as long as that is not done, nobody else gets its number.
-    fn watch_for_end(&self, limit: Duration, interrupt: &Interrupt) -> io::Result<Seen> {
+    /// [`wait`](Self::wait) without reaping. The PID stays reserved until the child is reaped.
+    fn wait_without_reaping(
+        &self,
+        limit: Duration,
+        interrupt: &Interrupt,
+    ) -> io::Result<WaitResult> {
         if self.ended.is_some() {
-            return Ok(Seen::End);
+            return Ok(WaitResult::End);
         }
         let deadline = Instant::now() + limit;
         loop {
@@ -384,30 +368,30 @@ impl Child {
             );
             let timeout = Timespec::try_from(left).ok();
             match poll(&mut fds, timeout.as_ref()) {
-                Ok(0) => return Ok(Seen::TimeOver),
-                Ok(_) if !fds[0].revents().is_empty() => return Ok(Seen::End),
-                Ok(_) => return Ok(Seen::Interrupt),
+                Ok(0) => return Ok(WaitResult::TimeOver),
+                Ok(_) if !fds[0].revents().is_empty() => return Ok(WaitResult::End),
+                Ok(_) => return Ok(WaitResult::Interrupt),
                 Err(rustix::io::Errno::INTR) => {}
                 Err(errno) => return Err(errno.into()),
             }
         }
     }
 
-    /// Waits until nobody of its group lives, itself included, or the time is over. It is reaped
-    /// last: until then, the number of the group is nobody else's.
+    /// Waits until all processes of the child's group have ended, or `limit` has passed. The child
+    /// is reaped last, because its PID, and so the number of the group, is reserved until then.
     ///
     /// # Errors
-    /// The system call that failed.
+    /// Fails if a system call fails.
     pub fn wait_for_group(&mut self, limit: Duration) -> io::Result<Option<Ended>> {
         let deadline = Instant::now() + limit;
         let is_alive = matches!(
-            self.watch_for_end(limit, &Interrupt::never())?,
-            Seen::TimeOver | Seen::Interrupt
+            self.wait_without_reaping(limit, &Interrupt::never())?,
+            WaitResult::TimeOver | WaitResult::Interrupt
         );
         if is_alive {
             return Ok(None);
         }
-        // One look for each call: it goes through all processes of the machine.
+        // Only one check per call, because it reads all processes of the machine.
         if self.ended.is_none() && group::outlives(self.pid) {
             Interrupt::never().wait(deadline.saturating_duration_since(Instant::now()))?;
             return Ok(None);
@@ -415,7 +399,7 @@ impl Child {
         self.reap().map(Some)
     }
 
-    /// Who is alive of its group, as `name (number)`; nobody once it is reaped.
+    /// The living processes of the child's group, as `name (PID)`; empty once the child is reaped.
     #[must_use]
     pub fn group(&self) -> Vec<String> {
         if self.ended.is_some() {
@@ -427,35 +411,35 @@ impl Child {
             .collect()
     }
 
-    /// Asks it to end, insists after three seconds, and reaps it. What is left of its group is
-    /// killed.
+    /// Asks the child to end, kills it after three seconds, and reaps it. Kills the rest of its
+    /// group.
     ///
     /// # Errors
-    /// The system call that failed.
+    /// Fails if a system call fails.
     pub fn stop(&mut self) -> io::Result<Ended> {
-        self.signal(self.endings.ask);
-        match self.watch_for_end(TERM_GRACE, &Interrupt::never())? {
-            Seen::End => self.bury(),
-            Seen::TimeOver | Seen::Interrupt => self.kill(),
+        self.signal(self.stop_signals.ask);
+        match self.wait_without_reaping(TERM_GRACE, &Interrupt::never())? {
+            WaitResult::End => self.kill_group_and_reap(),
+            WaitResult::TimeOver | WaitResult::Interrupt => self.kill(),
         }
     }
 
-    /// Ends it at once with its group, and reaps it; what does not end within three seconds is
-    /// killed.
+    /// Kills the child with its group at once, and reaps it. If its `force` signal is not SIGKILL,
+    /// processes that have not ended after three seconds are killed.
     ///
     /// # Errors
-    /// The system call that failed.
+    /// Fails if a system call fails.
     pub fn kill(&mut self) -> io::Result<Ended> {
-        if self.endings.force != Signal::KILL {
-            self.signal(self.endings.force);
-            self.watch_for_end(TERM_GRACE, &Interrupt::never())?;
+        if self.stop_signals.force != Signal::KILL {
+            self.signal(self.stop_signals.force);
+            self.wait_without_reaping(TERM_GRACE, &Interrupt::never())?;
         }
-        self.bury()
+        self.kill_group_and_reap()
     }
 
-    /// Kills what lives of its group, itself included, and reaps it. Before it is reaped, the number
-    /// of the group can be nobody else's.
-    fn bury(&mut self) -> io::Result<Ended> {
+    /// Kills all processes of the group and reaps the child. The number of the group is reserved
+    /// until the child is reaped.
+    fn kill_group_and_reap(&mut self) -> io::Result<Ended> {
         if self.ended.is_none() {
             self.signal(Signal::KILL);
             group::end(self.pid, TERM_GRACE);
@@ -463,18 +447,18 @@ impl Child {
         self.reap()
     }
 
-    /// Sends a signal that has a meaning of its own to this program.
+    /// Sends a signal to the child only.
     pub fn signal(&self, signal: Signal) {
         if self.ended.is_none() {
-            // It may have ended meanwhile; the wait that follows finds out.
+            // An error means that the child has ended; the next wait reports that.
             let _ = pidfd_send_signal(&self.pidfd, signal);
         }
     }
 
-    /// The same to everybody in its group.
+    /// Sends a signal to all processes of the child's group.
     pub fn signal_group(&self, signal: Signal) {
         if self.ended.is_none() {
-            // It fails when nobody is left in it.
+            // An error means that no process is left in the group.
             let _ = kill_process_group(self.pid, signal);
         }
     }
@@ -484,7 +468,7 @@ impl Child {
             return Ok(ended);
         }
         let mut status = 0;
-        // SAFETY: all-zero is a valid `rusage`: it holds integers only.
+        // SAFETY: all-zero bytes are a valid `rusage`, which consists of integers.
         let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
         let pid = self.pid.as_raw_nonzero().get();
         loop {
@@ -510,16 +494,16 @@ impl Child {
 impl Drop for Child {
     fn drop(&mut self) {
         if self.ended.is_none() {
-            // Nothing is left to do when even this fails: the kernel kills it with us.
+            // If this fails, the kernel kills the child when this process ends.
             let _ = self.kill();
         }
     }
 }
 
-/// User and system time that all threads of a process used so far, to the nanosecond.
+/// User and system time of all threads of a process so far, with nanosecond resolution.
 ///
 /// # Errors
-/// The process is gone.
+/// Fails if the process has ended.
 pub(crate) fn cpu_time_of(pid: Pid) -> io::Result<Duration> {
     let mut clock: libc::clockid_t = 0;
     // SAFETY: `clock` is valid for the one value that the call writes.
@@ -530,10 +514,10 @@ pub(crate) fn cpu_time_of(pid: Pid) -> io::Result<Duration> {
     read_clock(clock)
 }
 
-/// CPU time that this process used so far.
+/// CPU time of this process so far.
 ///
 /// # Errors
-/// The system call that failed.
+/// Fails if a system call fails.
 pub fn own_cpu_time() -> io::Result<Duration> {
     read_clock(libc::CLOCK_PROCESS_CPUTIME_ID)
 }

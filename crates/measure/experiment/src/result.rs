@@ -1,12 +1,12 @@
-//! `result.json`, `format_version` 1: what an experiment hands to people and programs.
+//! `result.json`, `format_version` 1: the result of an experiment.
 //!
-//! One [`ExperimentResult`] holds every raw run, what was compared, and what was concluded.
-//! Reports are made from it alone. Reading checks the version first, then that every name
-//! that refers to an arm or a cell exists; writing checks the same, and that every number
-//! is finite, so that what was written can be read.
+//! An [`ExperimentResult`] contains every raw run, the comparisons and the conclusions; reports are
+//! made from it alone. Reading checks the version first, then that every reference to an arm or a
+//! cell is valid. Writing checks the references and that every number is finite, so that a written
+//! result can be read.
 //!
-//! Fields that DESIGN.md lists are always written; the others are optional, and unknown
-//! ones are ignored. Deliberately absent: how the numbers come about (`stats`), and words.
+//! Fields without `skip_serializing_if` are always written; the others are optional. Unknown fields
+//! are ignored. Deliberately absent: statistics (`stats`), and sentences of reports.
 
 pub mod detail;
 mod file;
@@ -23,45 +23,44 @@ pub use file::{InconsistentResult, ReadResultError, WriteResultError};
 /// The only `format_version` that this crate writes and reads.
 pub const FORMAT_VERSION: u32 = 1;
 
-/// The `placement` of a cell that has no runs of its own and stands for the best placement of
-/// each arm; its comparisons are [`ComparisonKind::BestAgainstBest`].
+/// The `placement` of a cell without runs of its own that stands for the best placement of each
+/// arm; its comparisons are [`ComparisonKind::BestAgainstBest`].
 pub const PLACEMENT_BEST: &str = "best of each arm";
 
-/// How the name of an arm goes on that repeats an earlier one, to compare it with itself.
+/// Suffix (up to its number) of the name of an arm that repeats an earlier arm, to compare it with
+/// itself.
 pub const AGAIN: &str = " (again";
 
-/// Everything that one experiment measured and concluded.
+/// The measurements and conclusions of one experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ExperimentResult {
     /// Always [`FORMAT_VERSION`].
     pub format_version: u32,
-    /// What was run, in one word: `redis`, `tpcc`, or the name in the plan file.
+    /// The name of the workload (`redis`, `tpcc`), or the name in the experiment file.
     pub experiment: String,
-    /// The machine on which every run took place.
     pub host: Host,
-    /// What it is to find out, in the words of whoever planned it.
+    /// The question that the experiment answers, from the experiment file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub goal: Option<String>,
-    /// What was compared, the reference first.
+    /// The compared arms, the reference first.
     pub arms: Vec<Arm>,
-    /// Every raw run in the order of execution, rejected ones included.
+    /// All raw runs in order of execution, including rejected ones.
     pub runs: Vec<Run>,
-    /// The conditions under which the arms ran.
     pub cells: Vec<Cell>,
     /// Paired comparisons, one per cell, pair of arms and metric.
     pub comparisons: Vec<Comparison>,
-    /// The conclusion in plain sentences. The first is about one comparison that was fixed beforehand,
-    /// which needs no correction; the second, about CPU time, says that there is a difference only
-    /// where that holds corrected for both; the tally of single workloads is corrected for all
-    /// comparisons. Empty when nothing can be concluded.
+    /// The conclusion in sentences. The first sentence is about one comparison that was fixed
+    /// beforehand, which needs no correction. The second, about CPU time, claims a difference only
+    /// if it holds after correction for both. The summary of single workloads is corrected for all
+    /// comparisons. Empty if there is no conclusion.
     pub headline: Vec<String>,
-    /// The comparison of the first sentence, in numbers; absent when nothing can be concluded, and in
-    /// files from before it was kept.
+    /// The comparison of the first sentence in numbers; absent if there is no conclusion, and in
+    /// older files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub headline_comparison: Option<HeadlineComparison>,
-    /// What a reader must know before believing the numbers.
+    /// Reasons to doubt the numbers, for the reader.
     pub warnings: Vec<Warning>,
-    /// Metrics of its own, the main one first.
+    /// Metrics specific to this experiment, the main metric first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub own_metrics: Vec<Metric>,
     /// The arm that the experiment is about; the last arm when absent.
@@ -70,211 +69,198 @@ pub struct ExperimentResult {
     /// The command line that produced this result, one argument per element.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub command: Vec<String>,
-    /// When the first run started and the last one ended, as RFC 3339 in UTC.
+    /// Start of the first run, as RFC 3339 in UTC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started: Option<String>,
-    /// See `started`.
+    /// End of the last run, as RFC 3339 in UTC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finished: Option<String>,
-    /// Why the experiment ended before its plan was done; absent when it was done.
+    /// The reason if the experiment ended before its plan was complete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interrupted: Option<String>,
-    /// Seed of the order of runs.
+    /// Seed of the order of runs and of their inputs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
-    /// Versions of the programs that took part, by name.
+    /// Versions of the programs, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub versions: BTreeMap<String, String>,
 }
 
-/// The machine, described so that a reader can judge whether the result applies to theirs.
+/// The machine, described so that readers can judge whether the result applies to their machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Host {
-    /// Model name of the CPU.
     pub cpu: String,
     /// CPUs that the experiment could use.
     pub cores: u32,
-    /// Kernel release.
     pub kernel: String,
     /// Installed memory in bytes.
     pub memory: u64,
     /// The hypervisor or container, `none` on bare metal.
     pub virtualisation: String,
-    /// Further facts by name: `distribution`, `governor`, `numa_nodes`, `mitigations`.
+    /// Further properties by name: `distribution`, `governor`, `numa_nodes`, `mitigations`.
     #[serde(flatten)]
     pub extra: BTreeMap<String, serde_json::Value>,
 }
 
-/// One of the things compared.
+/// A configuration under comparison: server, client and environment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Arm {
     /// Short unique name: `kernel`, `unix`, `saiga`.
     pub name: String,
     /// Command line of the server, with placeholders for what changes from run to run.
     pub server: String,
-    /// Command line of the client, likewise.
+    /// Command line of the client, with the same placeholders.
     pub client: String,
     /// Environment variables set for both.
     pub env: BTreeMap<String, String>,
-    /// One sentence for people: what this arm is.
+    /// A sentence that describes the arm.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The arm that this one repeats with one thing changed: what it is judged against.
+    /// The arm of which this is a variation with one change; the two are compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub varies: Option<String>,
-    /// Settings of its servers by name, as they say themselves.
+    /// Settings of the servers by name, as the servers report them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub configuration: BTreeMap<String, String>,
 }
 
-/// One raw run of one arm in one cell.
+/// A raw run of an arm in a cell.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Run {
     /// [`Cell::id`].
     pub cell: String,
     /// [`Arm::name`].
     pub arm: String,
-    /// Which pair the run belongs to, from 0; runs with one number were interleaved.
+    /// Number of the pair from 0; the runs of a pair were adjacent in time.
     pub pair: u32,
-    /// Place of this run inside its pair, from 0.
+    /// Position of the run in its pair, from 0.
     pub position: u32,
-    /// When it started, as RFC 3339 in UTC.
+    /// Start of the run, as RFC 3339 in UTC.
     pub started: String,
-    /// How long it measured.
+    /// Length of the measured interval.
     pub seconds: f64,
-    /// Measured values; the unit is the end of the name (`throughput_ops_s`).
+    /// Measured values by name; each name ends with its unit (`throughput_ops_s`).
     pub metrics: BTreeMap<String, f64>,
-    /// CPU seconds of other processes during the run. Interrupts and kernel threads are left out
-    /// where they can be told apart (`cpu`).
+    /// CPU seconds of other processes during the run, without interrupts and kernel threads if
+    /// these can be distinguished (`cpu`).
     pub foreign_cpu_s: f64,
-    /// Why the run does not count, `null` when it does.
+    /// The reason if the run was rejected, else `null`.
     pub rejected: Option<String>,
-    /// What it tells beyond its metrics.
+    /// Time series, checks and other details.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<Box<Detail>>,
 }
 
-/// One set of conditions.
+/// Conditions under which all arms run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Cell {
-    /// Short unique name: `set-c50-p1-one-core`.
+    /// Unique id: `set-c50-p1-one-core`.
     pub id: String,
-    /// The conditions themselves.
     pub params: CellParams,
 }
 
-/// The conditions of a cell.
+/// The parameters of a cell.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CellParams {
-    /// Where server and client ran: `one core`, `two cores`, `unpinned`, [`PLACEMENT_BEST`].
+    /// CPUs of server and client: `one core`, `two cores`, `unpinned`, [`PLACEMENT_BEST`].
     pub placement: String,
-    /// Which cores a CPU hog occupied: `none`, `0`, `1`, `both`.
+    /// Cores with a CPU hog: `none`, `0`, `1`, `both`.
     pub hog: String,
-    /// Keys of the workload: `test`, `clients`, `pipeline`, `value_bytes`.
+    /// Parameters of the workload: `test`, `clients`, `pipeline`, `value_bytes`.
     #[serde(flatten)]
     pub workload: BTreeMap<String, serde_json::Value>,
 }
 
-/// One metric of two arms, compared pair by pair.
+/// A metric of two arms, compared pair by pair.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
     /// [`Cell::id`].
     pub cell: String,
-    /// The reference arm.
     pub a: String,
-    /// The arm that is judged.
+    /// The arm that is compared with the reference.
     pub b: String,
-    /// Name of the metric, as in [`Run::metrics`].
+    /// Name of the metric in [`Run::metrics`].
     pub metric: String,
-    /// Its unit for people: `ops/s`, `µs`, `µs/op`.
+    /// Unit for display: `ops/s`, `µs`, `µs/op`.
     pub unit: String,
-    /// Which direction is an improvement.
     pub better: Better,
-    /// Median of the reference arm over the pairs in which both arms have the metric, zeros included.
+    /// Median of arm `a` over the pairs in which both arms have the metric, including zeros.
     pub a_median: f64,
-    /// The same of the judged arm.
+    /// Median of arm `b` over the same pairs.
     pub b_median: f64,
-    /// B divided by A.
+    /// `b` divided by `a`.
     pub ratio: Ratio,
-    /// The conclusion about this one metric, for this one comparison.
+    /// The conclusion from this comparison alone, without correction.
     pub verdict: Verdict,
-    /// Whether both arms ran in the same placement.
     #[serde(default)]
     pub kind: ComparisonKind,
-    /// Best against best only: the cell in which A did best.
+    /// The cell in which `a` was best; only for [`ComparisonKind::BestAgainstBest`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub a_cell: Option<String>,
-    /// Best against best only: the cell in which B did best.
+    /// The cell in which `b` was best; only for [`ComparisonKind::BestAgainstBest`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub b_cell: Option<String>,
-    /// Whether the verdict also holds corrected for the number of comparisons.
+    /// Whether the verdict also holds after correction for the number of comparisons.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holds_corrected: Option<bool>,
 }
 
-/// What the whole experiment was to find out: over all workloads without hogs, each arm in its own
-/// best placement.
+/// The main comparison of the experiment: over all workloads without hogs, each arm in its own best
+/// placement.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct HeadlineComparison {
-    /// The reference arm.
     pub a: String,
-    /// The arm that is judged.
+    /// The arm that is compared with the reference.
     pub b: String,
-    /// Name of the metric, as in [`Run::metrics`].
+    /// Name of the metric in [`Run::metrics`].
     pub metric: String,
-    /// Its unit for people.
     pub unit: String,
-    /// Which direction is an improvement.
     pub better: Better,
-    /// Over so many workloads the geometric mean is taken in each pair.
+    /// Number of workloads over which the geometric mean is taken in each pair.
     pub workloads: u32,
-    /// B divided by A.
+    /// `b` divided by `a`.
     pub ratio: Ratio,
-    /// The conclusion.
     pub verdict: Verdict,
 }
 
-/// The median over pairs of B/A, and how sure it is.
+/// The median over pairs of B/A, with its confidence interval.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Ratio {
-    /// Median of the ratios of the pairs.
     pub median: f64,
-    /// Its 95 % confidence interval, low then high; `null` with too few pairs (fewer than six, or
-    /// eight by the sequential method), and where a pair has no ratio because a figure in it is 0.
+    /// The 95 % confidence interval, low then high. `null` with too few pairs (fewer than six, or
+    /// eight by the sequential method), and if a pair has no ratio because a figure in it is 0.
     pub ci95: Option<[f64; 2]>,
-    /// What decided the number of pairs, and so what the interval may be used for; `fixed` in
-    /// files from before there was a choice.
+    /// Choice of the number of pairs, which determines the valid kind of interval; `fixed` in older
+    /// files.
     #[serde(default)]
     pub method: Method,
-    /// Pairs that have a ratio: both runs count, and both figures are positive.
+    /// Number of pairs with a ratio: both runs are accepted and both figures are positive.
     pub n_pairs: u32,
 }
 
-/// A metric that only this experiment has.
+/// A metric specific to this experiment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Metric {
-    /// As in [`Run::metrics`], its unit last.
+    /// Name in [`Run::metrics`], which ends with the unit.
     pub name: String,
-    /// Its unit for people.
     pub unit: String,
-    /// Which direction is an improvement.
     pub better: Better,
-    /// Whether headlines are made by it, whatever else was measured.
+    /// Whether the headline is about this metric, even if throughput was measured.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub decides: bool,
 }
 
-/// Which direction of a metric is an improvement.
+/// The direction of a metric that is an improvement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Better {
-    /// More is better: throughput.
+    /// Greater values are better, such as throughput.
     Higher,
-    /// Less is better: latency, CPU time.
+    /// Smaller values are better, such as latency and CPU time.
     Lower,
 }
 
-/// What one comparison shows about B. "Faster" is "better" in the direction of the metric.
+/// The conclusion about B. "Faster" means "better" in the direction of the metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Verdict {
     /// The whole interval is on the better side of 1.
@@ -283,41 +269,39 @@ pub enum Verdict {
     /// The whole interval is on the worse side of 1.
     #[serde(rename = "slower")]
     Slower,
-    /// The interval contains 1, or there is none.
+    /// The interval contains 1, or there is no interval.
     #[serde(rename = "no difference shown")]
     NoDifferenceShown,
 }
 
-/// Whether a comparison holds the placement fixed.
+/// The placements of the two arms of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum ComparisonKind {
     /// Both arms ran in the placement of the cell.
     #[default]
     #[serde(rename = "same placement")]
     SamePlacement,
-    /// Each arm ran in the placement that suits it best.
+    /// Each arm ran in its own best placement.
     #[serde(rename = "best against best")]
     BestAgainstBest,
 }
 
-/// Something that makes the numbers less trustworthy, in plain words.
+/// A reason to doubt the numbers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Warning {
-    /// What was seen.
     pub text: String,
-    /// The likely cause.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
-    /// What to do about it.
+    /// Advice to the reader.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action: Option<String>,
-    /// The cells concerned; empty means all.
+    /// The affected cells; empty means all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cells: Vec<String>,
 }
 
 impl Warning {
-    /// What holds for every figure of a workload, and what to make of it.
+    /// A warning about all figures of a workload, with advice.
     #[must_use]
     pub fn caveat(text: &str, action: &str) -> Self {
         Self {
@@ -330,7 +314,7 @@ impl Warning {
 }
 
 impl Arm {
-    /// Whether this is `other` once more: started by the same commands, and named after it.
+    /// Whether this arm repeats `other`: it has the same commands and a name derived from it.
     #[must_use]
     pub fn repeats(&self, other: &Self) -> bool {
         let named = self.name.strip_prefix(&other.name);
@@ -338,7 +322,7 @@ impl Arm {
             && (&self.server, &self.client, &self.env) == (&other.server, &other.client, &other.env)
     }
 
-    /// The one of `arms` that this one varies.
+    /// The arm in `arms` that this arm varies.
     pub fn varied<'a>(&self, arms: &'a [Arm]) -> Option<&'a Arm> {
         let name = self.varies.as_ref()?;
         arms.iter().find(|arm| arm.name == *name)
@@ -346,7 +330,7 @@ impl Arm {
 }
 
 impl Ratio {
-    /// Whether more pairs are needed for an interval.
+    /// Whether there are too few pairs for an interval.
     #[must_use]
     pub fn has_too_few_pairs(&self) -> bool {
         usize::try_from(self.n_pairs).is_ok_and(|pairs| pairs < self.method.min_pairs())
@@ -362,7 +346,6 @@ impl ExperimentResult {
         }
     }
 
-    /// The cell with this id.
     pub fn cell(&self, id: &str) -> Option<&Cell> {
         self.cells.iter().find(|cell| cell.id == id)
     }

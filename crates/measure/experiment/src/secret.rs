@@ -1,16 +1,18 @@
-//! Passwords in what others can read: lines, variables and settings, in reports and on a screen.
+//! Masks passwords in command lines, variables and settings before they are written to reports or
+//! the terminal.
 //!
-//! What a name gives away is masked, and what known programs take as a password. A program that has
-//! one in a word of which nothing says so is not known to have one.
+//! Masked are values with the name of a secret, passwords in URLs and queries, and the password
+//! options of known programs. A password in another position of an unknown program is not
+//! recognised.
 
 use std::path::Path;
 
 use crate::process::quoted;
 
-/// What stands in the place of a secret.
+/// The replacement of a secret.
 pub const MASK: &str = "***";
 
-/// Parts of names of secrets.
+/// Parts of the names of secrets.
 const SECRET: [&str; 9] = [
     "pass",
     "pwd",
@@ -22,26 +24,26 @@ const SECRET: [&str; 9] = [
     "access_key",
     "private_key",
 ];
-/// Programs that take a password behind `-p` without a blank; of others it may be a port.
+/// Programs with the option `-pPASSWORD`; in other programs `-p` may be a port.
 const ATTACHED: [&str; 5] = ["mysql", "maria", "mycli", "percona", "sshpass"];
-/// Programs that take a password behind `-a`; of others it is a flag, as `cp -a`.
+/// Programs with the option `-a PASSWORD`; in other programs `-a` is a flag, as in `cp -a`.
 const WITH_A: [&str; 4] = ["redis", "valkey", "keydb", "memtier"];
-/// The program that takes a password behind a `-p` that stands alone; of others it may be a port.
+/// The program with the option `-p PASSWORD`; in other programs `-p` may be a port.
 const WITH_P: &str = "sshpass";
-/// What stands before a password: commands of Redis, SQL.
-const ANNOUNCING: [&str; 4] = ["auth", "requirepass", "masterauth", "password"];
+/// Words before a password: commands of Redis, SQL.
+const BEFORE_PASSWORD: [&str; 4] = ["auth", "requirepass", "masterauth", "password"];
 
-/// Whether a variable, an option or a setting of this name holds a secret: `PGPASSWORD`,
+/// Whether a variable, option or setting of this name contains a secret: `PGPASSWORD`,
 /// `masterauth`, `--mysql-password`.
 #[must_use]
 pub fn is_secret(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     let mut parts = name.split(|c: char| !c.is_ascii_alphanumeric());
-    // `authentication_policy` is none.
+    // `authentication_policy` is not a secret.
     SECRET.iter().any(|secret| name.contains(secret)) || parts.any(|part| part.ends_with("auth"))
 }
 
-/// The value of a variable or a setting, as others may see it.
+/// The value of a variable or setting with secrets masked.
 #[must_use]
 pub fn value(name: &str, value: &str) -> String {
     if is_secret(name) && !value.is_empty() {
@@ -50,14 +52,14 @@ pub fn value(name: &str, value: &str) -> String {
     line(value)
 }
 
-/// The words of a command line, as others may see them.
+/// The words of a command line with secrets masked.
 #[must_use]
 pub fn words(words: &[String]) -> Vec<String> {
     let mut reader = Reader::default();
     words.iter().map(|word| reader.shown(word)).collect()
 }
 
-/// A line for a shell, as others may see it: what is not a secret stays as it is, to the blank.
+/// A shell command with secrets masked; everything else stays unchanged, including white space.
 #[must_use]
 pub fn line(text: &str) -> String {
     let mut reader = Reader::default();
@@ -69,13 +71,13 @@ pub fn line(text: &str) -> String {
         rest = &rest[blank..];
         let (end, word) = first_word(rest);
         let masked = reader.shown(&word);
-        let as_it_was = &rest[..end];
-        if ends_command(as_it_was) && !is_variable(&rest[end..]) {
+        let original = &rest[..end];
+        if ends_command(original) && !is_variable(&rest[end..]) {
             reader = Reader::default();
         }
         if masked == word {
-            shown.push_str(as_it_was);
-        } else if masked != MASK && as_it_was.contains(['\'', '"']) {
+            shown.push_str(original);
+        } else if masked != MASK && original.contains(['\'', '"']) {
             shown.push_str(&quoted(&masked));
         } else {
             shown.push_str(&masked);
@@ -85,18 +87,18 @@ pub fn line(text: &str) -> String {
     shown
 }
 
-/// Whether the shell begins another command behind this word.
+/// Whether the shell begins another command after this word.
 fn ends_command(word: &str) -> bool {
     let is_plain = !word.contains(['\'', '"', '\\']);
     matches!(word, "&&" | "||" | "|" | "&") || (is_plain && word.ends_with(';'))
 }
 
-/// Whether the next command is a variable's value, which may be any program that was named before.
+/// Whether the next command is the value of a variable, which may be any program named before.
 fn is_variable(rest: &str) -> bool {
     rest.trim_start().trim_start_matches('"').starts_with('$')
 }
 
-/// Where the first word of a shell's line ends, and the word without its quotes.
+/// The end of the first word of a shell command, and the word without its quotes.
 fn first_word(text: &str) -> (usize, String) {
     let mut word = String::new();
     let mut quote = None;
@@ -113,36 +115,35 @@ fn first_word(text: &str) -> (usize, String) {
     (text.len(), word)
 }
 
-/// Reads a line word by word: what a word means depends on those before it.
+/// Reads a command word by word; the meaning of a word depends on the words before it.
 #[derive(Default)]
 struct Reader {
-    /// The next word is a password.
-    announced: bool,
-    /// The next word is a line for a shell, or SQL.
+    expects_password: bool,
+    /// The next word is a shell command or SQL.
     is_text: bool,
-    /// SQL's IDENTIFIED was there, whose BY is to come.
+    /// IDENTIFIED of SQL was read, and BY is expected.
     identified: bool,
-    /// It was the last word.
+    /// The last word was this BY.
     by: bool,
-    /// A program that takes `-pPASSWORD` was named.
+    /// A program with `-pPASSWORD` was read.
     attaches: bool,
-    /// A program that takes `-a PASSWORD` was named.
+    /// A program with `-a PASSWORD` was read.
     takes_a: bool,
-    /// A program that takes `-p PASSWORD` was named.
+    /// A program with `-p PASSWORD` was read.
     takes_p: bool,
 }
 
 impl Reader {
     fn shown(&mut self, word: &str) -> String {
-        let announced = std::mem::take(&mut self.announced);
+        let expects_password = std::mem::take(&mut self.expects_password);
         let by = std::mem::take(&mut self.by);
         let is_text = std::mem::replace(&mut self.is_text, word == "-c");
         // SET PASSWORD = '...', IDENTIFIED BY PASSWORD '...'
-        if announced && (word == "=" || by && word.eq_ignore_ascii_case("password")) {
-            self.announced = true;
+        if expects_password && (word == "=" || by && word.eq_ignore_ascii_case("password")) {
+            self.expects_password = true;
             return word.to_owned();
         }
-        if announced && !word.is_empty() {
+        if expects_password && !word.is_empty() {
             return MASK.to_owned();
         }
         self.note(word);
@@ -153,13 +154,13 @@ impl Reader {
             Some((name, _)) if !is_text && is_name(name) && is_secret(name) => {
                 format!("{name}={MASK}")
             }
-            // A text of its own: what a shell runs, or a list of settings.
+            // A shell command or a list of settings in one word.
             _ if word.contains(char::is_whitespace) => line(word),
             _ => in_urls(word),
         }
     }
 
-    /// What `word` says of those that follow.
+    /// Updates the state by `word`.
     fn note(&mut self, word: &str) {
         let program = Path::new(word).file_name().unwrap_or_default();
         let program = program.to_string_lossy();
@@ -168,20 +169,20 @@ impl Reader {
         self.takes_p |= program == WITH_P;
         let small = word.to_ascii_lowercase();
         self.identified |= small == "identified";
-        self.announced = match small.strip_prefix("--") {
+        self.expects_password = match small.strip_prefix("--") {
             Some(name) => !name.contains('=') && !name.starts_with("no-") && is_secret(name),
             None if small == "by" => {
                 self.by = std::mem::take(&mut self.identified);
                 self.by
             }
             None if word == "-a" => self.takes_a,
-            // What it starts has its own.
+            // Only the first `-p` after sshpass; the program that it starts has options of its own.
             None if word == "-p" => std::mem::take(&mut self.takes_p),
-            None => ANNOUNCING.contains(&small.as_str()),
+            None => BEFORE_PASSWORD.contains(&small.as_str()),
         };
     }
 
-    /// `-pPASSWORD`.
+    /// Whether `word` has the form `-pPASSWORD`.
     fn is_attached(&self, word: &str) -> bool {
         let value = word.strip_prefix("-p").unwrap_or_default();
         !value.is_empty() && self.attaches
@@ -193,19 +194,20 @@ fn is_name(text: &str) -> bool {
     !text.is_empty() && text.chars().all(plain)
 }
 
-/// `scheme://user:***@host/?password=***`. A password may have an `@` and a `/`.
+/// Masks passwords as in `scheme://user:***@host/?password=***`. A password may contain `@` and
+/// `/`.
 fn in_urls(word: &str) -> String {
     let Some((before, rest)) = word.split_once("://") else {
         return in_query(word);
     };
-    let who = rest.rsplit_once('@');
-    match who.and_then(|(who, rest)| Some((who.split_once(':')?.0, rest))) {
+    let authority = rest.rsplit_once('@');
+    match authority.and_then(|(user, rest)| Some((user.split_once(':')?.0, rest))) {
         Some((user, rest)) => format!("{before}://{user}:{MASK}@{}", in_query(rest)),
         None => format!("{before}://{}", in_query(rest)),
     }
 }
 
-/// `...?user=x&password=***`.
+/// Masks passwords as in `...?user=x&password=***`.
 fn in_query(text: &str) -> String {
     let ends = |c: char| "?&;,".contains(c);
     let pairs = text.split_inclusive(ends).map(|pair| {
@@ -225,7 +227,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_secrets_are_known() {
+    fn names_of_secrets_are_recognised() {
         for name in [
             "PGPASSWORD",
             "MYSQL_PWD",
@@ -254,9 +256,9 @@ mod tests {
         );
     }
 
-    /// A line for a shell, and what others see of it.
+    /// Pairs of a shell command and its masked form.
     #[test]
-    fn passwords_in_lines_are_masked_and_nothing_else_is() {
+    fn only_passwords_in_lines_are_masked() {
         for (text, shown) in [
             (
                 "sysbench --mysql-password=x run",

@@ -1,6 +1,6 @@
-//! A private server: a child of ours and its log, watched until it is ready.
+//! [`Server`]: a server process with its log, from start to readiness.
 //!
-//! Where it listens, and how it shows that it is ready, is the workload's knowledge.
+//! Deliberately absent: addresses and readiness checks, which the workload knows.
 
 use std::fs;
 use std::path::PathBuf;
@@ -12,41 +12,39 @@ use crate::port;
 use crate::process::{Child, CommandLine, SpawnError, Waited};
 use crate::workload::Failure;
 
-/// A running server.
+/// A server process that this process started; killed when dropped.
 #[derive(Debug)]
 pub struct Server {
-    /// Its process.
     pub child: Child,
     program: String,
     log: PathBuf,
 }
 
-/// How long a server may take to be ready.
+/// Time-out and interval of readiness checks.
 #[derive(Debug, Clone, Copy)]
-pub struct Patience {
-    /// One that is not ready by then is stuck.
+pub struct WaitLimits {
+    /// A server that is not ready by then has failed.
     pub limit: Duration,
-    /// Between two looks; a death ends the pause at once.
+    /// Interval between two checks; the end of the process ends the wait at once.
     pub pause: Duration,
 }
 
-/// Why a server did not come up.
+/// A server did not become ready.
 #[derive(Debug)]
 pub enum NotReady {
-    /// It ended.
     Died(Died),
-    /// Anything else.
+    /// The time-out, an interrupt, or a system call that failed.
     Failed(Failure),
 }
 
-/// A server that ended instead of listening.
+/// A server that ended before it was ready.
 #[derive(Debug, thiserror::Error)]
-#[error("{program} ended before it was ready; it said: {said}")]
+#[error("{program} ended before it was ready; its output: {output}")]
 pub struct Died {
     program: String,
-    /// What its log says of the cause.
-    said: String,
-    /// Whether it found somebody else on its port.
+    /// The lines of the log that name the cause.
+    output: String,
+    /// Whether its port was in use by another process.
     port_taken: bool,
 }
 
@@ -57,11 +55,8 @@ impl From<Failure> for NotReady {
 }
 
 impl Server {
-    /// Starts `line`, which is called `program` and belongs to `package`, with all its output
-    /// in `log`.
-    ///
-    /// # Errors
-    /// [`SpawnError`].
+    /// Starts `line` with all its output in `log`. Messages call the server `program`; `package` is
+    /// its Debian package.
     pub fn start(
         line: &CommandLine,
         program: &str,
@@ -76,17 +71,17 @@ impl Server {
         })
     }
 
-    /// Waits until `is_ready` says so.
+    /// Waits until `is_ready` returns true.
     ///
     /// # Errors
-    /// [`NotReady`]; a server that takes too long is a failure of this run.
+    /// A server that is not ready in time is a failure of this run only.
     pub fn await_ready(
         &mut self,
-        patience: Patience,
+        limits: WaitLimits,
         interrupt: &Interrupt,
         mut is_ready: impl FnMut(&Self) -> bool,
     ) -> Result<(), NotReady> {
-        let Patience { limit, pause } = patience;
+        let WaitLimits { limit, pause } = limits;
         let began = Instant::now();
         while began.elapsed() < limit {
             if is_ready(self) {
@@ -100,7 +95,7 @@ impl Server {
             }
         }
         Err(Failure::run(format!(
-            "{} was not ready after {} s; it said: {}",
+            "{} was not ready after {} s; its output: {}",
             self.program,
             limit.as_secs(),
             self.last_lines()
@@ -111,29 +106,29 @@ impl Server {
     fn died(&self) -> Died {
         Died {
             program: self.program.clone(),
-            said: log::cause(&self.log),
-            port_taken: port::is_lost(&self.said()),
+            output: log::cause(&self.log),
+            port_taken: port::was_taken(&self.output()),
         }
     }
 
-    /// All that it said so far.
+    /// The whole log so far.
     #[must_use]
-    pub fn said(&self) -> String {
+    pub fn output(&self) -> String {
         let log = fs::read(&self.log).unwrap_or_default();
         String::from_utf8_lossy(&log).into_owned()
     }
 
-    /// The end of it, in one line.
+    /// The last lines of the log, joined.
     #[must_use]
     pub fn last_lines(&self) -> String {
         log::last_lines(&self.log)
     }
 
-    /// What it said last, when it has ended.
-    pub fn obituary(&mut self) -> Option<String> {
+    /// The exit status and last lines of a server that has ended; `None` while it runs.
+    pub fn exit_report(&mut self) -> Option<String> {
         match self.child.wait(Duration::ZERO, &Interrupt::never()) {
             Ok(Waited::Ended(ended)) => Some(format!(
-                "{} died ({}); it said: {}",
+                "{} ended ({}); its output: {}",
                 self.program,
                 ended.status,
                 self.last_lines()
@@ -143,12 +138,13 @@ impl Server {
     }
 }
 
-/// Attempts to start servers, again when strangers took ports that were free a moment ago.
-/// `refusal` is the failure where the user chose the ports.
+/// Calls `attempt` to start servers, up to three times if another process took a port that was free
+/// before. `refusal` returns the failure if the user chose the ports; then there is no second
+/// attempt.
 ///
 /// # Errors
 /// [`Failure`].
-pub fn insist<S>(
+pub fn start_with_retries<S>(
     mut attempt: impl FnMut() -> Result<S, NotReady>,
     refusal: impl Fn() -> Option<Failure>,
 ) -> Result<S, Failure> {
@@ -178,7 +174,7 @@ mod tests {
 
     use super::*;
 
-    const SOON: Patience = Patience {
+    const SOON: WaitLimits = WaitLimits {
         limit: Duration::from_secs(30),
         pause: Duration::from_millis(1),
     };
@@ -190,64 +186,67 @@ mod tests {
 
     fn attempt(script: &str, log: &Path) -> Result<Server, NotReady> {
         let mut server = started(script, log);
-        let ready = |server: &Server| server.said().contains("listening");
+        let ready = |server: &Server| server.output().contains("listening");
         server.await_ready(SOON, &Interrupt::never(), ready)?;
         Ok(server)
     }
 
     #[test]
-    fn a_server_is_ready_when_its_workload_says_so() {
+    fn a_server_is_ready_when_the_check_succeeds() {
         let dir = tempfile::tempdir().unwrap();
         let mut server =
             attempt("echo listening; exec sleep 1000", &dir.path().join("log")).unwrap();
-        assert_eq!(server.obituary(), None);
+        assert_eq!(server.exit_report(), None);
         server.child.kill().unwrap();
-        let said = server.obituary().unwrap();
-        assert!(said.starts_with("server died (signal: 9"), "{said}");
-        assert!(said.ends_with("; it said: listening"), "{said}");
+        let report = server.exit_report().unwrap();
+        assert!(report.starts_with("server ended (signal: 9"), "{report}");
+        assert!(report.ends_with("; its output: listening"), "{report}");
     }
 
     #[test]
-    fn one_that_ends_or_is_stuck_is_quoted() {
+    fn the_output_of_a_server_that_ends_or_is_not_ready_is_quoted() {
         let dir = tempfile::tempdir().unwrap();
         let log = dir.path().join("log");
-        let ended = insist(|| attempt("echo a; echo b >&2; exit 1", &log), || None);
-        let text = "server ended before it was ready; it said: a | b";
+        let ended = start_with_retries(|| attempt("echo a; echo b >&2; exit 1", &log), || None);
+        let text = "server ended before it was ready; its output: a | b";
         assert_eq!(ended.unwrap_err().to_string(), text);
 
         let mut server = started("echo looking; exec sleep 1000", &log);
-        let patience = Patience {
+        let limits = WaitLimits {
             limit: Duration::from_millis(1),
             ..SOON
         };
-        while server.said().is_empty() {
+        while server.output().is_empty() {
             std::thread::yield_now();
         }
-        let stuck = server.await_ready(patience, &Interrupt::never(), |_| false);
+        let stuck = server.await_ready(limits, &Interrupt::never(), |_| false);
         let Err(NotReady::Failed(Failure::Run { reason })) = stuck else {
             panic!("{stuck:?}")
         };
-        assert_eq!(reason, "server was not ready after 0 s; it said: looking");
+        assert_eq!(
+            reason,
+            "server was not ready after 0 s; its output: looking"
+        );
     }
 
-    /// What says so need not be among the last lines.
+    /// The message about the port need not be among the last lines.
     #[test]
-    fn a_lost_port_is_tried_again_unless_the_user_chose_it() {
+    fn a_taken_port_is_retried_unless_the_user_chose_it() {
         let dir = tempfile::tempdir().unwrap();
         let log = dir.path().join("log");
-        let lost = "echo bind: Address already in use; for i in 1 2 3 4 5; do echo $i; done";
+        let taken = "echo bind: Address already in use; for i in 1 2 3 4 5; do echo $i; done";
         let mut tries = 0;
-        let never = insist(
+        let never = start_with_retries(
             || {
                 tries += 1;
-                attempt(lost, &log)
+                attempt(taken, &log)
             },
             || None,
         );
         assert_eq!(tries, port::TRIES);
         assert!(never.unwrap_err().to_string().ends_with("2 | 3 | 4 | 5"));
-        let refusal = || Some(Failure::run("yours is taken"));
-        let chosen = insist(|| attempt(lost, &log), refusal);
-        assert_eq!(chosen.unwrap_err().to_string(), "yours is taken");
+        let refusal = || Some(Failure::run("your port is in use"));
+        let chosen = start_with_retries(|| attempt(taken, &log), refusal);
+        assert_eq!(chosen.unwrap_err().to_string(), "your port is in use");
     }
 }

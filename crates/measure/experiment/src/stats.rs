@@ -1,10 +1,10 @@
 //! Medians of paired ratios, their intervals, and tests over several of them.
 //!
-//! The unit is one pair: the ratio B/A of two runs that were adjacent in time. All
-//! work is on logarithms, so that swapping A and B inverts every figure exactly.
-//! [`Method::Fixed`] is for a number of pairs that was decided beforehand,
-//! [`Method::Sequential`] for one that the results themselves decide. The second is exact
-//! whatever the distribution, the first as good as its interpolation (`tests/coverage.rs`).
+//! The unit of analysis is a pair: the ratio B/A of two runs that were adjacent in time. All
+//! computations are on logarithms, so swapping A and B inverts every figure exactly.
+//! [`Method::Fixed`] is for a number of pairs that was fixed beforehand, [`Method::Sequential`] for
+//! a number that depends on the results. The sequential method is exact for every distribution, the
+//! fixed method as accurate as its interpolation (`tests/coverage.rs`).
 //!
 //! Deliberately absent: means of ratios, and the removal of outliers.
 
@@ -19,12 +19,12 @@ pub use holm::holm;
 pub use power::{MIN_SPREAD_PAIRS, pairs_for, resolution, spread};
 pub use summary::{Method, RatioSummary};
 
-/// Fewer pairs than this give no verdict.
+/// Fewer pairs give no verdict, by the method for a fixed number of pairs.
 pub const MIN_PAIRS: usize = 6;
-/// The confidence of every interval.
+/// Confidence level of all intervals.
 pub const CONFIDENCE: f64 = 0.95;
 
-/// The middle of `values`; `None` when there is none.
+/// The median of `values`; `None` if `values` is empty.
 #[must_use]
 pub fn median(values: &[f64]) -> Option<f64> {
     let sorted = sorted(values);
@@ -42,7 +42,6 @@ fn sorted(values: &[f64]) -> Vec<f64> {
     sorted
 }
 
-/// A small count as a float.
 fn count(n: usize) -> f64 {
     u32::try_from(n).map_or(f64::MAX, f64::from)
 }

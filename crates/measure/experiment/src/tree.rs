@@ -1,9 +1,9 @@
-//! CPU time of a process and everything that descends from it, the dead included.
+//! CPU time of a process and all of its descendants, including those that have ended.
 //!
-//! The living are read from their own clocks, to the nanosecond. The dead are in the sums
-//! that the kernel keeps for their parents (`cutime` and `cstime` of `man 5 proc`), in
-//! ticks of 10 ms: a tree whose members come and go is as coarse as that. Children whose
-//! parent died before them are lost; servers wait for theirs.
+//! Living processes are read from their CPU clocks with nanosecond resolution. Processes that have
+//! ended are in the sums that the kernel keeps for their parents (`cutime` and `cstime` of `man 5
+//! proc`), in ticks of 10 ms, so a tree with many short-lived members is only as precise as that.
+//! Children whose parent ended before them are lost; database servers wait for theirs.
 
 use std::fs;
 use std::io;
@@ -13,66 +13,66 @@ use rustix::process::Pid;
 
 use crate::process::{Child, cpu_time_of};
 
-/// A tree that changes during this many looks is taken as it was seen last.
+/// After this many reads of a tree that keeps changing, the last one is used.
 const TRIES: u32 = 20;
 
-/// One look at a tree.
+/// The result of one read of a tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Look {
-    /// Members, and the ticks of their dead children.
+struct Snapshot {
+    /// PID of each member, and the ticks of its children that have ended.
     members: Vec<(i32, u64)>,
-    living: Duration,
+    living_time: Duration,
 }
 
 impl Child {
-    /// CPU time of this process and its descendants so far.
+    /// CPU time of the child and its descendants so far.
     ///
     /// # Errors
     /// The process is gone.
     pub fn tree_cpu_time(&self) -> io::Result<Duration> {
         let pid = i32::try_from(self.pid()).map_err(|_| io::ErrorKind::InvalidInput)?;
-        let mut seen = look(pid)?;
+        let mut latest = snapshot(pid)?;
         for _ in 0..TRIES {
-            // A member that ended between two reads is in both sums or in neither.
-            let again = look(pid)?;
-            let settled = again.members == seen.members;
-            seen = again;
+            // A member that ended during the read may be counted twice or not at all.
+            let again = snapshot(pid)?;
+            let settled = again.members == latest.members;
+            latest = again;
             if settled {
                 break;
             }
         }
-        let ticks: u64 = seen.members.iter().map(|(_, dead)| dead).sum();
+        let ticks: u64 = latest.members.iter().map(|(_, dead)| dead).sum();
         let rate = rustix::param::clock_ticks_per_second().max(1);
-        Ok(seen.living + Duration::from_micros(ticks * 1_000_000 / rate))
+        Ok(latest.living_time + Duration::from_micros(ticks * 1_000_000 / rate))
     }
 
-    /// Processes that descend from this one and live.
+    /// Number of living descendants of the child.
     ///
     /// # Errors
     /// The process is gone.
     pub fn descendants(&self) -> io::Result<usize> {
         let pid = i32::try_from(self.pid()).map_err(|_| io::ErrorKind::InvalidInput)?;
-        Ok(look(pid)?.members.len() - 1)
+        Ok(snapshot(pid)?.members.len() - 1)
     }
 }
 
-fn look(root: i32) -> io::Result<Look> {
-    let mut look = Look {
+fn snapshot(root: i32) -> io::Result<Snapshot> {
+    let mut snapshot = Snapshot {
         members: vec![member(root)?],
-        living: clock(root)?,
+        living_time: clock(root)?,
     };
     let mut next = 0;
-    while let Some(&(pid, _)) = look.members.get(next) {
+    while let Some(&(pid, _)) = snapshot.members.get(next) {
         next += 1;
         for child in children(pid) {
-            // One that is gone by now is in its parent's sum at the next look.
+            // A process that has ended is in its parent's sum at the next read.
             if let (Ok(member), Ok(time)) = (member(child), clock(child)) {
-                look.members.push(member);
-                look.living += time;
+                snapshot.members.push(member);
+                snapshot.living_time += time;
             }
         }
     }
-    Ok(look)
+    Ok(snapshot)
 }
 
 fn clock(pid: i32) -> io::Result<Duration> {
@@ -81,19 +81,20 @@ fn clock(pid: i32) -> io::Result<Duration> {
 
 fn member(pid: i32) -> io::Result<(i32, u64)> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
-    let dead = ticks_of_the_dead(&stat).ok_or(io::ErrorKind::InvalidData)?;
+    let dead = ended_children_ticks(&stat).ok_or(io::ErrorKind::InvalidData)?;
     Ok((pid, dead))
 }
 
-/// Fields 16 and 17, counted behind the program's name, which may contain anything.
-fn ticks_of_the_dead(stat: &str) -> Option<u64> {
+/// Fields 16 and 17 of `/proc/PID/stat`, counted from the last parenthesis, because the name may
+/// contain any character.
+fn ended_children_ticks(stat: &str) -> Option<u64> {
     let (_, fields) = stat.rsplit_once(')')?;
     let mut fields = fields.split_whitespace().skip(13);
     let (user, system): (u64, u64) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
     Some(user + system)
 }
 
-/// Children of all threads of a process; none when it is gone.
+/// The children of all threads of a process; empty if it has ended.
 fn children(pid: i32) -> Vec<i32> {
     let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else {
         return Vec::new();
@@ -118,15 +119,15 @@ mod tests {
     use crate::process::CommandLine;
 
     #[test]
-    fn the_sums_stand_behind_any_name() {
+    fn the_sums_are_found_behind_any_name() {
         let stat = "7 (a) b (c) S 1 7 7 0 -1 4194560 1 2 3 4 50 60 700 8000 20 0 1 0 9 0 0";
-        assert_eq!(ticks_of_the_dead(stat), Some(8700));
-        assert_eq!(ticks_of_the_dead("7 (a) S 1"), None);
+        assert_eq!(ended_children_ticks(stat), Some(8700));
+        assert_eq!(ended_children_ticks("7 (a) S 1"), None);
     }
 
-    /// A shell whose first child burned CPU and died, and whose second one sleeps.
+    /// A shell whose first child used CPU time and ended, and whose second child sleeps.
     #[test]
-    fn the_living_and_the_dead_are_counted() {
+    fn living_and_ended_descendants_are_counted() {
         let null = || File::create("/dev/null").unwrap();
         let burn = "sh -c 'i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done'; sleep 1000 & wait";
         let shell = CommandLine::new("sh", ["-c", burn])

@@ -1,4 +1,4 @@
-//! The version of an installed program, by asking it.
+//! Runs `PROGRAM --version` and extracts the version from its output.
 
 use std::fs;
 use std::io;
@@ -7,52 +7,43 @@ use std::time::Duration;
 use crate::interrupt::Interrupt;
 use crate::process::{CommandLine, SpawnError, Waited};
 
-/// `--version` takes milliseconds.
+/// Time-out; `--version` usually takes milliseconds.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// Why a program cannot take part on this machine.
+/// A program cannot be used on this machine.
 #[derive(Debug, thiserror::Error)]
 pub enum ProgramError {
-    /// It is missing.
     #[error(transparent)]
     Missing(#[from] SpawnError),
-    /// It does not even say its version.
-    #[error("{program} --version fails ({why}); is it installed completely?")]
-    Broken {
-        /// The program.
-        program: String,
-        /// How it failed.
-        why: String,
-    },
-    /// No folder for temporary files.
+    #[error("{program} --version fails ({reason}); is it installed completely?")]
+    Broken { program: String, reason: String },
     #[error("cannot use the folder for temporary files: {0}; set TMPDIR to one that is writable")]
     Temporary(io::Error),
 }
 
-/// The version that `program --version` prints; `package` is named when there is no such program.
-///
-/// # Errors
-/// [`ProgramError`].
+/// The version that `program --version` prints, or `unknown`; errors name `package`, the Debian
+/// package to install.
 pub fn of(program: &str, package: &str) -> Result<String, ProgramError> {
     let dir = tempfile::tempdir().map_err(ProgramError::Temporary)?;
     let path = dir.path().join("version");
     let mut child = CommandLine::new(program, ["--version"]).spawn_logged(package, &path)?;
-    let broken = |why: String| ProgramError::Broken {
+    let broken = |reason: String| ProgramError::Broken {
         program: program.to_owned(),
-        why,
+        reason,
     };
     let waited = child.wait(LIMIT, &Interrupt::never());
     match waited.map_err(ProgramError::Temporary)? {
         Waited::Ended(ended) if ended.status.success() => {
-            let said = fs::read_to_string(&path).map_err(ProgramError::Temporary)?;
-            Ok(version_in(&said))
+            let output = fs::read_to_string(&path).map_err(ProgramError::Temporary)?;
+            Ok(version_in(&output))
         }
         Waited::Ended(ended) => Err(broken(ended.status.to_string())),
         Waited::TimeOver | Waited::Interrupted => Err(broken("no answer".to_owned())),
     }
 }
 
-/// `7.0.15` in `Redis server v=7.0.15 sha=...` and in `redis-benchmark 7.0.15`.
+/// The first word that begins with a digit, such as `7.0.15` in `redis-benchmark 7.0.15`; a prefix
+/// `v=`, as redis-server prints, is removed.
 fn version_in(text: &str) -> String {
     let words = text
         .split_whitespace()
@@ -66,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_are_found_in_what_the_programs_print() {
+    fn versions_are_found_in_the_output_of_programs() {
         let server = "Redis server v=7.0.15 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64\n";
         assert_eq!(version_in(server), "7.0.15");
         assert_eq!(version_in("redis-benchmark 6.2.14 (git:abc)\n"), "6.2.14");

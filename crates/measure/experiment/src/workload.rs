@@ -1,8 +1,8 @@
-//! What the engine needs to know about a workload.
+//! [`Workload`] and [`Target`]: the interface between the engine and a database under test.
 //!
-//! A workload lists its arms, describes its loads, and makes a fresh [`Target`] for
-//! every run: servers started, data loaded or restored. The engine decides order,
-//! repetition and rejection. Deliberately absent: anything about one database.
+//! A workload lists its arms, describes its loads, and prepares a fresh [`Target`] for each run:
+//! servers started, data loaded or restored. The engine decides on order, repetition and rejection.
+//! Deliberately absent: anything specific to one database.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -18,27 +18,28 @@ use crate::plan::Cell;
 use crate::process::Child;
 use crate::result::{Arm, Detail, Metric, Warning};
 
-/// What a load generator is told to do; a workload has several.
+/// The parameters of a load generator in one cell.
 pub trait Load: Clone {
-    /// As an identifier: `set-c50-p16`; what is as usual is left out.
+    /// The name in cell ids: `set-c50-p16`; default values are left out.
     fn slug(&self) -> String;
-    /// As the keys of a cell.
+    /// The parameters by name, for the cell in `result.json`.
     fn params(&self) -> BTreeMap<String, Value>;
-    /// How much longer than planned its runs should last.
+    /// Factor by which runs are longer than planned.
     fn length_factor(&self) -> f64;
-    /// Whether the number of operations decides how long a run is.
+    /// Whether the length of a run depends on the number of operations, so that it needs a
+    /// calibration.
     fn calibrates(&self) -> bool {
         true
     }
-    /// Loads with one key run about equally fast, and share a calibration.
+    /// Loads with equal keys are about equally fast and share a calibration.
     fn calibration_key(&self) -> String {
         self.slug()
     }
-    /// Operations with which calibration begins.
+    /// The number of operations in the first calibration run.
     fn first_guess(&self) -> u64 {
         1
     }
-    /// Operations below which a run does not show its steady pace.
+    /// The smallest number of operations whose throughput is representative.
     fn least_operations(&self) -> u64 {
         1
     }
@@ -46,58 +47,57 @@ pub trait Load: Clone {
 
 /// A database under test together with its load generator.
 pub trait Workload {
-    /// The conditions of one cell besides placement and hog.
+    /// The parameters of one cell besides placement and hog.
     type Load: Load;
-    /// What stands ready for one run.
+    /// Servers that are ready for one run.
     type Target: Target;
 
-    /// In one word: `redis`.
+    /// The name of the experiment in results: `redis`.
     fn name(&self) -> &'static str;
-    /// What is compared, the reference first.
+    /// The arms, the reference first.
     fn arms(&self) -> Vec<Arm>;
-    /// Versions of the programs that take part.
+    /// Versions of the programs by name.
     fn versions(&self) -> BTreeMap<String, String>;
-    /// What else decides what its runs are and mean, by name: two processes may add to one campaign
-    /// only when it is the same for both.
-    fn facts(&self) -> BTreeMap<String, Value> {
+    /// Further inputs that determine the runs, by name. A campaign can be resumed only if its
+    /// fingerprint is unchanged.
+    fn fingerprint(&self) -> BTreeMap<String, Value> {
         BTreeMap::new()
     }
-    /// What the servers of an arm said of their settings, once they have run.
+    /// The settings that the servers of an arm reported; `None` before the first run of the arm.
     fn settings(&self, _arm: usize) -> Option<BTreeMap<String, String>> {
         None
     }
-    /// What [`settings`](Self::settings) were in an earlier process of the same campaign.
+    /// Passes on the [`settings`](Self::settings) of an arm that an earlier process of the campaign
+    /// recorded.
     fn recall(&self, _arm: usize, _settings: &BTreeMap<String, String>) {}
-    /// What makes its runs longer, for those who wish more certainty: `longer --seconds`.
-    fn remedy(&self) -> String {
+    /// A phrase for advice that says how runs become longer: `longer --seconds`.
+    fn advice_for_longer_runs(&self) -> String {
         "longer --seconds".to_owned()
     }
-    /// What every reader must know about this workload's figures.
+    /// Warnings that apply to all results of this workload.
     fn caveats(&self) -> Vec<Warning>;
-    /// Metrics that only this workload has, the main one first.
+    /// Metrics specific to this workload, the main metric first.
     fn metrics(&self) -> Vec<Metric> {
         Vec::new()
     }
-    /// What comes before the first run.
+    /// Called before the first run.
     ///
     /// # Errors
-    /// [`Failure`]; no run is made then.
+    /// A failure ends the experiment without a run.
     fn begin(&self, _interrupt: &Interrupt) -> Result<(), Failure> {
         Ok(())
     }
-    /// What comes after the last run, however it went, when [`begin`](Self::begin) was called.
-    ///
-    /// # Errors
-    /// [`Failure`].
+    /// Called after the last run, even if a run failed, but only if [`begin`](Self::begin) was
+    /// called.
     fn end(&self) -> Result<(), Failure> {
         Ok(())
     }
-    /// The commands of one run, in order, as a shell would take them.
+    /// The shell commands of one run, in order.
     fn steps(&self, arm: usize, cell: &Cell<Self::Load>, operations: u64) -> Vec<String>;
     /// Starts servers and restores their data.
     ///
     /// # Errors
-    /// [`Failure`]; nothing is left running then.
+    /// On failure no process is left running.
     fn prepare(
         &self,
         arm: usize,
@@ -106,45 +106,41 @@ pub trait Workload {
     ) -> Result<Self::Target, Failure>;
 }
 
-/// Servers that are ready for one run. Dropping it stops them, at the latest.
+/// Servers that are ready for one run. Dropping a target stops its servers.
 pub trait Target {
     /// Runs the load once.
-    ///
-    /// # Errors
-    /// [`Failure`].
     fn run(&mut self, operations: u64, conditions: &Conditions<'_>) -> Result<Measured, Failure>;
-    /// The processes that serve the load, for those who look at what they use.
+    /// PIDs of the servers, for samplers.
     fn servers(&self) -> Vec<u32> {
         Vec::new()
     }
-    /// Disks and network interfaces to look at one by one.
+    /// Disks and network interfaces to sample individually.
     fn devices(&self) -> Vec<String> {
         Vec::new()
     }
-    /// Whether the load looks at the host itself, so that nobody else has to.
+    /// Whether the load samples the host itself, so that the engine's observer is not needed.
     fn watches_host(&self) -> bool {
         false
     }
-    /// Does what comes after the load, and stops what was started. The answer has figures of the run
-    /// that were measured around it, and how that went: whatever failed, the run keeps its figures.
+    /// Runs the steps after the load and stops the servers. Returns the figures that were measured
+    /// around the load, and the result of these steps. The run keeps its figures even if they fail.
     fn teardown(self) -> (Figures, Result<(), Failure>);
 }
 
-/// What surrounds a run.
+/// Conditions of a run that the engine decides.
 #[derive(Debug)]
 pub struct Conditions<'a> {
-    /// The user's wish to stop.
     pub interrupt: &'a Interrupt,
-    /// Busy processes of ours that run beside the load.
+    /// The CPU hogs that run beside the load.
     pub hogs: &'a [Child],
-    /// From which the load's inputs follow, for loads that draw them: the same for all arms of a
-    /// pair. 0 for a run that is part of no pair.
+    /// Seed of the load's random inputs, equal for all arms of a pair. 0 for runs outside of a
+    /// pair.
     pub seed: u64,
-    /// A run that takes longer is stopped and rejected.
+    /// Time-out; a longer run is stopped and rejected.
     pub limit: Duration,
 }
 
-/// CPU time of everything during one run.
+/// Measures the CPU time of hogs and foreign processes during one run.
 #[derive(Debug)]
 pub struct Meter<'a> {
     window: CpuWindow,
@@ -152,35 +148,33 @@ pub struct Meter<'a> {
     hogs_before_s: f64,
 }
 
-/// Figures of a run that were measured around it.
+/// Figures that hooks measured around the load.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Figures {
-    /// Values by name.
     pub values: BTreeMap<String, f64>,
-    /// Units of those that no metric declares.
+    /// Units of the values that no declared metric has, by name.
     pub units: BTreeMap<String, String>,
 }
 
-/// What one run measured.
+/// The measurements of one run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measured {
-    /// How long the load ran.
+    /// Length of the measured interval.
     pub seconds: f64,
-    /// Values by name, units last.
+    /// Values by name; each name ends with its unit.
     pub metrics: BTreeMap<String, f64>,
-    /// CPU seconds of processes that are not part of the experiment.
+    /// CPU seconds that processes outside the experiment used within `window_s`.
     pub foreign_cpu_s: f64,
-    /// Wall-clock seconds in which they were counted.
     pub window_s: f64,
-    /// Why the run cannot count although it ended; `None` when it can.
+    /// The reason for rejecting a run that ended; `None` for a valid run.
     pub invalid: Option<String>,
-    /// What the run tells beyond its metrics.
+    /// Time series, checks and other details.
     pub detail: Option<Box<Detail>>,
 }
 
 impl Measured {
-    /// Adds figures that were measured around the run. One whose name the load has already makes
-    /// the run invalid.
+    /// Adds figures of hooks. A figure with the name of one of the load's metrics makes the run
+    /// invalid.
     pub(crate) fn add_figures(&mut self, Figures { values, units }: Figures) {
         if !units.is_empty() {
             self.detail.get_or_insert_default().units = units;
@@ -192,51 +186,49 @@ impl Measured {
                 }
                 Entry::Occupied(taken) => {
                     let name = taken.key();
-                    let why =
-                        format!("a hook printed {name}, which Saiga measures; name it otherwise");
-                    self.invalid.get_or_insert(why);
+                    let reason = format!(
+                        "a hook printed {name}, which is a metric of Saiga; use another name"
+                    );
+                    self.invalid.get_or_insert(reason);
                 }
             }
         }
     }
 }
 
-/// Why there is no measurement.
+/// A run produced no measurement.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// The user asked to stop.
     #[error("interrupted")]
     Interrupted,
-    /// This run failed; another may succeed.
+    /// This run failed; later runs may succeed.
     #[error("{reason}")]
     Run {
-        /// What failed, on what.
+        /// The operation that failed, its object and the cause.
         reason: String,
     },
-    /// No run can succeed.
+    /// No run can succeed, so the experiment ends.
     #[error(transparent)]
     Impossible(Box<dyn Error + Send + Sync>),
 }
 
 impl Failure {
-    /// A failure of this run alone.
     pub fn run(reason: impl Into<String>) -> Self {
         Self::Run {
             reason: reason.into(),
         }
     }
 
-    /// A failure that ends the experiment.
     pub fn impossible(error: impl Error + Send + Sync + 'static) -> Self {
         Self::Impossible(Box::new(error))
     }
 }
 
 impl<'a> Meter<'a> {
-    /// Starts to count.
+    /// Begins the measurement at the current time.
     ///
     /// # Errors
-    /// `/proc/stat` cannot be read.
+    /// Fails if `/proc/stat` cannot be read.
     pub fn start(conditions: &Conditions<'a>) -> io::Result<Self> {
         let hogs = conditions.hogs;
         Ok(Self {
@@ -246,10 +238,10 @@ impl<'a> Meter<'a> {
         })
     }
 
-    /// What was spent so far; `children_cpu_s` is what the servers and clients of this run used.
+    /// CPU time since the start. `children_cpu_s` is the CPU time of the run's servers and clients.
     ///
     /// # Errors
-    /// `/proc/stat` cannot be read, or a hog has died.
+    /// Fails if `/proc/stat` cannot be read or a hog has ended.
     pub fn stop(self, children_cpu_s: f64) -> io::Result<Used> {
         let hogs_s = cpu_s(self.hogs)? - self.hogs_before_s;
         self.window.close(children_cpu_s + hogs_s)

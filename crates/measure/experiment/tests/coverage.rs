@@ -1,4 +1,4 @@
-//! The intervals hold the true median about as often as they claim, by simulation.
+//! Simulates the coverage of the confidence intervals of both methods.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod distributions;
@@ -7,9 +7,9 @@ use distributions::{ALL, Draw, lognormal, split_modes};
 use saiga_experiment::stats::{Method, RatioSummary};
 
 const EXPERIMENTS: u32 = 10_000;
-/// Experiments that are looked at after each pair.
+/// Number of sequential experiments.
 const WATCHED: u32 = 2_000;
-/// Pairs after which nobody looks any more.
+/// Maximum number of pairs of a sequential experiment.
 const LAST_LOOK: usize = 200;
 
 fn rng(seed: u64) -> fastrand::Rng {
@@ -17,7 +17,7 @@ fn rng(seed: u64) -> fastrand::Rng {
     fastrand::Rng::with_seed(seed)
 }
 
-/// Share of experiments whose interval holds the true median, which is one.
+/// Share of experiments whose interval contains the true median, which is 1.
 fn coverage(pairs: usize, rng: &mut fastrand::Rng, ratio: Draw) -> f64 {
     let mut held = 0;
     for _ in 0..EXPERIMENTS {
@@ -27,7 +27,7 @@ fn coverage(pairs: usize, rng: &mut fastrand::Rng, ratio: Draw) -> f64 {
     f64::from(held) / f64::from(EXPERIMENTS)
 }
 
-/// Share of experiments in which at least one look, after any pair, misses the true median. The
+/// Share of experiments in which the interval after at least one pair misses the true median. The
 /// n-th ratio of an experiment is `ratio(n, rng)`.
 fn ever_missed(
     method: Method,
@@ -59,7 +59,7 @@ fn lognormal_ratios_are_covered_at_every_number_of_pairs() {
     }
 }
 
-/// Never much below 95 %; above it where ratios tie, and where gaps lie between modes.
+/// The coverage is never much below 95 %; it is above 95 % with ties and with gaps between modes.
 #[test]
 fn every_distribution_is_covered() {
     let mut rng = rng(2);
@@ -72,8 +72,8 @@ fn every_distribution_is_covered() {
     }
 }
 
-/// Interpolation has a price: an end between two modes may lie beyond a median that is there as
-/// well. Then the inner order statistics' confidence is what is left, 87.5 % with seven pairs.
+/// The cost of interpolation: an end in a gap between two modes may lie beyond the median. The
+/// coverage is then that of the inner order statistics, 87.5 % with seven pairs.
 #[test]
 fn a_median_in_a_gap_is_where_the_fixed_interval_falls_short() {
     let mut rng = rng(6);
@@ -96,9 +96,9 @@ fn a_median_in_a_gap_is_where_the_fixed_interval_falls_short() {
     );
 }
 
-/// The guarantee is 5 % over all looks; much less would mean an interval wider than need be.
+/// The guarantee is 5 % over all pairs; much less would mean an unnecessarily wide interval.
 #[test]
-fn the_sequential_interval_survives_a_look_after_every_pair() {
+fn the_sequential_interval_is_valid_after_every_pair() {
     let mut rng = rng(4);
     for (name, ratio) in ALL {
         let missed = ever_missed(Method::Sequential, &mut rng, |_, rng| ratio(rng));
@@ -108,10 +108,10 @@ fn the_sequential_interval_survives_a_look_after_every_pair() {
     }
 }
 
-/// Orders alternate, so what favours the second place moves neighbours in opposite directions.
-/// That makes the counts of signs steadier, and misses rarer.
+/// Orders alternate, so an advantage of the second position moves neighbours in opposite
+/// directions. The counts of signs vary less, and misses are rarer.
 #[test]
-fn a_favoured_place_in_the_pair_does_no_harm() {
+fn an_advantage_of_a_position_does_not_reduce_coverage() {
     let mut rng = rng(9);
     for favour in [1.05, 1.2] {
         let ratio = |n: usize, rng: &mut fastrand::Rng| {
@@ -128,14 +128,15 @@ fn a_favoured_place_in_the_pair_does_no_harm() {
     }
 }
 
-/// Why there are two: who stops when the fixed interval pleases is misled four times as often.
+/// The reason for two methods: stopping when the fixed interval excludes 1 misleads four times as
+/// often.
 #[test]
-fn the_fixed_interval_does_not_survive_it() {
+fn the_fixed_interval_is_not_valid_after_every_pair() {
     let missed = ever_missed(Method::Fixed, &mut rng(4), |_, rng| lognormal(rng));
     assert!(missed > 0.2, "{missed}");
 }
 
-/// The t-test rejects a true hypothesis in about one experiment of twenty.
+/// The t-test rejects a true hypothesis in about one of twenty experiments.
 #[test]
 fn p_values_keep_their_level() {
     let mut rng = rng(3);

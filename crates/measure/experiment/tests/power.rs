@@ -1,4 +1,4 @@
-//! What a number of pairs is said to resolve is what they resolve, by simulation.
+//! Compares the expected resolution of a number of pairs with simulations.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod distributions;
@@ -9,7 +9,7 @@ use saiga_experiment::stats::{Method, RatioSummary, median, resolution};
 const EXPERIMENTS: usize = 2_000;
 const SEED: u64 = 5;
 
-/// The mean logarithm of the half width of the interval, as a share.
+/// Geometric mean of the simulated half widths, as a fraction.
 fn simulated(method: Method, pairs: usize, rng: &mut fastrand::Rng) -> f64 {
     let half = || {
         let ratios: Vec<f64> = (0..pairs).map(|_| lognormal(rng)).collect();
@@ -35,23 +35,23 @@ fn the_formula_agrees_with_simulation() {
         (Method::Sequential, 30),
         (Method::Sequential, 100),
     ] {
-        let said = resolution(method, pairs, distributions::SPREAD)
+        let predicted = resolution(method, pairs, distributions::SPREAD)
             .unwrap()
             .ln_1p();
-        let came = simulated(method, pairs, &mut rng).ln_1p();
+        let simulated = simulated(method, pairs, &mut rng).ln_1p();
         assert!(
-            (said / came - 1.0).abs() < 0.05,
-            "{method:?} {pairs}: said {said}, came {came}"
+            (predicted / simulated - 1.0).abs() < 0.05,
+            "{method:?} {pairs}: predicted {predicted}, simulated {simulated}"
         );
     }
 }
 
-/// Half of all stops happen near the number of pairs that was said, not at twice as many.
+/// Half of all experiments stop near the predicted number of pairs, not at twice as many.
 #[test]
-fn the_said_number_of_pairs_is_about_where_a_sequential_experiment_stops() {
+fn sequential_experiments_stop_near_the_predicted_number_of_pairs() {
     println!("seed {SEED}");
     let (wanted, most) = (0.1, 400);
-    let said =
+    let predicted =
         saiga_experiment::stats::pairs_for(Method::Sequential, wanted, distributions::SPREAD, most)
             .unwrap();
     let mut rng = fastrand::Rng::with_seed(SEED);
@@ -67,9 +67,9 @@ fn the_said_number_of_pairs_is_about_where_a_sequential_experiment_stops() {
     };
     let stops: Vec<f64> = std::iter::repeat_with(&mut stop).take(200).collect();
     let middle = median(&stops).unwrap();
-    let said = f64::from(u32::try_from(said).unwrap());
+    let predicted = f64::from(u32::try_from(predicted).unwrap());
     assert!(
-        (0.7 * said..=1.1 * said).contains(&middle),
-        "said {said}, stopped at {middle}"
+        (0.7 * predicted..=1.1 * predicted).contains(&middle),
+        "predicted {predicted}, stopped at {middle}"
     );
 }

@@ -1,4 +1,4 @@
-//! The committed `result.json` of format version 1 stays readable, whatever changes in the code.
+//! The committed `result.json` of format version 1 must stay readable.
 
 use saiga_experiment::result::{
     Better, ComparisonKind, ExperimentResult, InconsistentResult, ReadResultError, Verdict,
@@ -72,7 +72,7 @@ fn writing_and_reading_again_changes_nothing() {
     );
 }
 
-/// Files from before there was a choice do not say it.
+/// Older files have no method.
 #[test]
 fn a_ratio_without_a_method_is_of_a_fixed_number_of_pairs() {
     let older = sample_with(|value| {
@@ -94,7 +94,7 @@ fn a_ratio_without_a_method_is_of_a_fixed_number_of_pairs() {
 }
 
 #[test]
-fn a_run_that_counts_says_so_with_a_null() {
+fn an_accepted_run_has_a_null_rejection() {
     let text = sample().to_json().unwrap();
     assert!(
         text.contains("\"rejected\": null"),
@@ -103,7 +103,7 @@ fn a_run_that_counts_says_so_with_a_null() {
 }
 
 #[test]
-fn another_version_is_named_before_anything_else_is_looked_at() {
+fn another_version_is_reported_before_other_errors() {
     let error =
         ExperimentResult::from_json(r#"{"format_version": 2, "unheard": "of"}"#).unwrap_err();
     assert_eq!(
@@ -119,13 +119,13 @@ fn another_version_is_named_before_anything_else_is_looked_at() {
 }
 
 #[test]
-fn fields_from_the_future_do_not_hurt() {
+fn unknown_fields_are_ignored() {
     let result = sample_with(|value| value["comparisons"][0]["colour"] = json!("green")).unwrap();
     assert!(result == sample());
 }
 
 #[test]
-fn names_that_lead_nowhere_are_refused() {
+fn invalid_references_are_refused() {
     let error = sample_with(|value| value["runs"][4]["arm"] = json!("dpdk")).unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -148,7 +148,7 @@ fn names_that_lead_nowhere_are_refused() {
 }
 
 #[test]
-fn a_number_that_json_cannot_hold_is_refused_before_it_becomes_null() {
+fn non_finite_numbers_are_refused_on_writing() {
     let mut result = sample();
     result.comparisons[1].ratio.median = f64::INFINITY;
     let error = result.to_json().unwrap_err();

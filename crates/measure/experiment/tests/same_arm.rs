@@ -1,9 +1,9 @@
-//! Campaigns that compare one arm with itself show no difference, in 95 % of them at least.
+//! At least 95 % of campaigns that compare an arm with itself show no difference.
 //!
-//! They are drawn from recorded runs of one real campaign of kernel TCP against kernel TCP
-//! (`data/aa-redis.csv`): blocks of visits that followed each other, so that drift and bursts of
-//! noise stay as they were, with the arms assigned anew in the balanced order of a plan. What
-//! is judged is the headline, by the code that judges real campaigns.
+//! The campaigns are resampled from the runs of a real campaign of kernel TCP against kernel TCP
+//! (`data/aa-redis.csv`). Blocks of adjacent visits are kept together, so drift and bursts of noise
+//! remain; the arms are assigned again in the balanced order of a plan. The headline is computed by
+//! the same code as for real campaigns.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::BTreeMap;
@@ -15,15 +15,15 @@ use saiga_experiment::stats::Method;
 
 const RECORDED: &str = include_str!("data/aa-redis.csv");
 const CAMPAIGNS: u32 = 10_000;
-/// Visits of a cell that stay together.
+/// Number of adjacent visits in a block.
 const BLOCK: usize = 4;
-/// As by default.
+/// The default of the command line.
 const PAIRS: u32 = 6;
 const MOST_PAIRS: u32 = 40;
 
 type Visits = Vec<[f64; 2]>;
 
-/// Throughputs of both runs of each visit, by cell.
+/// Throughputs of the two runs of each visit, by cell.
 fn recorded() -> BTreeMap<&'static str, Visits> {
     let lines = RECORDED
         .lines()
@@ -54,7 +54,8 @@ fn arms() -> Vec<Arm> {
     vec![arm("kernel"), arm("kernel (again)")]
 }
 
-/// `set-c50-one-core` has the load `set-c50`, and so a best placement with `set-c50-unpinned`.
+/// `set-c50-one-core` has the load `set-c50`, so it shares a best placement with
+/// `set-c50-unpinned`.
 fn cells(visits: &BTreeMap<&str, Visits>) -> Vec<Cell> {
     let cell = |id: &&str| {
         let parts: Vec<&str> = id.splitn(3, '-').collect();
@@ -70,12 +71,12 @@ fn cells(visits: &BTreeMap<&str, Visits>) -> Vec<Cell> {
     visits.keys().map(cell).collect()
 }
 
-/// Endless visits of one cell in blocks that were adjacent.
+/// An endless sequence of visits of a cell, in blocks of adjacent visits.
 struct Draw<'a> {
     visits: &'a Visits,
     at: usize,
     left: usize,
-    /// Whether the first arm runs first in the next visit; it changes with each.
+    /// Whether the first arm runs first in the next visit; alternates.
     swapped: bool,
 }
 
@@ -104,7 +105,7 @@ impl<'a> Draw<'a> {
     }
 }
 
-/// Adds one pair of every cell.
+/// Adds a pair of every cell.
 fn round(
     draws: &mut BTreeMap<&str, Draw<'_>>,
     pair: u32,
@@ -129,13 +130,13 @@ fn round(
     }
 }
 
-/// Of all campaigns.
+/// Results over all campaigns.
 struct Shares {
-    /// The headline shows no difference.
+    /// Share of campaigns whose headline shows no difference.
     no_difference: f64,
-    /// No single comparison shows one that holds corrected for their number.
+    /// Share of campaigns without a corrected verdict in a single comparison.
     none_corrected: f64,
-    /// Pairs on average.
+    /// Mean number of pairs.
     pairs: f64,
 }
 
@@ -171,7 +172,7 @@ fn shares(method: Method, until: &Until, seed: u64) -> Shares {
             &outcome.runs,
             &Shortfall::default(),
         );
-        assert!(concluded.headline[0].contains("between one arm and itself"));
+        assert!(concluded.headline[0].contains("between the arm and its repetition"));
         none += u32::from(concluded.verdict == Verdict::NoDifferenceShown);
         let mut comparisons = concluded.comparisons.iter();
         none_corrected += u32::from(comparisons.all(|one| one.holds_corrected == Some(false)));
@@ -198,14 +199,14 @@ fn within(half_width: f64) -> Until {
 }
 
 #[test]
-fn a_fixed_number_of_pairs_misleads_in_one_of_twenty_at_most() {
+fn a_fixed_number_of_pairs_misleads_in_at_most_one_of_twenty() {
     let shares = shares(Method::Fixed, &within(1.0), 7);
     assert!(shares.no_difference >= 0.95 && shares.none_corrected >= 0.95);
 }
 
-/// Stopped as soon as every cell is within 5 %: what looking after each round must not spoil.
+/// Campaigns that stop as soon as every cell is within 5 %, checked after each round.
 #[test]
-fn stopping_when_it_is_narrow_misleads_no_more_often() {
+fn stopping_at_narrow_intervals_misleads_no_more_often() {
     let shares = shares(Method::Sequential, &within(0.05), 8);
     assert!(shares.no_difference >= 0.95 && shares.none_corrected >= 0.95);
     let stopped_early = (8.0..0.9 * f64::from(MOST_PAIRS)).contains(&shares.pairs);

@@ -1,10 +1,10 @@
-//! Write amplification during a run: the drives' own counters before the load, at intervals, and
-//! after it.
+//! Write amplification during a run, from the drives' own counters.
 //!
-//! In: drives, as `saiga waf watch` takes them. Out: one factor for all of them with the bytes of
-//! which it was made, and its course. The samples are kept in the folder of the run and are deleted
-//! with it. A look at the drives never ends a load: one that fails between the first and the last
-//! makes an interval of the course longer, and a last one that fails makes the run invalid.
+//! In: drives, as `saiga waf watch` takes them, sampled before the load, at intervals, and after
+//! it. Out: one factor (WAF) for all drives, the bytes from which it is computed, and its time
+//! series. The samples are stored in the folder of the run and deleted with it. A failed sample
+//! never ends a load: if it is neither the first nor the last, the interval of the series becomes
+//! longer; a failed last sample rejects the run.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,57 +16,57 @@ use saiga_experiment::workload::Failure;
 use saiga_waf::series::{self, Start};
 use saiga_waf::{Sample, WatchError, Watcher, Written};
 
-/// Between two looks where the file does not say.
-const USUAL_EVERY: Duration = Duration::from_secs(3600);
+/// Interval between samples if the file has no `waf_every`.
+const DEFAULT_INTERVAL: Duration = Duration::from_secs(3600);
 const MIB: f64 = 1_048_576.0;
 
-/// The reason for which a run has no factor.
+/// The write amplification of a run is unknown.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AmplificationError {
-    /// A drive gives no sample.
     #[error("cannot measure write amplification ([metrics] waf): {0}")]
     NoSample(#[from] WatchError),
-    /// Its counters do not continue.
-    #[error("write amplification of {drive}: {why} during the run")]
-    Broken { drive: String, why: Start },
-    /// The counters' steps are larger than what was written.
+    /// The counters of a drive were reset, or the drive was replaced.
+    #[error("write amplification of {drive}: {reason} during the run")]
+    Discontinuous { drive: String, reason: Start },
+    /// Too little was written for the resolution of the counters.
     #[error(
-        "write amplification: the counters moved by fewer than fifty of their steps, too few for a \
-         factor; make the run longer"
+        "write amplification: the counters of the drives advanced by fewer than 50 of their units, \
+         too few for a factor; make the run longer"
     )]
     Coarse,
 }
 
-/// Drives that are asked again and again.
+/// Samples drives at intervals.
 #[derive(Debug)]
 pub(crate) struct Amplification {
     drives: Vec<PathBuf>,
     every: Duration,
     watcher: Watcher,
     began: Instant,
-    /// When they are asked next, since the start.
+    /// Time of the next sample since `began`.
     next: Duration,
-    /// Seconds since the start, and a sample of each drive.
+    /// Seconds since `began`, and a sample of each drive.
     rounds: Vec<(f64, Vec<Sample>)>,
 }
 
-/// What was found in a run.
+/// The written bytes and the factor of a run, and the factor over time.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Found {
+pub(crate) struct WriteFigures {
     pub(crate) metrics: BTreeMap<String, f64>,
-    pub(crate) course: Series,
+    pub(crate) series: Series,
 }
 
 impl Amplification {
-    /// Looks for the first time; samples are kept in `dir`. `None` where `metrics` has no drives.
+    /// Takes the first sample; samples are stored in `dir`. Returns `None` if `metrics` names no
+    /// drives.
     ///
     /// # Errors
-    /// [`Failure::Impossible`] for a drive that gives no sample.
+    /// Returns [`Failure::Impossible`] if a drive cannot be sampled.
     pub(crate) fn begin(metrics: &HostMetrics, dir: &Path) -> Result<Option<Self>, Failure> {
         if metrics.waf.is_empty() {
             return Ok(None);
         }
-        let every = metrics.waf_every.unwrap_or(USUAL_EVERY);
+        let every = metrics.waf_every.unwrap_or(DEFAULT_INTERVAL);
         let mut new = Self {
             drives: metrics.waf.clone(),
             every,
@@ -75,31 +75,27 @@ impl Amplification {
             began: Instant::now(),
             rounds: Vec::new(),
         };
-        new.round().map_err(Failure::impossible)?;
+        new.sample().map_err(Failure::impossible)?;
         Ok(Some(new))
     }
 
-    /// Looks again when it is time. A drive that gives no sample is asked again an interval later.
-    pub(crate) fn look(&mut self) {
+    /// Takes a sample if the interval has passed. A failed sample is left out.
+    pub(crate) fn sample_if_due(&mut self) {
         if self.began.elapsed() < self.next {
             return;
         }
         self.next = self.began.elapsed() + self.every;
-        // A load of hours must not end because of one point of its course.
-        let _ = self.round();
+        // A load of hours must not end because of one point of the time series.
+        let _ = self.sample();
     }
 
-    /// Looks for the last time.
-    ///
-    /// # Errors
-    /// [`AmplificationError`]: a drive gave no sample, its counters were reset, or they say too
-    /// little.
-    pub(crate) fn end(mut self) -> Result<Found, AmplificationError> {
-        self.round()?;
-        found(&self.rounds)
+    /// Takes the last sample and computes the factor.
+    pub(crate) fn end(mut self) -> Result<WriteFigures, AmplificationError> {
+        self.sample()?;
+        figures(&self.rounds)
     }
 
-    fn round(&mut self) -> Result<(), AmplificationError> {
+    fn sample(&mut self) -> Result<(), AmplificationError> {
         let kept = self.watcher.round(&self.drives, &|| false);
         let samples = kept.into_iter().map(|kept| kept.map(|kept| kept.sample));
         let samples = samples.collect::<Result<Vec<_>, _>>()?;
@@ -109,9 +105,10 @@ impl Amplification {
     }
 }
 
-/// All drives together from the first round to the last, and from each to the next.
-fn found(rounds: &[(f64, Vec<Sample>)]) -> Result<Found, AmplificationError> {
-    let mut course = Series {
+/// The figures of all drives together, from the first sample to the last, and a point of the series
+/// from each sample to the next.
+fn figures(rounds: &[(f64, Vec<Sample>)]) -> Result<WriteFigures, AmplificationError> {
+    let mut over_time = Series {
         name: WAF.to_owned(),
         at_s: Vec::new(),
         mean: Vec::new(),
@@ -123,8 +120,8 @@ fn found(rounds: &[(f64, Vec<Sample>)]) -> Result<Found, AmplificationError> {
         let (start, before) = &rounds[index - 1];
         let written = between(before, after)?;
         all = all.then(written);
-        course.at_s.push(f64::midpoint(*start, *end));
-        course.mean.push(written.waf().map(|waf| waf.value));
+        over_time.at_s.push(f64::midpoint(*start, *end));
+        over_time.mean.push(written.waf().map(|waf| waf.value));
     }
     let mut metrics = BTreeMap::from([
         ("host_written_mib".to_owned(), mib(all.host)),
@@ -136,17 +133,20 @@ fn found(rounds: &[(f64, Vec<Sample>)]) -> Result<Found, AmplificationError> {
         Some(waf) => drop(metrics.insert(WAF.to_owned(), waf.value)),
         None => {}
     }
-    Ok(Found { metrics, course })
+    Ok(WriteFigures {
+        metrics,
+        series: over_time,
+    })
 }
 
-/// What all drives wrote between two rounds.
+/// The bytes that all drives wrote between two samples.
 fn between(before: &[Sample], after: &[Sample]) -> Result<Written, AmplificationError> {
     let mut each = before.iter().zip(after);
     each.try_fold(Written::default(), |sum, (before, after)| {
         let interval =
-            series::between(before, after).map_err(|why| AmplificationError::Broken {
+            series::between(before, after).map_err(|reason| AmplificationError::Discontinuous {
                 drive: after.path.clone(),
-                why,
+                reason,
             })?;
         Ok(sum.and(interval.written))
     })

@@ -1,56 +1,56 @@
-//! The line of a load, and what its output says.
+//! The command line of a load, and the figures in its output.
+//!
+//! In: the workload of the file, an arm, a seed. Out: a command line with the seed and the folder
+//! for results; after the run, metrics and details from what the load printed.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use saiga_experiment::file::{Arm, Dress, Experiment, Extract, Kind};
+use saiga_experiment::file::{Arm, Experiment, Extract, Kind, Launch};
 use saiga_experiment::process::CommandLine;
 use saiga_experiment::result::Detail;
 use saiga_redis::remote::Figures;
 use saiga_redis::seed::OPTION as SEED_OF_REDIS;
 
 use crate::record::{self, Times};
-use crate::tables::Checked;
+use crate::tables::DatabaseCheck;
 use crate::{line, tables};
 
-/// What the output of a load says.
+/// The parsed output of a load. Optional fields are `None` if the load does not report them.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Output {
-    /// Figures by name.
     pub(crate) metrics: BTreeMap<String, f64>,
-    /// How long it measured, where it says so.
+    /// Length of the measured interval.
     pub(crate) seconds: Option<f64>,
-    /// When it measured, where it says so.
     pub(crate) times: Option<Times>,
-    /// What it tells beyond its figures.
     pub(crate) detail: Option<Box<Detail>>,
-    /// Why it does not count, where it says so itself.
+    /// The reason for which the load rejects its own run.
     pub(crate) rejected: Option<String>,
-    /// Connections that had no answer in the end, on which the server may still be at work.
+    /// Connections without an answer at the end; the server may still process their requests.
     pub(crate) unanswered: u64,
 }
 
-/// What TPC-C is told besides, for one run.
+/// Options of `saiga bench tpcc run` that differ from run to run.
 #[derive(Clone, Copy)]
-pub(crate) struct Told<'a> {
-    /// The folder in which it leaves what it measured.
+pub(crate) struct RunOptions<'a> {
+    /// The folder for the results of the run.
     pub(crate) results: &'a Path,
-    /// Whom it watches as the servers.
+    /// PIDs of the servers.
     pub(crate) servers: &'a [u32],
-    /// Disks and network interfaces to watch one by one.
+    /// Disks and network interfaces to sample.
     pub(crate) devices: &'a [String],
 }
 
-/// The line that runs the load of `file` for `arm`; `test` is that of redis-benchmark. The inputs
-/// of the load follow from `seed`, unless the file names another; those of other programs than TPC-C,
-/// redis-benchmark, sysbench and pgbench do not.
+/// The command line that runs the load of `file` for `arm`; `test` is a test of redis-benchmark.
+/// TPC-C, redis-benchmark, sysbench and pgbench are given `seed`, unless the file contains a seed.
+/// Other programs are given none.
 pub(crate) fn line(
     file: &Experiment,
     arm: &Arm,
     test: Option<&str>,
     tool: &Path,
     seed: Option<u64>,
-    told: Option<Told<'_>>,
+    options_of_run: Option<RunOptions<'_>>,
 ) -> CommandLine {
     let words = match &file.workload.kind {
         Kind::Tpcc { props, options, .. } => {
@@ -60,7 +60,7 @@ pub(crate) fn line(
                 words.extend(["--props".to_owned(), file.to_string_lossy().into_owned()]);
             }
             words.extend(options.iter().cloned());
-            // Steps of their own check the tables.
+            // Separate steps check the tables.
             words.extend(["--no-check", "--json"].map(str::to_owned));
             if !options.iter().any(|word| word.starts_with("--seed")) {
                 words.extend(
@@ -68,17 +68,17 @@ pub(crate) fn line(
                         .flat_map(|seed| ["--seed".to_owned(), seed.to_string()]),
                 );
             }
-            if let Some(told) = told {
-                let dir = told.results;
+            if let Some(of_run) = options_of_run {
+                let dir = of_run.results;
                 words.extend(["--out".to_owned(), dir.to_string_lossy().into_owned()]);
                 let all = dir.parent().unwrap_or(dir);
                 words.extend([
                     "--load-file".to_owned(),
                     load_file(all).to_string_lossy().into_owned(),
                 ]);
-                let servers = told.servers.iter().map(ToString::to_string);
+                let servers = of_run.servers.iter().map(ToString::to_string);
                 words.extend(servers.flat_map(|pid| ["--server-pid".to_owned(), pid]));
-                let devices = told.devices.iter().cloned();
+                let devices = of_run.devices.iter().cloned();
                 words.extend(devices.flat_map(|name| ["--device".to_owned(), name]));
             }
             words
@@ -98,11 +98,11 @@ pub(crate) fn line(
         }
         Kind::Command { name, line, .. } => seeded(name, line, seed),
     };
-    line::dressed(&arm.client, &words, tool)
+    line::with_launch(&arm.client, &words, tool)
 }
 
-/// The words of a command with its seed right behind the program; as they are where they have a seed,
-/// or where another program starts the tool.
+/// Inserts the option for the seed after the program's name. The words stay unchanged if they
+/// contain a seed, or if the program's name is not among them (a script starts the tool).
 fn seeded(name: &str, line: &[String], seed: Option<u64>) -> Vec<String> {
     let mut words = line.to_vec();
     let option = match name {
@@ -110,23 +110,24 @@ fn seeded(name: &str, line: &[String], seed: Option<u64>) -> Vec<String> {
         "pgbench" => "--random-seed",
         _ => return words,
     };
-    let has_one = |word: &String| word.replace('_', "-").starts_with(option);
+    let is_seed = |word: &String| word.replace('_', "-").starts_with(option);
     let program = words
         .iter()
         .position(|word| Path::new(word).ends_with(name));
     if let (Some(seed), Some(program)) = (seed, program)
-        && !words.iter().any(has_one)
+        && !words.iter().any(is_seed)
     {
         words.insert(program + 1, format!("{option}={seed}"));
     }
     words
 }
 
-/// The line that checks the tables of a database: that of the client, but never under Saiga.
+/// The command line that checks the tables of a database. It is started like the client, but never
+/// under Saiga.
 pub(crate) fn check_line(
     file: &Experiment,
     arm: &Arm,
-    checked: Checked,
+    check: DatabaseCheck,
     tool: &Path,
 ) -> CommandLine {
     let props: &[PathBuf] = match &file.workload.kind {
@@ -134,30 +135,31 @@ pub(crate) fn check_line(
         Kind::Redis { .. } | Kind::Command { .. } => &[],
     };
     let none = PathBuf::new();
-    let props = props.get(checked.database).unwrap_or(&none);
-    let words = tables::words(tool, props, checked.check);
-    let dress = Dress {
+    let props = props.get(check.database).unwrap_or(&none);
+    let words = tables::words(tool, props, check.scope);
+    let launch = Launch {
         saiga: false,
         ..arm.client.clone()
     };
-    line::dressed(&dress, &words, tool)
+    line::with_launch(&launch, &words, tool)
 }
 
-/// Where TPC-C says how it fares; `results` holds the folders of all runs.
+/// The file into which a running TPC-C load writes its progress; `results` contains the folders of
+/// all runs.
 pub(crate) fn load_file(results: &Path) -> PathBuf {
     results.join("load.json")
 }
 
-/// Whether a load that ended with this code has measured: our own bench says by 1 that a check
-/// failed, and its record which.
-pub(crate) fn measured(kind: &Kind, code: Option<i32>) -> bool {
+/// Whether a load with this exit code has measured. `saiga bench tpcc run` exits with 1 if a check
+/// failed; its record then names the check.
+pub(crate) fn has_measured(kind: &Kind, code: Option<i32>) -> bool {
     code == Some(0) || (matches!(kind, Kind::Tpcc { .. }) && code == Some(1))
 }
 
-/// Reads what a load printed.
+/// Parses the output of a load.
 ///
 /// # Errors
-/// What is not there, for people.
+/// Returns a message that names the figure or record that is missing.
 pub(crate) fn read(kind: &Kind, text: &str) -> Result<Output, String> {
     match kind {
         Kind::Tpcc { .. } => record::read(text),
@@ -177,7 +179,7 @@ pub(crate) fn read(kind: &Kind, text: &str) -> Result<Output, String> {
     }
 }
 
-/// The last match of each pattern; all of them must be there.
+/// The number in the last match of each pattern, multiplied by its scale; all patterns must match.
 fn extracted(wanted: &[Extract], text: &str) -> Result<Output, String> {
     let mut metrics = BTreeMap::new();
     for Extract {
@@ -189,7 +191,7 @@ fn extracted(wanted: &[Extract], text: &str) -> Result<Output, String> {
         let last = pattern.captures_iter(text).last();
         let number = last.and_then(|found| found.get(1)?.as_str().parse::<f64>().ok());
         let scaled = number.map(|number| number * scale);
-        // `nan` and `inf` are words that become floats, and are no measurements.
+        // `nan` and `inf` parse as floats, but are not measurements.
         let number = scaled.filter(|number| number.is_finite()).ok_or_else(|| {
             format!(
                 "the output has no number for {} (regex {:?})",
@@ -223,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn the_figures_of_sysbench_and_pgbench_are_known() {
+    fn the_output_of_sysbench_and_pgbench_is_parsed() {
         let sysbench = "    transactions:      12345  (1234.50 per sec.)\nLatency (ms):\n\
                         \x20        avg:      8.10\n         95th percentile:     12.30\n";
         let read = read(
@@ -247,7 +249,7 @@ mod tests {
         );
     }
 
-    /// The words behind `--seed` in the line of a run.
+    /// The words after `--seed` in the command line of a run.
     fn seeds(options: &str) -> Vec<String> {
         let text = format!(
             "[[arm]]\nname = \"a\"\n[[arm]]\nname = \"b\"\n\
@@ -274,7 +276,7 @@ mod tests {
         assert_eq!(seeds("\"--seed\", \"3\""), ["3"]);
     }
 
-    /// The line of a workload for the seed 4711.
+    /// The command line of a workload for the seed 4711.
     fn seeded_line(workload: &str) -> String {
         let text = format!(
             "[[arm]]\nname = \"a\"\n[[arm]]\nname = \"b\"\n\
@@ -331,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn a_figure_that_is_not_there_is_named() {
+    fn a_missing_figure_is_named() {
         let kind = kind("kind = \"pgbench\"\ncommand = \"pgbench -T 1\"");
         let error = read(&kind, "tps = fast").unwrap_err();
         assert!(
@@ -340,9 +342,8 @@ mod tests {
         );
     }
 
-    /// Both are words that become floats.
     #[test]
-    fn nan_and_inf_are_no_figures() {
+    fn nan_and_inf_are_rejected() {
         let kind = kind(
             "kind = \"command\"\ncommand = \"x\"\n[[workload.metric]]\nname = \"rate_s\"\n\
              regex = \"rate (\\\\S+)\"\nunit = \"1/s\"\nbetter = \"higher\"\nscale = 1000",

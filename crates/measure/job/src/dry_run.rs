@@ -1,4 +1,8 @@
-//! A campaign as text: every step that would run, in words and as a shell would take it.
+//! Prints a campaign without executing it: each step as a comment and as shell commands.
+//!
+//! In: a job, its plan and a machine. Out: a text in which `# ! not here:` marks requirements that
+//! the machine lacks. Lines for commands that Saiga executes itself, such as `fuser`, show the
+//! nearest shell command. Secrets in commands are masked.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -17,15 +21,15 @@ use crate::step::{Side, Step, Steps};
 use crate::workload::Job;
 use crate::{client, line};
 
-/// This tool in commands for people.
+/// The name of this program in printed commands, in place of its full path.
 const TOOL: &str = "saiga";
 
-/// Everything that `plan` would do, in order, and what of it `machine` lacks.
+/// The steps of all runs of `plan`, in order, with the requirements that `machine` does not meet.
 #[must_use]
 pub fn dry_run(job: &Job, plan: &Plan<JobLoad>, machine: &dyn Machine) -> String {
     let mut text = head(job, plan, machine);
     let visits = plan.visits(job.core.file.arms.len());
-    around(job, Side::Before, &mut text);
+    experiment_hooks(job, Side::Before, &mut text);
     for visit in visits {
         let cell = &plan.cells[visit.cell];
         for arm in visit.order {
@@ -38,7 +42,7 @@ pub fn dry_run(job: &Job, plan: &Plan<JobLoad>, machine: &dyn Machine) -> String
             run(job, arm, cell, seed, machine, &mut text);
         }
     }
-    around(job, Side::After, &mut text);
+    experiment_hooks(job, Side::After, &mut text);
     text
 }
 
@@ -56,27 +60,27 @@ fn head(job: &Job, plan: &Plan<JobLoad>, machine: &dyn Machine) -> String {
         plan.pairs,
         plan.seed,
         match file.workload.limit() {
-            Some(limit) => format!("may take {} at most", length(limit)),
-            None => "ends by itself".to_owned(),
+            Some(limit) => format!("is stopped after {}", length(limit)),
+            None => "has no time limit".to_owned(),
         }
     );
-    if let Some(checks) = job.outlook_of_checks(plan) {
+    if let Some(checks) = job.check_time_notice(plan) {
         let _ = writeln!(text, "# {checks}");
     }
     if let Some(until) = file.plan.until {
         let percent = until * 100.0;
         let _ = writeln!(
             text,
-            "# ends before that when the interval is as narrow as {percent} %"
+            "# ends earlier, as soon as the confidence interval is within {percent} %"
         );
     }
     if file.restore.how == How::None && job.private.is_none() {
         text.push_str(
-            "# nothing is restored between runs: each begins with what the one before it left\n",
+            "# nothing is restored between runs: each run begins with the data of the previous run\n",
         );
     }
-    if let Err(astray) = check_reach(file, &job.core.props, machine) {
-        let _ = writeln!(text, "# ! refused: {astray}");
+    if let Err(error) = check_reach(file, &job.core.props, machine) {
+        let _ = writeln!(text, "# ! refused: {error}");
     }
     text
 }
@@ -95,7 +99,7 @@ fn paragraph(text: &mut String, title: &str) {
     let _ = writeln!(text, "\n# {title}");
 }
 
-fn around(job: &Job, side: Side, text: &mut String) {
+fn experiment_hooks(job: &Job, side: Side, text: &mut String) {
     let around = job.core.file.hooks.at(Point::Experiment);
     let hooks = match side {
         Side::Before => &around.before,
@@ -150,10 +154,10 @@ fn run(
     }
     let Steps { before, after } = job.steps_of(arm, &cell.load);
     for step in before.iter().chain([&Step::Load]).chain(&after) {
-        let (words, commands) = told(job, arm, &cell.load, step, Some(seed));
-        let _ = writeln!(text, "# {words}");
+        let (description, commands) = describe(job, arm, &cell.load, step, Some(seed));
+        let _ = writeln!(text, "# {description}");
         for missing in machine::missing(&job.core.file, &job.core.file.arms[arm], step, machine) {
-            let _ = writeln!(text, "# ! not here: {}", missing.what);
+            let _ = writeln!(text, "# ! not here: {}", missing.name);
         }
         for command in commands {
             let _ = writeln!(text, "{command}");
@@ -161,33 +165,34 @@ fn run(
     }
 }
 
-/// The commands of a run alone.
+/// The shell commands of one run, without descriptions.
 pub(crate) fn shell_lines(job: &Job, arm: usize, load: &JobLoad) -> Vec<String> {
     let Steps { before, after } = job.steps_of(arm, load);
     let steps = before.iter().chain([&Step::Load]).chain(&after);
     steps
-        .flat_map(|step| told(job, arm, load, step, None).1)
+        .flat_map(|step| describe(job, arm, load, step, None).1)
         .collect()
 }
 
-/// The steps of a run with all that the file says of them, a line for each.
+/// The steps of a run, one line each, with all options of the file that apply to them.
 pub(crate) fn step_lines(job: &Job, arm: usize, load: &JobLoad) -> Vec<String> {
     let Steps { before, after } = job.steps_of(arm, load);
     let steps = before.iter().chain([&Step::Load]).chain(&after);
     let line = |step| {
-        let (words, commands) = told(job, arm, load, step, None);
-        format!("{words}: {}", commands.join("; "))
+        let (description, commands) = describe(job, arm, load, step, None);
+        format!("{description}: {}", commands.join("; "))
     };
     steps.map(line).collect()
 }
 
-/// A hook with its rules.
+/// A hook's command with its limit and failure rule.
 pub(crate) fn whole_hook(hook: &Hook) -> String {
     format!("{}{}", hook_line(hook), rules(hook))
 }
 
-/// A step in words, and as commands. `seed` is that of the pair, in a run of one.
-fn told(
+/// The description of a step and its shell commands. `seed` is the seed of the pair; `None` if the
+/// step is not described for a particular pair.
+fn describe(
     job: &Job,
     arm: usize,
     load: &JobLoad,
@@ -198,36 +203,36 @@ fn told(
     let own = &file.arms[arm];
     let server = |index: &usize| &own.servers[*index];
     match step {
-        Step::Free(index) => free(server(index)),
+        Step::CheckFree(index) => check_free(server(index)),
         Step::Hook { point, side, hook } => {
             let words = format!("hook {} {}{}", side.name(), point.name(), rules(hook));
             (words, vec![hook_line(hook)])
         }
         Step::Restore | Step::Verify => snapshot(&file.restore.how, *step == Step::Restore),
         Step::DropCaches => (
-            "drop the caches of the kernel".to_owned(),
+            "drop the page cache of the kernel".to_owned(),
             vec!["sync && echo 3 > /proc/sys/vm/drop_caches".to_owned()],
         ),
         Step::Start(index) => {
             let server = server(index);
-            let line = line::dressed(&server.dress, &server.command, Path::new(TOOL));
+            let line = line::with_launch(&server.launch, &server.command, Path::new(TOOL));
             (
                 format!("start server {:?}", server.name),
                 vec![format!("{line} &")],
             )
         }
-        Step::Ready(index) => ready(server(index)),
+        Step::AwaitReady(index) => ready(server(index)),
         Step::Logical(hook) => {
             let words = format!("restore through the server{}", rules(hook));
             (words, vec![hook_line(hook)])
         }
         Step::Flush => {
             let command = format!("redis-cli -p {} FLUSHALL", port(own.servers.first()));
-            ("remove every key".to_owned(), vec![command])
+            ("remove all keys".to_owned(), vec![command])
         }
         Step::Fill { keys, value_bytes } => {
             let words = format!(
-                "make the {} keys of {value_bytes} bytes that GETs will ask for: every one is found",
+                "set the {} keys that GETs will read, {value_bytes} bytes each, so that every GET hits",
                 (*keys).max(1)
             );
             let first = if *keys == 0 {
@@ -238,18 +243,18 @@ fn told(
             let command = format!("redis-cli -p {} SET {first}", port(own.servers.first()));
             (words, vec![command])
         }
-        Step::Check { side, checked } => {
-            let line = client::check_line(file, own, *checked, Path::new(TOOL));
+        Step::Check { side, check } => {
+            let line = client::check_line(file, own, *check, Path::new(TOOL));
             let words = format!("check the tables {} the run", side.name());
             (words, vec![line.to_string()])
         }
-        Step::Load => the_load(job, arm, load, seed),
+        Step::Load => load_step(job, arm, load, seed),
         Step::Stop(index) => stop(server(index)),
-        Step::Gone(index) => {
+        Step::AwaitPortClosed(index) => {
             let server = server(index);
             (
                 format!(
-                    "wait until server {:?} has left port {}",
+                    "wait until server {:?} has closed port {}",
                     server.name,
                     port(Some(server))
                 ),
@@ -270,7 +275,7 @@ fn rules(hook: &Hook) -> String {
         hook.limit.as_secs_f64(),
         hook.failure.name(),
         if hook.measures {
-            "; its figures are kept"
+            "; records figures"
         } else {
             ""
         }
@@ -281,7 +286,7 @@ fn hook_line(hook: &Hook) -> String {
     secret::line(hook.command.trim_end())
 }
 
-fn free(server: &Server) -> (String, Vec<String>) {
+fn check_free(server: &Server) -> (String, Vec<String>) {
     let mut commands = Vec::new();
     if let Some(port) = server.port {
         commands.push(format!("ss -ltnp 'sport = :{port}'"));
@@ -293,7 +298,7 @@ fn free(server: &Server) -> (String, Vec<String>) {
             .map(|dir| format!("fuser -v {}", quoted(&dir.to_string_lossy()))),
     );
     let words = format!(
-        "refuse to go on while anybody uses the port{} of server {:?}",
+        "check that no process uses the port{} of server {:?}",
         if server.data.is_empty() {
             ""
         } else {
@@ -322,35 +327,35 @@ fn snapshot(how: &How, restoring: bool) -> (String, Vec<String>) {
             vec![format!("saiga snapshot verify {from} --quick --parts")],
         );
     }
-    let (way, flag) = match reflink {
-        Reflink::Auto => ("sharing blocks where the file system can", ""),
-        Reflink::Never => ("copying every byte that differs", " --no-reflink"),
+    let (method, flag) = match reflink {
+        Reflink::Auto => ("sharing blocks if the file system supports it", ""),
+        Reflink::Never => ("copying all differing bytes", " --no-reflink"),
     };
     let dirs: Vec<_> = parts.iter().map(|part| part.to_string_lossy()).collect();
-    let words = format!("restore {} from snapshot {from}, {way}", dirs.join(", "));
+    let words = format!("restore {} from snapshot {from}, {method}", dirs.join(", "));
     (words, vec![format!("saiga snapshot restore {from}{flag}")])
 }
 
 fn ready(server: &Server) -> (String, Vec<String>) {
-    let (what, command) = match &server.ready.probe {
-        Probe::Port => ("takes connections".to_owned(), None),
+    let (condition, command) = match &server.ready.probe {
+        Probe::Port => ("accepts connections".to_owned(), None),
         Probe::Redis => (
             "answers PING".to_owned(),
             Some(format!("redis-cli -p {} PING", port(Some(server)))),
         ),
-        Probe::MySql => ("greets log-ins of MySQL".to_owned(), None),
+        Probe::MySql => ("sends the handshake of MySQL".to_owned(), None),
         Probe::Postgres => (
-            "takes log-ins of PostgreSQL".to_owned(),
+            "accepts log-ins of PostgreSQL".to_owned(),
             Some(format!("pg_isready -h 127.0.0.1 -p {}", port(Some(server)))),
         ),
         Probe::Command(command) => {
-            let words = "satisfies its command".to_owned();
+            let words = "is ready according to its command".to_owned();
             (words, Some(secret::line(command)))
         }
     };
     let limit = length(server.ready.limit);
     let words = format!(
-        "wait until server {:?} {what}, {limit} at most",
+        "wait at most {limit} until server {:?} {condition}",
         server.name
     );
     (words, command.into_iter().collect())
@@ -359,29 +364,29 @@ fn ready(server: &Server) -> (String, Vec<String>) {
 fn stop(server: &Server) -> (String, Vec<String>) {
     let limit = length(server.stop.limit);
     let words = format!(
-        "stop server {:?} and wait for its end, {limit} at most",
+        "stop server {:?} and wait at most {limit} for its end",
         server.name
     );
     let command = match &server.stop.how {
         StopHow::Signal(signal) => {
-            format!(
-                "kill -{} (the server, by its pid)",
-                Stop::signal_name(*signal)
-            )
+            format!("kill -{} (PID of the server)", Stop::signal_name(*signal))
         }
         StopHow::Command(command) => secret::line(command),
     };
     (words, vec![command])
 }
 
-fn the_load(job: &Job, arm: usize, load: &JobLoad, seed: Option<u64>) -> (String, Vec<String>) {
+fn load_step(job: &Job, arm: usize, load: &JobLoad, seed: Option<u64>) -> (String, Vec<String>) {
     let file = &job.core.file;
     let own = &file.arms[arm];
-    // No program is asked here whether it takes one.
+    // redis-benchmark's `--seed` depends on its version, and a dry run starts no program.
     let seed = seed.filter(|_| !matches!(file.workload.kind, Kind::Redis { .. }));
     let line = client::line(file, own, load.test.as_deref(), Path::new(TOOL), seed, None);
     let mut words = match file.workload.limit() {
-        Some(limit) => format!("run the load, {} at most; record CPU time", length(limit)),
+        Some(limit) => format!(
+            "run the load for at most {}; record CPU time",
+            length(limit)
+        ),
         None => "run the load; record CPU time".to_owned(),
     };
     if !own.client.cpus.is_empty() {

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// The share in use of each, as `fill_data_mysql_before_percent`; what cannot be asked is left
-/// out.
+/// The share in use of the file system of each directory, in percent, by metric names such as
+/// `fill_data_mysql_before_percent`. Directories that statvfs(3) rejects are left out.
 pub(crate) fn levels(dirs: &[PathBuf], when: &str) -> BTreeMap<String, f64> {
     let level = |dir: &PathBuf| {
         let stat = rustix::fs::statvfs(dir).ok()?;
@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_directory_has_a_level_and_one_that_is_not_there_has_none() {
+    fn a_directory_has_a_level_and_a_missing_directory_has_none() {
         let dirs = [PathBuf::from("/proc/none"), std::env::temp_dir()];
         let levels = levels(&dirs, "before");
         assert_eq!(levels.len(), 1);

@@ -1,20 +1,20 @@
 //! Campaigns from experiment files: the steps of a run, and their execution.
 //!
-//! `step` lists what a run consists of, in order; `dry_run` prints the list and `site`
-//! executes the same one, so that what is shown is what happens. [`Job`] plugs it into the
-//! experiment engine. Deliberately absent: what a file may say (`saiga_experiment::file`).
+//! `step` makes the ordered list of steps of a run. `dry_run` prints this list and `execution`
+//! executes it, so the printed steps are the executed ones. [`Job`] implements the experiment
+//! engine's workload on top. Deliberately absent: the file format (`saiga_experiment::file`).
 
 mod amplification;
 mod client;
-mod course;
 mod dry_run;
-mod facts;
+mod execution;
 mod fill;
+mod fingerprint;
 mod line;
 mod load;
 mod loads;
 mod machine;
-mod occupant;
+mod port_owner;
 mod proof;
 mod reach;
 mod ready;
@@ -22,17 +22,17 @@ mod record;
 mod running;
 mod settings;
 mod setup;
-mod site;
 mod snapshots;
 mod step;
 mod tables;
 mod target;
+mod time_series;
 mod workload;
 
 pub use dry_run::dry_run;
 pub use loads::JobLoad;
 pub use machine::{Machine, ThisMachine};
-pub use reach::{Astray, check_reach};
+pub use reach::{ReachError, check_reach};
 pub use setup::SetupError;
 pub use target::{JobTarget, OwnTarget};
 pub use workload::Job;

@@ -1,25 +1,29 @@
-//! From what a file says of a program to the line that starts it.
+//! Makes the command lines that start the programs of an experiment file.
+//!
+//! In: a [`Launch`] and words, or a hook. Out: a [`CommandLine`] with environment, CPUs, memory
+//! policy, user and directory, under `saiga run` if the file asks for Saiga.
 
 use std::path::Path;
 
 use saiga_experiment::account::Account;
-use saiga_experiment::file::{Dress, Hook};
+use saiga_experiment::file::{Hook, Launch};
 use saiga_experiment::process::CommandLine;
 
-/// Stands for the number of a user that this machine does not know: nothing starts as them.
-const NOBODY_KNOWS: u32 = u32::MAX;
+/// UID and GID of a user that this machine does not have. setuid(2) rejects -1, so no program
+/// starts.
+const UNKNOWN_ID: u32 = u32::MAX;
 
-/// `words` in their surroundings; `tool` is this tool, under which Saiga is loaded.
-pub(crate) fn dressed(dress: &Dress, words: &[String], tool: &Path) -> CommandLine {
-    let Dress {
+/// The command `words` with the options of `launch`; `tool` is the path of this program.
+pub(crate) fn with_launch(launch: &Launch, words: &[String], tool: &Path) -> CommandLine {
+    let Launch {
         env,
         cpus,
         memory,
         saiga,
         user,
         directory,
-    } = dress;
-    // With --require: an arm under Saiga that quietly is not would be a false result.
+    } = launch;
+    // --require: without it, an arm whose library is missing would silently run on the kernel.
     let prefix = [tool.to_string_lossy().as_ref(), "run", "--require", "--"].map(str::to_owned);
     let prefix = if *saiga { &prefix[..] } else { &[] };
     let mut all = prefix.iter().chain(words).cloned();
@@ -34,22 +38,20 @@ pub(crate) fn dressed(dress: &Dress, words: &[String], tool: &Path) -> CommandLi
     }
 }
 
-/// `None` when we are that user.
+/// The account to switch to; `None` if this process already runs as that user.
 fn account(name: &str) -> Option<Account> {
     let known = Account::named(name).unwrap_or(Account {
         name: name.to_owned(),
-        uid: NOBODY_KNOWS,
-        gid: NOBODY_KNOWS,
+        uid: UNKNOWN_ID,
+        gid: UNKNOWN_ID,
     });
     (rustix::process::geteuid().as_raw() != known.uid).then_some(known)
 }
 
-/// A line for a shell.
 pub(crate) fn shell(command: &str) -> CommandLine {
     CommandLine::new("sh", ["-c", command])
 }
 
-/// The line of a hook.
 pub(crate) fn hook(hook: &Hook) -> CommandLine {
     shell(&hook.command)
 }

@@ -1,4 +1,8 @@
-//! One run of the load against servers that are ready.
+//! Runs the load once against ready servers and measures it.
+//!
+//! In: a [`LoadSpec`]. Out: a [`LoadOutcome`] with the metrics of the load's output, the CPU time
+//! of both sides, write amplification and the proof of acceleration. While the load runs, the
+//! servers are sampled and the time-out and interrupts are handled.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -13,82 +17,87 @@ use saiga_experiment::workload::{Conditions, Failure, Measured, Meter};
 
 use crate::amplification::Amplification;
 use crate::client::{self, Output};
-use crate::course::{Asked, Course};
 use crate::record::Times;
 use crate::running::Running;
+use crate::time_series::{ProbedProcess, TimeSeries};
 
-/// How often the servers are looked at while the load runs.
+/// Interval between two samples of the servers while the load runs.
 pub(crate) const PAUSE: Duration = Duration::from_millis(200);
-/// The same for loads that may end within a second.
+/// [`PAUSE`] for loads that may end within a second.
 pub(crate) const SHORT_PAUSE: Duration = Duration::from_millis(50);
 
-/// A load about to run.
-pub(crate) struct Once<'a> {
+/// A load and how to measure it.
+pub(crate) struct LoadSpec<'a> {
     pub(crate) kind: &'a Kind,
     pub(crate) line: CommandLine,
-    /// Where its output goes.
+    /// The folder for the output of the load.
     pub(crate) dir: &'a Path,
-    /// One that takes longer is stopped; `None` where it ends by itself.
+    /// Time-out; `None` for loads without one.
     pub(crate) limit: Option<Duration>,
-    /// Which process must prove that the load is accelerated, if one must.
-    pub(crate) accelerated: Option<Asked<'a>>,
-    /// Drives to ask while it runs.
+    /// The process whose counters must show that the load is accelerated; `None` if the run needs
+    /// no proof.
+    pub(crate) probed: Option<ProbedProcess<'a>>,
+    /// The drives to sample; `None` if the file names none.
     pub(crate) amplification: Option<Amplification>,
 }
 
-/// A load that has run.
-pub(crate) struct Ran {
+/// The result of a load that ended by itself.
+pub(crate) struct LoadOutcome {
     pub(crate) measured: Measured,
-    /// Connections that had no answer in the end.
+    /// Connections without an answer at the end.
     pub(crate) unanswered: u64,
 }
 
-/// Runs a load and makes figures of its output.
+/// Runs a load and parses its output.
+///
+/// # Errors
+/// Fails if the load or a server cannot be started or ends early, after the time-out, and after an
+/// interrupt.
 pub(crate) fn run(
-    once: Once<'_>,
+    spec: LoadSpec<'_>,
     servers: &mut [Option<Running>],
     conditions: &Conditions<'_>,
-) -> Result<Ran, Failure> {
-    let Once {
+) -> Result<LoadOutcome, Failure> {
+    let LoadSpec {
         kind,
         line,
         dir,
         limit,
-        accelerated,
+        probed,
         mut amplification,
-    } = once;
+    } = spec;
     let (out, err) = (dir.join("client.out"), dir.join("client.log"));
     let files = File::create(&out).and_then(|out| Ok((out, File::create(&err)?)));
     let (stdout, stderr) = files.map_err(Failure::impossible)?;
     let meter = Meter::start(conditions).map_err(Failure::impossible)?;
-    let mut course = Course::default();
-    let before = course.look(servers)?;
+    let mut series = TimeSeries::default();
+    let before = series.sample(servers)?;
     let began = Instant::now();
     let mut client = line
         .spawn("the package of the load", stdout, stderr)
         .map_err(Failure::impossible)?;
-    let watched = Watched {
+    let sampling = Sampling {
         limit,
-        accelerated,
-        course: &mut course,
+        probed,
+        series: &mut series,
         amplification: amplification.as_mut(),
     };
-    let ended = watch(&mut client, servers, watched, conditions)?;
-    let took = began.elapsed();
-    let after = course.look(servers);
+    let ended = await_end(&mut client, servers, sampling, conditions)?;
+    let elapsed = began.elapsed();
+    let after = series.sample(servers);
     let written = amplification.map(Amplification::end);
-    if let Some(obituary) = obituary(servers) {
-        return Err(Failure::run(obituary));
+    if let Some(report) = exit_report(servers) {
+        return Err(Failure::run(report));
     }
-    if !client::measured(kind, ended.status.code()) {
-        return Err(broken_off(&ended, &err, &out));
+    if !client::has_measured(kind, ended.status.code()) {
+        return Err(ended_early(&ended, &err, &out));
     }
     let server_cpu = after?.saturating_sub(before);
     let children_s = server_cpu.as_secs_f64() + ended.cpu.as_secs_f64();
     let used = meter.stop(children_s).map_err(Failure::impossible)?;
     let bytes = fs::read(&out).map_err(Failure::impossible)?;
     let output = client::read(kind, &String::from_utf8_lossy(&bytes)).map_err(Failure::run)?;
-    let mut metrics = figures(&output, &course);
+    let mut metrics = figures(&output, &series);
     metrics.extend(used.metrics());
     for (name, cpu) in [("server_cpu_s", server_cpu), ("client_cpu_s", ended.cpu)] {
         let seconds = used.with_interrupts(cpu).as_secs_f64();
@@ -96,64 +105,66 @@ pub(crate) fn run(
     }
     let mut detail = output.detail;
     let unsampled = written.and_then(|written| match written {
-        Ok(found) => {
-            metrics.extend(found.metrics);
-            detail.get_or_insert_default().series.push(found.course);
+        Ok(written) => {
+            metrics.extend(written.metrics);
+            detail.get_or_insert_default().series.push(written.series);
             None
         }
         Err(error) => Some(error.to_string()),
     });
     let mut measured = Measured {
-        seconds: output.seconds.unwrap_or(took.as_secs_f64()),
+        seconds: output.seconds.unwrap_or(elapsed.as_secs_f64()),
         metrics,
         foreign_cpu_s: used.foreign_s,
         window_s: used.window_s,
         invalid: output.rejected,
         detail,
     };
-    judge(&mut measured, accelerated, &course, output.times.as_ref());
+    add_proof(&mut measured, probed, &series, output.times.as_ref());
     measured.invalid = measured.invalid.or(unsampled);
-    Ok(Ran {
+    Ok(LoadOutcome {
         measured,
         unanswered: output.unanswered,
     })
 }
 
-/// Makes a run that must prove that it was accelerated invalid where it did not while it was
-/// measured, or all the time where it does not say when that was.
-fn judge(
+/// Adds the share of accelerated bytes, and rejects a run that was not accelerated. The measured
+/// interval counts, or the whole load if its output does not contain the interval.
+fn add_proof(
     measured: &mut Measured,
-    accelerated: Option<Asked<'_>>,
-    course: &Course,
+    probed: Option<ProbedProcess<'_>>,
+    series: &TimeSeries,
     times: Option<&Times>,
 ) {
-    if let Some(asked) = accelerated {
+    if let Some(probed) = probed {
         let moved = match times {
-            Some(times) => course.connections.moved_within(&times.measured),
-            None => course.connections.moved(),
+            Some(times) => series.connections.moved_within(&times.measured),
+            None => series.connections.moved(),
         };
-        acceleration::judge(measured, moved, 0, asked.connections);
+        acceleration::judge(measured, moved, 0, probed.connections);
     }
 }
 
-/// A load that measured nothing, with its last words.
-fn broken_off(ended: &Ended, err: &Path, out: &Path) -> Failure {
-    let said = [err, out].map(log::last_lines);
-    let said = said.into_iter().find(|said| said != "nothing");
-    let (status, said) = (ended.status, said.unwrap_or_default());
-    Failure::run(format!("the load ended with {status}: {said}"))
+/// The failure of a load that ended without figures, with its last lines of output.
+fn ended_early(ended: &Ended, err: &Path, out: &Path) -> Failure {
+    let lines = [err, out].map(log::last_lines);
+    let lines = lines.into_iter().find(|lines| lines != "nothing");
+    let (status, lines) = (ended.status, lines.unwrap_or_default());
+    Failure::run(format!("the load ended with {status}: {lines}"))
 }
 
-/// Those of the output; where it says when it measured, what the servers used meanwhile, too.
-fn figures(output: &Output, course: &Course) -> BTreeMap<String, f64> {
+/// The figures of the output. If the output contains the measured interval, the servers' CPU time
+/// per operation in this interval is added.
+fn figures(output: &Output, series: &TimeSeries) -> BTreeMap<String, f64> {
     let mut metrics = output.metrics.clone();
     let Some(times) = &output.times else {
         return metrics;
     };
-    let used = course.used_within(&times.measured);
+    let used = series.used_within(&times.measured);
     if let Some(used) = used.filter(|_| times.transactions > 0.0) {
-        // Where interrupts are in no process's time, both sides get their share of them.
-        let with_interrupts = 1.0 + course.interrupts_beside(&times.measured);
+        // If the kernel does not include interrupts in the CPU time of processes, both sides get
+        // their share of the interrupts.
+        let with_interrupts = 1.0 + series.interrupts_beside(&times.measured);
         let server = used * 1e6 / times.transactions * with_interrupts;
         metrics.insert("server_cpu_us_per_op".to_owned(), server);
         if let Some(client) = output.metrics.get("client_cpu_us_per_op") {
@@ -165,28 +176,29 @@ fn figures(output: &Output, course: &Course) -> BTreeMap<String, f64> {
     metrics
 }
 
-/// What the watch over a load does besides waiting for its end.
-struct Watched<'a> {
+/// The samples to take while a load runs, and its time-out.
+struct Sampling<'a> {
     limit: Option<Duration>,
-    accelerated: Option<Asked<'a>>,
-    course: &'a mut Course,
+    probed: Option<ProbedProcess<'a>>,
+    series: &'a mut TimeSeries,
     amplification: Option<&'a mut Amplification>,
 }
 
-fn watch(
+/// Waits until the load ends, and takes samples at regular intervals.
+fn await_end(
     client: &mut Child,
     servers: &mut [Option<Running>],
-    watched: Watched<'_>,
+    sampling: Sampling<'_>,
     conditions: &Conditions<'_>,
 ) -> Result<Ended, Failure> {
-    let Watched {
+    let Sampling {
         limit,
-        accelerated,
-        course,
+        probed,
+        series,
         mut amplification,
-    } = watched;
+    } = sampling;
     let began = Instant::now();
-    let usual = accelerated.map_or(PAUSE, |asked| asked.pause);
+    let usual = probed.map_or(PAUSE, |probed| probed.pause);
     loop {
         let left = limit.map(|limit| limit.saturating_sub(began.elapsed()));
         let pause = left.map_or(usual, |left| left.min(usual));
@@ -207,26 +219,26 @@ fn watch(
                         limit.as_secs_f64()
                     )));
                 }
-                if let Some(obituary) = obituary(servers) {
+                if let Some(report) = exit_report(servers) {
                     client.kill().map_err(Failure::impossible)?;
-                    return Err(Failure::run(obituary));
+                    return Err(Failure::run(report));
                 }
-                course.look(servers)?;
+                series.sample(servers)?;
                 if let Some(amplification) = amplification.as_deref_mut() {
-                    amplification.look();
+                    amplification.sample_if_due();
                 }
-                if let Some(asked) = accelerated {
-                    course.ask(asked, client.pid());
+                if let Some(probed) = probed {
+                    series.probe(probed, client.pid());
                 }
             }
         }
     }
 }
 
-/// What the first server said last that has ended by itself.
-fn obituary(servers: &mut [Option<Running>]) -> Option<String> {
+/// The exit report of the first server that has ended.
+fn exit_report(servers: &mut [Option<Running>]) -> Option<String> {
     servers
         .iter_mut()
         .flatten()
-        .find_map(|one| one.process.obituary())
+        .find_map(|one| one.process.exit_report())
 }

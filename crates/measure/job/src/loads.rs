@@ -1,4 +1,7 @@
-//! The loads of a file as cells.
+//! [`JobLoad`]: the load of a cell, made from the workload of the file.
+//!
+//! redis-benchmark has a load per test and, on request, one for fail-overs; TPC-C and commands have
+//! a single load.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,21 +14,21 @@ use saiga_redis::{RedisArm, RedisLoad, Test, Topology};
 use saiga_tpcc::props::Props;
 use serde_json::{Value, json};
 
-/// Connections that write through a fail-over.
+/// Connections that write during a fail-over.
 const FAILOVER_WRITERS: u32 = 4;
 
-/// The conditions of a cell.
+/// The load of a cell: its name in results, its parameters, and the test of redis-benchmark.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JobLoad {
     pub(crate) slug: String,
     pub(crate) params: BTreeMap<String, Value>,
-    /// What redis-benchmark does.
+    /// The test of redis-benchmark: `set`, `get` or `failover`.
     pub(crate) test: Option<String>,
-    /// The same for the private servers of a topology.
+    /// The load for the servers of a Redis topology.
     pub(crate) redis: Option<RedisLoad>,
 }
 
-/// How the private servers of `file` are joined; `None` when its servers are its own.
+/// The Redis topology of `file`; `None` if the file starts its own servers.
 pub(crate) fn topology(file: &Experiment) -> Option<Topology> {
     let Kind::Redis { topology, .. } = &file.workload.kind else {
         return None;
@@ -91,17 +94,17 @@ pub(crate) fn redis_loads(
         .collect()
 }
 
-/// The rate of an open loop that options of a run ask for.
+/// The value of `--rate`, which makes the load an open loop.
 fn rate(options: &[String]) -> Option<&str> {
-    let apart = options.windows(2).rfind(|pair| pair[0] == "--rate");
+    let separate = options.windows(2).rfind(|pair| pair[0] == "--rate");
     let joined = options
         .iter()
         .rev()
         .find_map(|word| word.strip_prefix("--rate="));
-    apart.map(|pair| pair[1].as_str()).or(joined)
+    separate.map(|pair| pair[1].as_str()).or(joined)
 }
 
-/// Whether they ask for pauses, which exclude a rate of the props file.
+/// Whether the options ask for think or keying times, which override a rate of the props file.
 fn has_pauses(options: &[String]) -> bool {
     let pauses = ["--think", "--keying-multiplier", "--thinking-multiplier"];
     options
@@ -133,7 +136,6 @@ pub(crate) fn tpcc_load(props: &[Props], options: &[String]) -> JobLoad {
     }
 }
 
-/// The one load of a program.
 pub(crate) fn command_load(name: &str, line: &[String]) -> JobLoad {
     JobLoad {
         slug: name.to_owned(),
@@ -166,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_open_loop_is_told_by_its_rate() {
+    fn a_rate_is_a_parameter_of_the_load() {
         let words =
             |text: &str| -> Vec<String> { text.split_whitespace().map(str::to_owned).collect() };
         for (options, wanted) in [

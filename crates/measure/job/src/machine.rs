@@ -1,4 +1,7 @@
-//! What a step needs of the machine, and what of it is not here.
+//! Requirements of steps: programs, paths, devices, users, CPUs and memory nodes.
+//!
+//! In: a step and a [`Machine`]. Out: what the machine lacks for this step, for dry runs and for
+//! the check before the first run. Tests and dry runs of examples use other machines.
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
@@ -6,43 +9,43 @@ use std::path::Path;
 
 use saiga_experiment::account::Account;
 use saiga_experiment::cores::Cores;
-use saiga_experiment::file::{Arm, Dress, Experiment, How, Kind};
+use saiga_experiment::file::{Arm, Experiment, How, Kind, Launch};
 
 use crate::step::Step;
 
-/// Words that begin a line for a shell and are no programs.
-const OF_THE_SHELL: [&str; 20] = [
+/// Keywords and built-in commands of the shell, which are not searched in `PATH`.
+const SHELL_BUILTINS: [&str; 20] = [
     ".", "[", "case", "cd", "command", "echo", "eval", "exec", "exit", "export", "for", "if",
     "printf", "set", "test", "trap", "true", "ulimit", "umask", "while",
 ];
 
-/// The port of the discard service (RFC 863): connecting a socket needs one. Nothing is sent there.
+/// The port of the discard service (RFC 863). connect(2) needs a port, but nothing is sent.
 const DISCARD_PORT: u16 = 9;
 
-/// A machine, as far as steps depend on it.
+/// The properties of a machine that steps depend on.
 pub trait Machine {
-    /// Whether a program can be found, by its path or in `PATH`.
+    /// Whether a program exists, by its path or in `PATH`.
     fn program(&self, name: &str) -> bool;
-    /// Whether a file or a directory is there.
+    /// Whether a file or directory exists.
     fn path(&self, path: &Path) -> bool;
-    /// Whether there is a disk or network interface of this name.
+    /// Whether a disk or network interface of this name exists.
     fn device(&self, name: &str) -> bool;
-    /// Whether there is a user of this name, and we may become them.
+    /// Whether a user of this name exists and this process may start programs as that user.
     fn user(&self, name: &str) -> bool;
-    /// Whether this process may use a CPU.
+    /// Whether the CPU is in the affinity mask of this process.
     fn cpu(&self, number: usize) -> bool;
-    /// Whether there is such a memory node.
+    /// Whether the NUMA node exists.
     fn node(&self, number: usize) -> bool;
-    /// Whether we are root.
+    /// Whether this process runs as root.
     fn root(&self) -> bool;
-    /// Whether every address of a host belongs to this machine.
+    /// Checks that every address of a host belongs to this machine.
     ///
     /// # Errors
-    /// Why not, in words for people.
+    /// Returns the reason, for messages: the host has no address, or one of another machine.
     fn host(&self, name: &str) -> Result<(), String>;
 }
 
-/// The machine on which we run.
+/// The machine on which this process runs.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ThisMachine;
 
@@ -79,7 +82,7 @@ impl Machine for ThisMachine {
     }
 
     fn root(&self) -> bool {
-        Account::are_root()
+        Account::is_root()
     }
 
     fn host(&self, name: &str) -> Result<(), String> {
@@ -94,8 +97,8 @@ impl Machine for ThisMachine {
     }
 }
 
-/// Whether an address belongs to an interface of this machine: the source address that the kernel
-/// chooses is then the address itself. Connecting a UDP socket sends nothing.
+/// Whether an address belongs to an interface of this machine. For such an address the kernel
+/// chooses the address itself as the source address. Connecting a UDP socket sends nothing.
 fn is_own(address: &SocketAddr) -> bool {
     let ip = address.ip().to_canonical();
     if ip.is_loopback() || ip.is_unspecified() {
@@ -112,16 +115,16 @@ fn is_own(address: &SocketAddr) -> bool {
     source.is_ok_and(|source| source.ip() == address.ip())
 }
 
-/// Something that a step needs and that is not here.
+/// A requirement of a step that the machine does not meet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Missing {
-    /// What: `program /usr/sbin/mysqld`.
-    pub(crate) what: String,
-    /// Whether nothing can be started without it; directories may be made by hooks.
+    /// For example `program /usr/sbin/mysqld`.
+    pub(crate) name: String,
+    /// Whether the experiment is refused. Directories do not block, because hooks may create them.
     pub(crate) blocks: bool,
 }
 
-/// What `step` needs and `machine` lacks.
+/// The requirements of `step` that `machine` does not meet.
 pub(crate) fn missing(
     file: &Experiment,
     arm: &Arm,
@@ -136,7 +139,7 @@ pub(crate) fn missing(
         Step::Start(index) => {
             let server = &arm.servers[*index];
             found.program(server.command.first().map_or("", String::as_str));
-            found.dress(&server.dress);
+            found.launch(&server.launch);
             server
                 .data
                 .iter()
@@ -152,7 +155,7 @@ pub(crate) fn missing(
             }
         }
         Step::DropCaches => found.need(machine.root(), true, || {
-            "root's rights, without which caches cannot be dropped".to_owned()
+            "root privileges, which dropping caches needs".to_owned()
         }),
         Step::Load => {
             match &file.workload.kind {
@@ -162,7 +165,7 @@ pub(crate) fn missing(
                     found.program(line.first().map_or("", String::as_str));
                 }
             }
-            found.dress(&arm.client);
+            found.launch(&arm.client);
             for device in &file.metrics.devices {
                 found.need(machine.device(device), true, || format!("device {device}"));
             }
@@ -177,14 +180,14 @@ pub(crate) fn missing(
                 .for_each(|dir| found.path("directory", dir));
         }
         Step::Hook { hook, .. } | Step::Logical(hook) => found.first_word(&hook.command),
-        Step::Free(_)
+        Step::CheckFree(_)
         | Step::Verify
         | Step::Check { .. }
-        | Step::Ready(_)
+        | Step::AwaitReady(_)
         | Step::Flush
         | Step::Fill { .. }
         | Step::Stop(_)
-        | Step::Gone(_) => {}
+        | Step::AwaitPortClosed(_) => {}
     }
     found.missing
 }
@@ -195,10 +198,10 @@ struct Finder<'a> {
 }
 
 impl Finder<'_> {
-    fn need(&mut self, there: bool, blocks: bool, what: impl FnOnce() -> String) {
-        if !there {
-            let what = what();
-            self.missing.push(Missing { what, blocks });
+    fn need(&mut self, is_met: bool, blocks: bool, name: impl FnOnce() -> String) {
+        if !is_met {
+            let name = name();
+            self.missing.push(Missing { name, blocks });
         }
     }
 
@@ -208,31 +211,31 @@ impl Finder<'_> {
         });
     }
 
-    /// The program with which a line for a shell begins, where that is plain to see.
+    /// The first word of a shell command, unless the word is a built-in or contains shell syntax.
     fn first_word(&mut self, line: &str) {
         let word = line.split_whitespace().next().unwrap_or_default();
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
-        if word.chars().all(plain) && !OF_THE_SHELL.contains(&word) {
-            let there = self.machine.program(word);
-            // What the hook does about it is its own affair.
-            self.need(there, false, || format!("program {word}"));
+        if word.chars().all(plain) && !SHELL_BUILTINS.contains(&word) {
+            let exists = self.machine.program(word);
+            // Does not block: the hook may handle a missing program itself.
+            self.need(exists, false, || format!("program {word}"));
         }
     }
 
     fn path(&mut self, kind: &str, path: &Path) {
-        let there = self.machine.path(path);
-        self.need(there, false, || format!("{kind} {}", path.display()));
+        let exists = self.machine.path(path);
+        self.need(exists, false, || format!("{kind} {}", path.display()));
     }
 
-    fn dress(&mut self, dress: &Dress) {
-        let Dress {
+    fn launch(&mut self, launch: &Launch) {
+        let Launch {
             env: _,
             cpus,
             memory,
             saiga: _,
             user,
             directory,
-        } = dress;
+        } = launch;
         let lacks: Vec<usize> = cpus
             .iter()
             .copied()
@@ -251,9 +254,9 @@ impl Finder<'_> {
             format!("memory nodes {}", saiga_experiment::numbers::ranges(&lacks))
         });
         if let Some(user) = user {
-            let there = self.machine.user(user);
-            self.need(there, true, || {
-                format!("user {user}, or the right to act as them")
+            let is_usable = self.machine.user(user);
+            self.need(is_usable, true, || {
+                format!("user {user}, or the right to start programs as that user")
             });
         }
         if let Some(directory) = directory {
@@ -266,9 +269,9 @@ impl Finder<'_> {
 mod tests {
     use super::*;
 
-    /// The kernel's table has a line with each address, and its kind on the next line.
+    /// `/proc/net/fib_trie` has a line for each address, and its type on the next line.
     #[test]
-    fn addresses_of_this_machine_are_its_own_and_others_are_not() {
+    fn host_accepts_addresses_of_this_machine_only() {
         let table = fs::read_to_string("/proc/net/fib_trie").unwrap();
         let lines: Vec<&str> = table.lines().map(str::trim).collect();
         let own = lines
@@ -281,12 +284,12 @@ mod tests {
         for name in own {
             assert_eq!(ThisMachine.host(name), Ok(()), "{name}");
         }
-        // An address from a block for documentation (RFC 5737), and a name that is too long.
+        // 192.0.2.0/24 is reserved for documentation (RFC 5737); the label is longer than 63 bytes.
         assert_eq!(
             ThisMachine.host("192.0.2.10"),
             Err("this machine does not have 192.0.2.10".to_owned())
         );
-        let nowhere = ThisMachine.host(&"x".repeat(64)).unwrap_err();
-        assert!(nowhere.starts_with("it has no address: "), "{nowhere}");
+        let too_long = ThisMachine.host(&"x".repeat(64)).unwrap_err();
+        assert!(too_long.starts_with("it has no address: "), "{too_long}");
     }
 }

@@ -1,8 +1,8 @@
-//! Which process must prove that a run under Saiga is accelerated.
+//! Selects the process whose counters prove that a run under Saiga was accelerated.
 //!
-//! Where client and servers run under Saiga, a run counts only when nearly all of its bytes went by
-//! channel. Deliberately absent: workloads of kind `command`, and sysbench and pgbench started by
-//! another program, whose processes are not known.
+//! If client and servers run under Saiga, a run is accepted only if nearly all of its bytes went
+//! through channels. Deliberately absent: workloads of kind `command`, and sysbench and pgbench
+//! started by another program, because the PID of the load generator is unknown there.
 
 use std::path::Path;
 
@@ -10,21 +10,21 @@ use saiga_experiment::acceleration::AccelerationProbe;
 use saiga_experiment::file::{Arm, Kind, Server};
 use saiga_tpcc::props::Props;
 
-use crate::course::Asked;
 use crate::load::{PAUSE, SHORT_PAUSE};
-use crate::reach::values;
+use crate::reach::option_values;
+use crate::time_series::ProbedProcess;
 
-/// Which process is asked about a load of `kind` in `arm`, whose servers are the processes
-/// `servers`; `props` are the props files of TPC-C. `None` where nothing is to be proved.
-pub(crate) fn asked<'a>(
+/// The process to probe during a load of `kind` in `arm`. `servers` are the PIDs of the servers,
+/// `props` the props files of TPC-C. Returns `None` if the run needs no proof.
+pub(crate) fn probed<'a>(
     kind: &Kind,
     props: &[Props],
     arm: &Arm,
     servers: &[u32],
     probe: &'a dyn AccelerationProbe,
-) -> Option<Asked<'a>> {
-    let is_under = |server: &Server| server.dress.saiga;
-    let of_client = |connections: u32| Asked {
+) -> Option<ProbedProcess<'a>> {
+    let is_under = |server: &Server| server.launch.saiga;
+    let of_client = |connections: u32| ProbedProcess {
         probe,
         server: None,
         connections,
@@ -35,16 +35,17 @@ pub(crate) fn asked<'a>(
     }
     let all = arm.servers.iter().all(is_under);
     match kind {
-        // Whatever the servers are made of, the client has all connections.
+        // A server may consist of several processes; the client has all connections.
         Kind::Tpcc { .. } => {
             let runs = props.iter().filter_map(|props| props.run.as_ref());
             all.then(|| of_client(runs.map(|run| run.terminals).sum()))
         }
-        // The server is one process. Connections that are made anew for each request stay on TCP.
+        // The server is a single process. With `-k 0` every request opens a connection, which
+        // closes before it can be upgraded.
         Kind::Redis { flags, .. } => {
             let first = arm.servers.first().is_some_and(is_under);
             let server = Some(*servers.first()?);
-            (first && !flags.reconnect).then(|| Asked {
+            (first && !flags.reconnect).then(|| ProbedProcess {
                 server,
                 pause: SHORT_PAUSE,
                 ..of_client(flags.clients)
@@ -54,17 +55,18 @@ pub(crate) fn asked<'a>(
     }
 }
 
-/// Those of a tool that is started by itself and keeps them.
+/// The number of connections of sysbench or pgbench; `None` if another program starts the tool, or
+/// if the tool reconnects for each transaction.
 fn connections(name: &str, line: &[String]) -> Option<u32> {
-    let (names, anew): (&[&str], [&str; 2]) = match name {
+    let (names, reconnects): (&[&str], [&str; 2]) = match name {
         "sysbench" => (&["--threads"], ["--reconnect", "--reconnect"]),
         "pgbench" => (&["-c", "--client"], ["-C", "--connect"]),
         _ => return None,
     };
     let is_itself = Path::new(line.first()?).ends_with(name);
-    let keeps = |word: &String| anew.iter().all(|flag| !word.starts_with(flag));
-    let said = values(line, names).filter_map(|(_, value)| value.parse().ok());
-    (is_itself && line.iter().all(keeps)).then(|| said.last().unwrap_or(1))
+    let keeps = |word: &String| reconnects.iter().all(|flag| !word.starts_with(flag));
+    let counts = option_values(line, names).filter_map(|(_, value)| value.parse().ok());
+    (is_itself && line.iter().all(keeps)).then(|| counts.last().unwrap_or(1))
 }
 
 #[cfg(test)]
@@ -76,16 +78,16 @@ mod tests {
 
     use super::*;
 
-    struct Mute;
+    struct NoProbe;
 
-    impl AccelerationProbe for Mute {
+    impl AccelerationProbe for NoProbe {
         fn observe(&self, _: u32, _: u32) -> Result<Acceleration, String> {
-            Err("it says nothing".to_owned())
+            Err("no answer".to_owned())
         }
     }
 
-    /// Server that is asked, if one is, and connections.
-    fn asked_of(arm: &str, workload: &str) -> Option<(Option<u32>, u32)> {
+    /// The PID of the probed server (`None` is the client) and the number of connections.
+    fn probed_in(arm: &str, workload: &str) -> Option<(Option<u32>, u32)> {
         let text = format!(
             "[[server]]\nname = \"one\"\ncommand = \"x\"\nport = 1\n\
              [[server]]\nname = \"two\"\ncommand = \"x\"\nport = 2\n\
@@ -95,15 +97,21 @@ mod tests {
         let text = "conn=jdbc:mysql://h:1/t\nwarehouses=1\nterminals=7\nrunMins=1\n";
         let props = Props::parse(PathBuf::from("/p"), text).unwrap();
         let props = [props.clone(), props];
-        let found = asked(&file.workload.kind, &props, &file.arms[0], &[41, 42], &Mute);
-        found.map(|asked| (asked.server, asked.connections))
+        let found = probed(
+            &file.workload.kind,
+            &props,
+            &file.arms[0],
+            &[41, 42],
+            &NoProbe,
+        );
+        found.map(|probed| (probed.server, probed.connections))
     }
 
     const SAIGA: &str = "saiga = true";
     const TPCC: &str = "kind = \"tpcc\"\nprops = [\"p\", \"p\"]";
 
     #[test]
-    fn the_process_with_all_connections_is_asked() {
+    fn the_process_with_all_connections_is_probed() {
         let redis = |flags: &str| format!("kind = \"redis-benchmark\"\nflags = \"-c 9 {flags}\"");
         let tool = |name: &str, line: &str| format!("kind = {name:?}\ncommand = {line:?}");
         for (workload, wanted) in [
@@ -120,19 +128,19 @@ mod tests {
             (tool("pgbench", "pgbench -C -c 8"), None),
             (tool("pgbench", "sh -c 'pgbench -c 8'"), None),
         ] {
-            assert_eq!(asked_of(SAIGA, &workload), wanted, "{workload}");
-            assert_eq!(asked_of("", &workload), None, "{workload}");
+            assert_eq!(probed_in(SAIGA, &workload), wanted, "{workload}");
+            assert_eq!(probed_in("", &workload), None, "{workload}");
         }
     }
 
     #[test]
-    fn one_side_alone_under_saiga_has_nothing_to_prove() {
+    fn a_run_with_only_one_side_under_saiga_needs_no_proof() {
         let no_client = "saiga = true\n[arm.client]\nsaiga = false";
         let one = "saiga = true\n[[arm.server]]\nname = \"two\"\nsaiga = false";
-        assert_eq!(asked_of(no_client, TPCC), None);
-        assert_eq!(asked_of(one, TPCC), None);
-        // The load goes to the first.
+        assert_eq!(probed_in(no_client, TPCC), None);
+        assert_eq!(probed_in(one, TPCC), None);
+        // redis-benchmark connects to the first server only.
         let redis = "kind = \"redis-benchmark\"\nflags = \"-c 9\"";
-        assert_eq!(asked_of(one, redis), Some((Some(41), 9)));
+        assert_eq!(probed_in(one, redis), Some((Some(41), 9)));
     }
 }

@@ -1,9 +1,10 @@
-//! Whether a load goes to the servers that an experiment starts for it.
+//! Checks that a load connects to the servers that the experiment starts.
 //!
-//! The servers of an experiment run on this machine. Props files, and the command lines of sysbench
-//! and pgbench, name addresses of their own: where such an address is another host's, or no server
-//! has its port, one server would be started and restored, and another one measured. Deliberately
-//! absent: workloads of kind `command`, whose options are not known.
+//! The experiment starts its servers on this machine, but props files and the command lines of
+//! sysbench and pgbench contain addresses of their own. If such an address is on another host or
+//! has another port, the experiment would start one server and measure another. In: the file, its
+//! props files and the environment; out: the first wrong address. Deliberately absent: workloads
+//! of kind `command`, whose options are unknown.
 
 mod tools;
 
@@ -16,113 +17,101 @@ use saiga_tpcc::props::{Engine, Props};
 use crate::machine::Machine;
 use tools::{of_pgbench, of_sysbench};
 
-pub(crate) use tools::values;
+pub(crate) use tools::option_values;
 
-/// A load that would not reach the servers that are started for it.
+/// The load would not connect to the servers of an arm. In every variant `origin` is the option,
+/// key or variable that contains the address, and `arm` is the first arm that it does not fit.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Astray {
-    /// It goes to another host.
+pub enum ReachError {
     #[error(
-        "{place} leads to {host} ({why}), but the servers of arm {arm:?} are started on this \
-         machine; write 127.0.0.1 there, or run the experiment on {host}; {instead}"
+        "{origin} points to {host} ({reason}), but the servers of arm {arm:?} are started on this \
+         machine; write 127.0.0.1 there, or run the experiment on {host}; {advice}"
     )]
     Host {
-        /// Which word of which file says so.
-        place: String,
-        /// As it stands there.
+        origin: String,
         host: String,
-        /// Why it is not this machine.
-        why: String,
-        /// The first arm whose servers it misses.
+        /// The reason why `host` is not this machine.
+        reason: String,
         arm: String,
-        /// How a server on another host is measured.
-        instead: &'static str,
+        /// Advice on measuring a server on another host.
+        advice: &'static str,
     },
-    /// It goes to a port of this machine on which nothing is started.
+    /// The address is on this machine, but its port is not that of a server of `arm`.
     #[error(
-        "{place} leads to port {port}, on which arm {arm:?} starts no server ({servers}); give \
+        "{origin} points to port {port}, on which arm {arm:?} starts no server ({servers}); give \
          both the same port"
     )]
     Port {
-        /// Which word of which file says so.
-        place: String,
-        /// As it stands there.
+        origin: String,
         port: u16,
-        /// The first arm whose servers it misses.
         arm: String,
-        /// The ports of its servers, for people.
+        /// The servers of `arm` with their ports, for the message.
         servers: String,
     },
-    /// It goes to a Unix socket, of which only the server that made it is known.
+    /// The path of a Unix socket does not show which server created it.
     #[error(
-        "{place} leads to the Unix socket {path}, which may be that of another server than the one \
-         that arm {arm:?} starts; write the server's host and port there"
+        "{origin} points to the Unix socket {path}, which may belong to a server that arm {arm:?} \
+         does not start; write the server's host and port there"
     )]
     Socket {
-        /// Which word of which file says so.
-        place: String,
-        /// As it stands there.
+        origin: String,
         path: String,
-        /// The first arm whose servers it may miss.
         arm: String,
     },
-    /// It says where it goes in a way that is not read here.
+    /// The address has a form that is not parsed, such as a connection URI.
     #[error(
-        "{place} says where the load goes, which is not compared with the servers of arm {arm:?}; \
-         write -h 127.0.0.1 and -p PORT in the command, and the plain name of the database"
+        "{origin} names a server in a form that Saiga cannot compare with the servers of arm \
+         {arm:?}; write -h 127.0.0.1 and -p PORT in the command, and the plain name of the database"
     )]
-    Unread {
-        /// Which word of which file says so.
-        place: String,
-        /// The first arm whose servers it may miss.
-        arm: String,
-    },
+    Unparsed { origin: String, arm: String },
 }
 
-/// How TPC-C measures a server on another host.
-const BY_BENCH: &str = "`saiga bench tpcc run` measures a server on another host";
-/// And the tools of others.
-const BY_ITSELF: &str = "a server on another host is measured without an experiment";
+/// Advice for TPC-C on another host.
+const USE_BENCH: &str = "`saiga bench tpcc run` measures a server on another host";
+/// Advice for sysbench and pgbench on another host.
+const WITHOUT_EXPERIMENT: &str = "to measure a server on another host, run the program without an \
+                                  experiment";
 
-/// What a load says of where it goes.
+/// An address that a load connects to.
 struct Address {
-    /// Which word of which file says so.
-    place: String,
-    to: To,
-    instead: &'static str,
+    /// The option, key or variable that contains the address, as messages name it.
+    origin: String,
+    destination: Destination,
+    /// Advice on measuring a server on another host.
+    advice: &'static str,
 }
 
-/// The variables that programs inherit.
+/// Looks up an environment variable that started programs inherit from this process.
 type Inherited<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-enum To {
+enum Destination {
     Host(String),
     Port(u16),
     Socket(String),
-    /// Something that is not read here.
-    Unread,
+    /// An address in a form that is not parsed.
+    Unparsed,
 }
 
-/// Checks that the load of `file` goes to the servers of each arm; `props` are its props files.
+/// Checks that the load of `file` connects to the servers of each arm; `props` are its props files.
 ///
 /// # Errors
-/// [`Astray`], for the first address that leads elsewhere.
+/// Returns the first address that does not belong to a server of an arm.
 pub fn check_reach(
     file: &Experiment,
     props: &[Props],
     machine: &dyn Machine,
-) -> Result<(), Astray> {
+) -> Result<(), ReachError> {
     let inherited = |name: &str| Some(std::env::var_os(name)?.to_string_lossy().into_owned());
-    check_from(file, props, machine, &inherited)
+    check_with_environment(file, props, machine, &inherited)
 }
 
-/// The same where programs inherit these variables.
-fn check_from(
+/// [`check_reach`] with given inherited environment variables.
+fn check_with_environment(
     file: &Experiment,
     props: &[Props],
     machine: &dyn Machine,
     inherited: Inherited<'_>,
-) -> Result<(), Astray> {
+) -> Result<(), ReachError> {
     for arm in file.arms.iter().filter(|arm| !arm.servers.is_empty()) {
         for address in addresses(&file.workload.kind, arm, props, inherited) {
             check(address, arm, machine)?;
@@ -131,44 +120,49 @@ fn check_from(
     Ok(())
 }
 
-fn check(address: Address, arm: &Arm, machine: &dyn Machine) -> Result<(), Astray> {
-    let Address { place, to, instead } = address;
+fn check(address: Address, arm: &Arm, machine: &dyn Machine) -> Result<(), ReachError> {
+    let Address {
+        origin,
+        destination,
+        advice,
+    } = address;
     let has = |port| arm.servers.iter().any(|server| server.port == Some(port));
     let name = arm.name.clone();
-    match to {
-        To::Host(host) => is_here(&host, machine).map_err(|why| Astray::Host {
-            place,
+    match destination {
+        Destination::Host(host) => check_host(&host, machine).map_err(|reason| ReachError::Host {
+            origin,
             host,
-            why,
+            reason,
             arm: name,
-            instead,
+            advice,
         }),
-        To::Port(port) if has(port) => Ok(()),
-        To::Port(port) => Err(Astray::Port {
-            place,
+        Destination::Port(port) if has(port) => Ok(()),
+        Destination::Port(port) => Err(ReachError::Port {
+            origin,
             port,
             arm: name,
             servers: ports(&arm.servers),
         }),
-        To::Socket(path) => Err(Astray::Socket {
-            place,
+        Destination::Socket(path) => Err(ReachError::Socket {
+            origin,
             path,
             arm: name,
         }),
-        To::Unread => Err(Astray::Unread { place, arm: name }),
+        Destination::Unparsed => Err(ReachError::Unparsed { origin, arm: name }),
     }
 }
 
-/// `server "a" has 3306, server "b" says none`.
+/// For example `server "a" has 3306, server "b" has no port`.
 fn ports(servers: &[Server]) -> String {
-    let said = |server: &Server| match server.port {
+    let shown = |server: &Server| match server.port {
         Some(port) => format!("server {:?} has {port}", server.name),
-        None => format!("server {:?} says none", server.name),
+        None => format!("server {:?} has no port", server.name),
     };
-    servers.iter().map(said).collect::<Vec<_>>().join(", ")
+    servers.iter().map(shown).collect::<Vec<_>>().join(", ")
 }
 
-fn is_here(host: &str, machine: &dyn Machine) -> Result<(), String> {
+/// Checks that `host` is this machine; the error is the reason why it is not.
+fn check_host(host: &str, machine: &dyn Machine) -> Result<(), String> {
     let address = host.parse::<IpAddr>();
     let is_loopback = address.is_ok_and(|address| address.to_canonical().is_loopback());
     if is_loopback || host.eq_ignore_ascii_case("localhost") {
@@ -185,13 +179,13 @@ fn addresses(kind: &Kind, arm: &Arm, props: &[Props], inherited: Inherited<'_>) 
             "pgbench" => of_pgbench(line, &arm.client, inherited),
             _ => Vec::new(),
         },
-        // Its flags have no address: it is given that of the arm's first server.
+        // The file's flags contain no address; Saiga passes that of the arm's first server.
         Kind::Redis { .. } => Vec::new(),
     }
 }
 
-/// The key of a props file that names the database.
-fn place(props: &Props) -> String {
+/// The path of a props file and the key that contains the address.
+fn origin(props: &Props) -> String {
     let key = match props.path.extension() {
         Some(end) if end == "toml" => "database.url",
         Some(_) | None => "conn=",
@@ -199,25 +193,25 @@ fn place(props: &Props) -> String {
     format!("{}: {key}", props.path.display())
 }
 
-/// None for SQLite, which has no server.
+/// The addresses in a props file; none for SQLite, which has no server.
 fn of_props(props: &Props) -> Vec<Address> {
     if props.url.engine == Engine::Sqlite {
         return Vec::new();
     }
-    let to = |to| Address {
-        place: place(props),
-        to,
-        instead: BY_BENCH,
+    let address = |destination| Address {
+        origin: origin(props),
+        destination,
+        advice: USE_BENCH,
     };
-    // Parameters that are wrong are told by the step that connects.
+    // Invalid parameters are reported by the step that connects.
     let socket = Options::of(&props.url)
         .ok()
         .and_then(|options| options.socket);
     match socket {
-        Some(path) => vec![to(To::Socket(path.display().to_string()))],
+        Some(path) => vec![address(Destination::Socket(path.display().to_string()))],
         None => vec![
-            to(To::Host(props.url.host.clone())),
-            to(To::Port(props.url.port)),
+            address(Destination::Host(props.url.host.clone())),
+            address(Destination::Port(props.url.port)),
         ],
     }
 }
@@ -229,7 +223,7 @@ mod tests {
     use super::*;
     use crate::machine::ThisMachine;
 
-    /// Two arms and a load.
+    /// An experiment with two servers and two arms.
     fn experiment(workload: &str) -> Experiment {
         let text = format!(
             "[[server]]\nname = \"db\"\ncommand = \"x\"\nport = 3306\n\
@@ -239,18 +233,18 @@ mod tests {
         Experiment::parse(Path::new("/e.toml"), &text, &[]).unwrap()
     }
 
-    fn of_tpcc(file: &str, props: &str) -> Result<(), Astray> {
+    fn of_tpcc(file: &str, props: &str) -> Result<(), ReachError> {
         let props = Props::parse(PathBuf::from(file), props).unwrap();
         let file = experiment("[workload]\nkind = \"tpcc\"\nprops = \"x\"");
         check_reach(&file, &[props], &ThisMachine)
     }
 
-    fn of_conn(conn: &str) -> Result<(), Astray> {
+    fn of_conn(conn: &str) -> Result<(), ReachError> {
         of_tpcc("/p.conf", &format!("conn={conn}\nwarehouses=1\n"))
     }
 
     #[test]
-    fn props_must_lead_to_a_server_that_is_started_here() {
+    fn props_must_name_a_server_that_the_experiment_starts() {
         for conn in [
             "jdbc:mysql://127.0.0.1:3306/t",
             "jdbc:mysql://localhost/t",
@@ -260,35 +254,35 @@ mod tests {
         ] {
             assert_eq!(of_conn(conn), Ok(()), "{conn}");
         }
-        let told = of_conn("jdbc:mysql://192.0.2.10:3306/t").unwrap_err();
+        let error = of_conn("jdbc:mysql://192.0.2.10:3306/t").unwrap_err();
         assert_eq!(
-            told.to_string(),
-            "/p.conf: conn= leads to 192.0.2.10 (this machine does not have 192.0.2.10), but the \
+            error.to_string(),
+            "/p.conf: conn= points to 192.0.2.10 (this machine does not have 192.0.2.10), but the \
              servers of arm \"a\" are started on this machine; write 127.0.0.1 there, or run the \
              experiment on 192.0.2.10; `saiga bench tpcc run` measures a server on another host"
         );
-        let told = of_conn("jdbc:mysql://localhost:3307/t").unwrap_err();
+        let error = of_conn("jdbc:mysql://localhost:3307/t").unwrap_err();
         assert_eq!(
-            told.to_string(),
-            "/p.conf: conn= leads to port 3307, on which arm \"a\" starts no server (server \"db\" \
-             has 3306, server \"aid\" says none); give both the same port"
+            error.to_string(),
+            "/p.conf: conn= points to port 3307, on which arm \"a\" starts no server (server \"db\" \
+             has 3306, server \"aid\" has no port); give both the same port"
         );
-        let told = of_conn("jdbc:mysql://localhost/t?localSocket=/run/s").unwrap_err();
+        let error = of_conn("jdbc:mysql://localhost/t?localSocket=/run/s").unwrap_err();
         assert_eq!(
-            told.to_string(),
-            "/p.conf: conn= leads to the Unix socket /run/s, which may be that of another server \
-             than the one that arm \"a\" starts; write the server's host and port there"
+            error.to_string(),
+            "/p.conf: conn= points to the Unix socket /run/s, which may belong to a server that \
+             arm \"a\" does not start; write the server's host and port there"
         );
-        // A part of a name cannot be this long, so no name server is asked.
-        let nowhere = "x".repeat(64);
-        let own = format!("[database]\nurl = \"jdbc:postgresql://{nowhere}/t\"\nwarehouses = 1\n");
-        let told = of_tpcc("/p.toml", &own).unwrap_err().to_string();
-        let start = format!("/p.toml: database.url leads to {nowhere} (it has no address: ");
-        assert!(told.starts_with(&start), "{told}");
+        // Labels of domain names have at most 63 bytes (RFC 1035), so no name server is asked.
+        let too_long = "x".repeat(64);
+        let own = format!("[database]\nurl = \"jdbc:postgresql://{too_long}/t\"\nwarehouses = 1\n");
+        let error = of_tpcc("/p.toml", &own).unwrap_err().to_string();
+        let start = format!("/p.toml: database.url points to {too_long} (it has no address: ");
+        assert!(error.starts_with(&start), "{error}");
     }
 
     #[test]
-    fn an_arm_with_a_port_of_its_own_is_looked_at_by_itself() {
+    fn an_arm_that_overrides_the_port_is_checked_with_its_own_port() {
         let text = "[[server]]\nname = \"db\"\ncommand = \"x\"\nport = 3306\n\
                     [[arm]]\nname = \"a\"\n[[arm]]\nname = \"b\"\n\
                     [[arm.server]]\nname = \"db\"\nport = 3307\n\
@@ -296,8 +290,8 @@ mod tests {
         let file = Experiment::parse(Path::new("/e.toml"), text, &[]).unwrap();
         let props = "conn=jdbc:mysql://127.0.0.1:3306/t\nwarehouses=1\n";
         let props = Props::parse(PathBuf::from("/p"), props).unwrap();
-        let told = check_reach(&file, &[props], &ThisMachine).unwrap_err();
-        let told = told.to_string();
-        assert!(told.contains("arm \"b\" starts no server"), "{told}");
+        let error = check_reach(&file, &[props], &ThisMachine).unwrap_err();
+        let error = error.to_string();
+        assert!(error.contains("arm \"b\" starts no server"), "{error}");
     }
 }

@@ -1,8 +1,9 @@
-//! The questions that show whether a server is ready.
+//! Readiness probes for servers: TCP port, Redis, MySQL, PostgreSQL.
 //!
-//! Sources: the MySQL protocol's initial handshake packet; PostgreSQL's StartupMessage and
-//! ErrorResponse (protocol 3.0). Deliberately absent: complete log-ins, which need passwords;
-//! a probe of `command` can do those.
+//! In: a port of 127.0.0.1. Out: success, or the reason why the server is not ready. Sources: the
+//! MySQL protocol's initial handshake packet; PostgreSQL's StartupMessage and ErrorResponse
+//! (protocol 3.0). Deliberately absent: complete log-ins, which need passwords; a probe of kind
+//! `command` can log in.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -10,40 +11,41 @@ use std::time::Duration;
 
 use saiga_redis::remote::Remote;
 
-/// A server that takes longer to answer is not ready.
+/// Time-out of each read and write.
 const ANSWER_LIMIT: Duration = Duration::from_secs(2);
-/// Protocol 10, the first byte of MySQL's greeting.
+/// Protocol version in the first payload byte of MySQL's handshake packet.
 const MYSQL_PROTOCOL: u8 = 10;
-/// Protocol 3.0 of PostgreSQL.
+/// Version 3.0 of PostgreSQL's protocol: the major version in the upper 16 bits.
 const POSTGRES_PROTOCOL: u32 = 196_608;
-/// SQLSTATE `cannot_connect_now`: it starts up, or shuts down, or recovers.
+/// SQLSTATE `cannot_connect_now`: the server starts, recovers or shuts down.
 const NOT_NOW: &str = "C57P03";
-/// Longest refusal that we read.
+/// Maximum bytes read of an ErrorResponse.
 const MAX_REFUSAL: usize = 4096;
 
-/// Whether a port takes connections.
+/// Succeeds if the port accepts connections.
 pub(crate) fn port(port: u16) -> io::Result<()> {
     connect(port).map(drop)
 }
 
-/// Whether redis-server answers PING.
+/// Succeeds if redis-server answers PING.
 pub(crate) fn redis(port: u16) -> io::Result<()> {
     Remote::at(port).ping()
 }
 
-/// Whether mysqld greets: it does when log-ins are possible.
+/// Succeeds if mysqld sends its handshake packet, which it does once log-ins are possible.
 pub(crate) fn mysql(port: u16) -> io::Result<()> {
     let mut head = [0; 5];
     connect(port)?.read_exact(&mut head)?;
     match head[4] {
         MYSQL_PROTOCOL => Ok(()),
         other => Err(io::Error::other(format!(
-            "it greets with {other:#04x}, not with a log-in"
+            "the first byte is {other:#04x}, not that of a MySQL handshake (0x0a)"
         ))),
     }
 }
 
-/// Whether PostgreSQL or openGauss begins a log-in, or refuses the user: not that it starts up.
+/// Succeeds if PostgreSQL or openGauss begins a log-in or refuses the user. A refusal because the
+/// server is starting is an error.
 pub(crate) fn postgres(port: u16) -> io::Result<()> {
     let mut stream = connect(port)?;
     stream.write_all(&startup())?;
@@ -58,11 +60,15 @@ pub(crate) fn postgres(port: u16) -> io::Result<()> {
         b'E' if text.split('\0').any(|field| field == NOT_NOW) => {
             let message = text.split('\0').find_map(|field| field.strip_prefix('M'));
             Err(io::Error::other(
-                message.unwrap_or("it does not take log-ins yet").to_owned(),
+                message
+                    .unwrap_or("the server does not accept log-ins yet")
+                    .to_owned(),
             ))
         }
         b'E' | b'R' => Ok(()),
-        other => Err(io::Error::other(format!("a strange answer {other:#04x}"))),
+        other => Err(io::Error::other(format!(
+            "unknown message type {other:#04x}"
+        ))),
     }
 }
 
@@ -87,36 +93,36 @@ mod tests {
 
     use super::*;
 
-    /// What `probe` makes of a server that says this to whoever connects.
-    fn of(answer: &'static [u8], probe: fn(u16) -> io::Result<()>) -> Result<(), String> {
+    /// The result of `probe` on a server that sends `answer` to its client.
+    fn probe_of(answer: &'static [u8], probe: fn(u16) -> io::Result<()>) -> Result<(), String> {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let server = thread::spawn(move || {
             let (mut stream, _) = listener.accept().unwrap();
             stream.write_all(answer).unwrap();
-            // The client's own words are read before the end, or it would see a reset.
-            let mut asked = [0; 256];
-            let _ = stream.read(&mut asked);
+            // Closing a socket with unread bytes sends RST, which the client would report.
+            let mut request = [0; 256];
+            let _ = stream.read(&mut request);
         });
-        let seen = probe(port).map_err(|error| error.to_string());
+        let result = probe(port).map_err(|error| error.to_string());
         server.join().unwrap();
-        seen
+        result
     }
 
     #[test]
-    fn mysql_is_ready_when_it_greets() {
-        assert_eq!(of(b"\x4a\0\0\0\x0a8.0.20\0", mysql), Ok(()));
-        let refused = of(b"\x4a\0\0\0\xff\x10\x04Too many connections", mysql);
+    fn mysql_is_ready_when_it_sends_its_handshake() {
+        assert_eq!(probe_of(b"\x4a\0\0\0\x0a8.0.20\0", mysql), Ok(()));
+        let refused = probe_of(b"\x4a\0\0\0\xff\x10\x04Too many connections", mysql);
         assert!(refused.unwrap_err().contains("0xff"));
     }
 
     #[test]
     fn postgres_is_ready_when_it_begins_a_log_in() {
-        assert_eq!(of(b"R\0\0\0\x0c\0\0\0\x05salt", postgres), Ok(()));
+        assert_eq!(probe_of(b"R\0\0\0\x0c\0\0\0\x05salt", postgres), Ok(()));
         let starting = b"E\0\0\0\x37SFATAL\0C57P03\0Mthe database system is starting up\0\0";
-        let said = of(starting, postgres).unwrap_err();
-        assert_eq!(said, "the database system is starting up");
+        let message = probe_of(starting, postgres).unwrap_err();
+        assert_eq!(message, "the database system is starting up");
         let refused = b"E\0\0\0\x29SFATAL\0C28000\0Mno pg_hba.conf entry\0\0";
-        assert_eq!(of(refused, postgres), Ok(()));
+        assert_eq!(probe_of(refused, postgres), Ok(()));
     }
 }

@@ -1,8 +1,8 @@
-//! The records that `saiga bench tpcc run --json` prints: a line for each database.
+//! Reads the records that `saiga bench tpcc run --json` prints, one line per database.
 //!
-//! `run` in a record is a run as `result.json` of an experiment has it, `interval_us` its measured
-//! interval since the start. A run on inconsistent tables is rejected by its own record; a violated
-//! validity check is told beside the figures, for it holds for all arms alike.
+//! `run` in a record has the format of a run in `result.json`; `interval_us` is the measured
+//! interval relative to the start. A record of a run on inconsistent tables contains its rejection.
+//! A violated validity check does not reject the run, because it applies to all arms alike.
 
 use std::ops::Range;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -12,16 +12,16 @@ use serde::Deserialize;
 
 use crate::client::Output;
 
-/// When a load was measured, in seconds since 1970.
+/// The measured interval of a load, and the work done in it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Times {
-    /// The measured interval of all databases.
+    /// From the first start to the last end of all databases, in seconds since 1970.
     pub(crate) measured: Range<f64>,
-    /// Transactions that ended in it.
+    /// Transactions of all databases that ended in their intervals.
     pub(crate) transactions: f64,
 }
 
-/// What is read of a record.
+/// The fields of a record that are read.
 #[derive(Debug, Deserialize)]
 struct Record {
     run: Run,
@@ -49,15 +49,15 @@ pub(crate) fn unix_s(time: SystemTime) -> f64 {
         .as_secs_f64()
 }
 
-/// Reads them all.
+/// Reads the records of all databases and combines them.
 ///
 /// # Errors
-/// What is not there, for people.
+/// Returns a message if there is no record or a record cannot be parsed.
 pub(crate) fn read(text: &str) -> Result<Output, String> {
     let lines = text.lines().filter(|line| line.starts_with('{'));
-    let strange = |error| format!("a record of saiga bench tpcc cannot be read: {error}");
+    let invalid = |error| format!("cannot parse a record of saiga bench tpcc: {error}");
     let records: Result<Vec<Record>, _> = lines.map(serde_json::from_str).collect();
-    let records = records.map_err(strange)?;
+    let records = records.map_err(invalid)?;
     if records.is_empty() {
         return Err("saiga bench tpcc printed no record".to_owned());
     }
@@ -67,7 +67,7 @@ pub(crate) fn read(text: &str) -> Result<Output, String> {
     for (record, number) in records.into_iter().zip(1..) {
         let times = record.times();
         let own_work = times.as_ref().map_or(0.0, |times| times.transactions);
-        sum.times = spanned(sum.times.take(), times);
+        sum.times = combined(sum.times.take(), times);
         let Record {
             run, unanswered, ..
         } = record;
@@ -90,8 +90,8 @@ pub(crate) fn read(text: &str) -> Result<Output, String> {
     Ok(sum)
 }
 
-/// From the first start and the first interval to the last end.
-fn spanned(all: Option<Times>, one: Option<Times>) -> Option<Times> {
+/// Combines the times of two databases: from the earlier start to the later end.
+fn combined(all: Option<Times>, one: Option<Times>) -> Option<Times> {
     let (Some(all), Some(one)) = (all.clone(), one.clone()) else {
         return all.or(one);
     };
@@ -102,8 +102,9 @@ fn spanned(all: Option<Times>, one: Option<Times>) -> Option<Times> {
     })
 }
 
-/// The value of several databases, each with how much it did: what is counted adds up, what is
-/// by transaction is averaged over them, of times and shares the largest is told.
+/// Combines a metric of several databases; each pair is a value and the number of transactions.
+/// Values per transaction are averaged by that number, of latencies and shares the largest is
+/// taken, counts and rates are added.
 fn joined(name: &str, before: (f64, f64), now: (f64, f64)) -> f64 {
     let ends = |units: &[&str]| units.iter().any(|unit| name.ends_with(unit));
     let work = before.1 + now.1;
@@ -116,9 +117,9 @@ fn joined(name: &str, before: (f64, f64), now: (f64, f64)) -> f64 {
     }
 }
 
-/// Adds the details of one database; of several, each has its number before its names.
+/// Adds the details of a database. `number` is put before the names if there are several databases.
 fn append(all: &mut Detail, one: Detail, number: Option<u32>) {
-    let named = |name: &mut String| {
+    let prefix = |name: &mut String| {
         if let Some(number) = number {
             name.insert_str(0, &format!("{number}: "));
         }
@@ -132,13 +133,15 @@ fn append(all: &mut Detail, one: Detail, number: Option<u32>) {
         mut histograms,
         units,
     } = one;
-    transactions.iter_mut().for_each(|one| named(&mut one.name));
-    checks.iter_mut().for_each(|one| named(&mut one.what));
-    // The host is one, and watched for all of them.
+    transactions
+        .iter_mut()
+        .for_each(|one| prefix(&mut one.name));
+    checks.iter_mut().for_each(|one| prefix(&mut one.what));
+    // Series of the host have no number, because all databases share the host.
     let own = series.iter_mut().filter(|one| !is_of_host(&one.name));
-    own.for_each(|one| named(&mut one.name));
-    histograms.iter_mut().for_each(|one| named(&mut one.name));
-    // All are measured at the same time.
+    own.for_each(|one| prefix(&mut one.name));
+    histograms.iter_mut().for_each(|one| prefix(&mut one.name));
+    // All databases are measured at the same time, so their marks are equal.
     marks.retain(|mark| !all.marks.contains(mark));
     all.folder = all.folder.take().or(folder);
     all.transactions.extend(transactions);
@@ -149,8 +152,7 @@ fn append(all: &mut Detail, one: Detail, number: Option<u32>) {
     all.units.extend(units);
 }
 
-/// Whether a course is that of a metric of the host, or of a database's status, whose label is its
-/// own.
+/// Whether a time series belongs to the host, or to a database's status, which has its own label.
 fn is_of_host(name: &str) -> bool {
     let begins = ["cpu_", "disk_", "net_", "mem_", "db_", "server_", "client_"];
     let whole = ["steal_percent", "run_queue_tasks", "context_switches_s"];
@@ -169,9 +171,9 @@ mod tests {
         )
     }
 
-    /// Two databases: transactions add up, the longer latency is told, CPU is shared out.
+    /// Transactions add up, the longer latency is kept, CPU time is averaged by transactions.
     #[test]
-    fn records_are_summed() {
+    fn the_records_of_two_databases_are_combined() {
         let one = "\"throughput_ops_s\":30.0,\"tpmc_no_think_time\":900.0,\"latency_p99_us\":5.0,\
                    \"client_cpu_us_per_op\":100.0";
         let other = "\"throughput_ops_s\":10.0,\"tpmc_no_think_time\":800.0,\"latency_p99_us\":7.0,\
@@ -193,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_databases_each_has_its_number_and_the_host_has_none() {
+    fn series_of_databases_are_numbered_and_those_of_the_host_are_not() {
         let series = |name: &str| format!("{{\"name\":\"{name}\",\"at_s\":[0.5],\"mean\":[1.0]}}");
         let one = |all: &str| {
             let detail = format!("null,\"detail\":{{\"series\":[{all}]}}");
@@ -216,12 +218,12 @@ mod tests {
     }
 
     #[test]
-    fn a_record_says_itself_that_it_does_not_count() {
-        let why = "\"the tables are not consistent after the run: x\"";
-        let text = record("\"throughput_ops_s\":1.0", "null") + &record("", why);
+    fn the_rejection_in_a_record_is_kept() {
+        let reason = "\"the tables are not consistent after the run: x\"";
+        let text = record("\"throughput_ops_s\":1.0", "null") + &record("", reason);
         let rejected = read(&text).unwrap().rejected;
-        assert_eq!(rejected.as_deref(), Some(why.trim_matches('"')));
+        assert_eq!(rejected.as_deref(), Some(reason.trim_matches('"')));
         assert!(read("nothing").is_err());
-        assert!(read("{\"run\":1}").unwrap_err().contains("cannot be read"));
+        assert!(read("{\"run\":1}").unwrap_err().contains("cannot parse"));
     }
 }

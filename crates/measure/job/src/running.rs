@@ -1,4 +1,7 @@
-//! A server of an arm from its start to its end.
+//! A server of an arm: checks before its start, start, readiness, stop, checks after its end.
+//!
+//! In: a [`Server`] of the experiment file. Out: a running process with its log, or a [`Failure`]
+//! that quotes the log. A stop that fails is followed by SIGKILL, so no server outlives its run.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -7,73 +10,73 @@ use std::time::{Duration, Instant};
 use saiga_experiment::file::{Probe, Server, Stop, StopHow};
 use saiga_experiment::interrupt::Interrupt;
 use saiga_experiment::process::{Signal, Waited};
-use saiga_experiment::server::{self, NotReady, Patience};
-use saiga_experiment::tool::{self, Undone};
+use saiga_experiment::server::{self, NotReady, WaitLimits};
+use saiga_experiment::tool::{self, Unsuccessful};
 use saiga_experiment::workload::Failure;
 use saiga_snapshot::{InUse, Unseen, check_not_running, check_ready};
 
-use crate::{line, occupant, ready};
+use crate::{line, port_owner, ready};
 
-/// Between two questions whether a server is ready, or gone.
+/// Interval between two probes for readiness, or for a closed port.
 const PAUSE: Duration = Duration::from_millis(20);
-/// The same for a command, which costs a process each time.
+/// [`PAUSE`] for probes of kind `command`, which start a process each time.
 const COMMAND_PAUSE: Duration = Duration::from_millis(250);
-/// What a question by command may take.
+/// Time-out of a probe of kind `command`.
 const PROBE_LIMIT: Duration = Duration::from_secs(30);
 
-/// Why a server cannot be started, or is still there.
+/// The port or a directory of a server is in use by another process.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum OccupiedError {
-    /// Its port is taken.
-    #[error("port {port} of {server} is taken by {who}; stop it, or give the server another port")]
+pub(crate) enum InUseError {
+    #[error(
+        "port {port} of {server} is in use by {owner}; stop it, or give the server another port"
+    )]
     Port {
         server: String,
         port: u16,
-        who: String,
+        owner: String,
     },
-    /// Its directories are in use.
-    #[error("the data of {server} are in use: {why}")]
-    Directory { server: String, why: InUse },
-    /// It ended and left something behind.
-    #[error("{server} has ended, but {who} still listens on its port {port}")]
-    Left {
+    #[error("the data of {server} are in use: {reason}")]
+    Directory { server: String, reason: InUse },
+    /// The server ended, but one of its children or another process keeps the port open.
+    #[error("{server} has ended, but {owner} still listens on its port {port}")]
+    AfterEnd {
         server: String,
         port: u16,
-        who: String,
+        owner: String,
     },
 }
 
-/// A running server.
+/// A server that was started and not stopped yet.
 #[derive(Debug)]
 pub(crate) struct Running {
     pub(crate) process: server::Server,
 }
 
-/// Nobody listens where `server` will, or works in its directories.
+/// Fails if a process listens on the port of `server` or uses its directories.
 pub(crate) fn check_free(server: &Server) -> Result<(), Failure> {
     let name = || format!("server {:?}", server.name);
-    if let Some((port, who)) = server
+    if let Some((port, owner)) = server
         .port
-        .and_then(|port| Some((port, occupant::of_port(port)?)))
+        .and_then(|port| Some((port, port_owner::find(port)?)))
     {
-        let (server, who) = (name(), who.to_string());
-        return Err(Failure::impossible(OccupiedError::Port {
+        let (server, owner) = (name(), owner.to_string());
+        return Err(Failure::impossible(InUseError::Port {
             server,
             port,
-            who,
+            owner,
         }));
     }
-    check_not_running(&server.data, Unseen::Refuse).map_err(|why| {
+    check_not_running(&server.data, Unseen::Refuse).map_err(|reason| {
         let server = name();
-        Failure::impossible(OccupiedError::Directory { server, why })
+        Failure::impossible(InUseError::Directory { server, reason })
     })
 }
 
 impl Running {
-    /// Starts it with its output in `log`, never on data that are partly restored.
+    /// Starts `server` with its output in `log`; fails if its data are only partly restored.
     pub(crate) fn start(server: &Server, tool: &Path, log: &Path) -> Result<Self, Failure> {
         check_ready(&server.data).map_err(Failure::impossible)?;
-        let line = line::dressed(&server.dress, &server.command, tool);
+        let line = line::with_launch(&server.launch, &server.command, tool);
         let name = format!("server {:?}", server.name);
         let process =
             server::Server::start(&line, &name, "the package of the server", log.to_owned())
@@ -81,7 +84,7 @@ impl Running {
         Ok(Self { process })
     }
 
-    /// Waits until it is ready.
+    /// Waits until the readiness probe of `server` succeeds.
     pub(crate) fn await_ready(
         &mut self,
         server: &Server,
@@ -95,11 +98,11 @@ impl Running {
         let limit = server.ready.limit;
         let waited = self
             .process
-            .await_ready(Patience { limit, pause }, interrupt, |_| {
-                match ask(server, interrupt) {
+            .await_ready(WaitLimits { limit, pause }, interrupt, |_| {
+                match probe(server, interrupt) {
                     Ok(()) => true,
-                    Err(said) => {
-                        *last.borrow_mut() = said;
+                    Err(reason) => {
+                        *last.borrow_mut() = reason;
                         false
                     }
                 }
@@ -109,20 +112,21 @@ impl Running {
             Err(NotReady::Died(died)) => Err(Failure::impossible(died)),
             Err(NotReady::Failed(Failure::Run { reason })) => {
                 let last = last.into_inner();
-                Err(Failure::run(format!("{reason}; when last asked: {last}")))
+                Err(Failure::run(format!("{reason}; last probe: {last}")))
             }
             Err(NotReady::Failed(failure)) => Err(failure),
         }
     }
 
-    /// Asks it to end as its file says, and insists when it does not.
+    /// Stops the server by the signal or command of its `[server.stop]`. A server that does not
+    /// end within the limit is killed, which is a failure of the run.
     pub(crate) fn stop(mut self, server: &Server, log: &Path) -> Result<(), Failure> {
-        if let Some(obituary) = self.process.obituary() {
-            return Err(Failure::run(obituary));
+        if let Some(report) = self.process.exit_report() {
+            return Err(Failure::run(report));
         }
         let Stop { how, limit } = &server.stop;
         let asked = match how {
-            // Who is not asked takes its group along.
+            // `kill` also ends the process group, because a killed server cannot stop its children.
             StopHow::Signal(signal) if *signal == Signal::KILL => {
                 self.process.child.kill().map_err(Failure::impossible)?;
                 return Ok(());
@@ -136,9 +140,9 @@ impl Running {
                 tool::run(&line, "dash", log, *limit, &Interrupt::never())?
             }
         };
-        let refused = asked.err().map(|Undone { how, said }| {
+        let refused = asked.err().map(|Unsuccessful { status, output }| {
             format!(
-                "the command that stops server {:?} failed ({how}): {said}",
+                "the command that stops server {:?} failed ({status}): {output}",
                 server.name
             )
         });
@@ -163,47 +167,48 @@ impl Running {
     }
 }
 
-/// Waits until nobody listens on the port of a server that has ended.
-pub(crate) fn await_gone(server: &Server) -> Result<(), Failure> {
+/// Waits until no process listens on the port of a server that has ended.
+pub(crate) fn await_port_closed(server: &Server) -> Result<(), Failure> {
     let Some(port) = server.port else {
         return Ok(());
     };
     let began = Instant::now();
-    while let Some(who) = occupant::of_port(port) {
+    while let Some(owner) = port_owner::find(port) {
         if began.elapsed() >= server.stop.limit {
-            let (server, who) = (format!("server {:?}", server.name), who.to_string());
-            return Err(Failure::impossible(OccupiedError::Left {
+            let (server, owner) = (format!("server {:?}", server.name), owner.to_string());
+            return Err(Failure::impossible(InUseError::AfterEnd {
                 server,
                 port,
-                who,
+                owner,
             }));
         }
         let pause = rustix::event::Timespec::try_from(PAUSE).ok();
-        // Nothing can be waited for: the listener is nobody's child.
+        // The listener is not a child of this process, so its end cannot be waited for.
         rustix::event::poll(&mut [], pause.as_ref())
             .map_err(|errno| Failure::impossible(std::io::Error::from(errno)))?;
     }
     Ok(())
 }
 
-fn ask(server: &Server, interrupt: &Interrupt) -> Result<(), String> {
+/// Probes `server` once; the error is the reason why it is not ready.
+fn probe(server: &Server, interrupt: &Interrupt) -> Result<(), String> {
     let port = server.port.unwrap_or(0);
     let answered = match &server.ready.probe {
         Probe::Port => ready::port(port),
         Probe::Redis => ready::redis(port),
         Probe::MySql => ready::mysql(port),
         Probe::Postgres => ready::postgres(port),
-        Probe::Command(command) => return ask_by_command(command, interrupt),
+        Probe::Command(command) => return probe_by_command(command, interrupt),
     };
     answered.map_err(|error| error.to_string())
 }
 
-fn ask_by_command(command: &str, interrupt: &Interrupt) -> Result<(), String> {
+fn probe_by_command(command: &str, interrupt: &Interrupt) -> Result<(), String> {
     let dir = tempfile::tempdir().map_err(|error| error.to_string())?;
     let (line, log) = (line::shell(command), dir.path().join("probe.log"));
     match tool::run(&line, "dash", &log, PROBE_LIMIT, interrupt) {
         Ok(Ok(())) => Ok(()),
-        Ok(Err(Undone { how, said })) => Err(format!("{how}: {said}")),
+        Ok(Err(Unsuccessful { status, output })) => Err(format!("{status}: {output}")),
         Err(failure) => Err(failure.to_string()),
     }
 }

@@ -1,7 +1,8 @@
-//! The settings of servers that run, as they say themselves.
+//! Reads the settings of running servers.
 //!
 //! MySQL and MariaDB: `SHOW GLOBAL VARIABLES`; PostgreSQL and openGauss: `pg_settings`; Redis:
-//! `CONFIG GET *`. Deliberately absent: servers of other loads, whose log-ins nobody has told us.
+//! `CONFIG GET *`. Deliberately absent: the servers of workloads of kind `command`, for which the
+//! experiment file contains no log-in.
 
 use std::collections::BTreeMap;
 
@@ -12,8 +13,8 @@ use saiga_tpcc::db::options::Options;
 use saiga_tpcc::db::rows::Rows;
 use saiga_tpcc::props::{Engine, Props};
 
-/// What differs from start to start whatever anybody sets.
-const OF_THE_MOMENT: [&str; 12] = [
+/// Variables that differ from start to start with equal settings.
+const VOLATILE: [&str; 12] = [
     "gtid_binlog_pos",
     "gtid_binlog_state",
     "gtid_current_pos",
@@ -27,28 +28,28 @@ const OF_THE_MOMENT: [&str; 12] = [
     "timestamp",
     "uptime",
 ];
-/// Longer ones say nothing to a reader.
-const LONGEST: usize = 200;
+/// Maximum length of a value, in characters; longer values are cut.
+const MAX_LENGTH: usize = 200;
 
-/// How the settings are named by which MySQL, MariaDB, PostgreSQL and openGauss tell their versions.
+/// Ends of the settings that contain the version of MySQL, MariaDB, PostgreSQL and openGauss.
 const VERSIONS: [&str; 2] = [".version", ".server_version"];
 
-/// A campaign goes on, and its server has been replaced.
+/// A server has another version than in the earlier runs of its campaign.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "the campaign was begun with {name} {there}, and now it is {here}; go on with the server that \
-     began it, or choose another --out"
+    "the campaign was begun with {name} {before}, but the server now has {now}; resume with the \
+     server of the earlier runs, or choose another --out"
 )]
-pub(crate) struct OtherVersion {
+pub(crate) struct VersionChanged {
     name: String,
-    there: String,
-    here: String,
+    before: String,
+    now: String,
 }
 
-/// Those of the database of a props file; none of one that keeps to its file.
+/// The settings of the database of a props file; SQLite has none.
 ///
 /// # Errors
-/// What the server said, for people.
+/// Returns a message with the server's address and the cause.
 pub(crate) fn of_database(props: &Props) -> Result<BTreeMap<String, String>, String> {
     let url = &props.url;
     let sql = match url.engine {
@@ -56,64 +57,67 @@ pub(crate) fn of_database(props: &Props) -> Result<BTreeMap<String, String>, Str
         Engine::MySql => "show global variables",
         Engine::Postgres | Engine::OpenGauss => "select name, setting from pg_settings",
     };
-    let said = |error: &dyn std::fmt::Display| {
+    let message = |error: &dyn std::fmt::Display| {
         format!(
-            "{}:{} does not tell its settings: {error}",
+            "cannot read the settings of {}:{}: {error}",
             url.host, url.port
         )
     };
-    let options = Options::of(url).map_err(|error| said(&error))?;
+    let options = Options::of(url).map_err(|error| message(&error))?;
     let session = connect(url, &props.user, &props.password, &options);
-    let mut session = session.map_err(|error| said(&error))?;
+    let mut session = session.map_err(|error| message(&error))?;
     let mut rows = Rows::new();
-    session.run(sql, &mut rows).map_err(|error| said(&error))?;
+    session
+        .run(sql, &mut rows)
+        .map_err(|error| message(&error))?;
     let mut all = BTreeMap::new();
     for row in 0..rows.len() {
-        let field = |column| rows.shown(row, column).map_err(|error| said(&error));
+        let field = |column| rows.shown(row, column).map_err(|error| message(&error));
         all.insert(field(0)?, field(1)?);
     }
-    Ok(lasting(all))
+    Ok(reportable(all))
 }
 
-/// Those of a Redis server.
+/// The settings of the Redis server on a port of this machine.
 ///
 /// # Errors
-/// What the server said, for people.
+/// Returns a message with the port and the cause.
 pub(crate) fn of_redis(port: u16) -> Result<BTreeMap<String, String>, String> {
     let all = Remote::at(port).settings();
-    let said = |error| format!("port {port} does not tell its settings: {error}");
-    all.map(lasting).map_err(said)
+    let message = |error| format!("cannot read the settings of the server on port {port}: {error}");
+    all.map(reportable).map_err(message)
 }
 
-/// A server is the one that the earlier runs of a campaign had, as far as it says so itself.
+/// Checks that the versions in the settings of an arm's servers did not change.
 ///
 /// # Errors
-/// The first version that is another one.
-pub(crate) fn same_versions(
+/// Returns the first version that changed.
+pub(crate) fn check_versions(
     before: &BTreeMap<String, String>,
     now: &BTreeMap<String, String>,
-) -> Result<(), OtherVersion> {
+) -> Result<(), VersionChanged> {
     let is_version = |name: &str| VERSIONS.iter().any(|end| name.ends_with(end));
     let mut versions = before.iter().filter(|(name, _)| is_version(name));
-    let other = versions.find_map(|(name, there)| {
-        let here = now.get(name).filter(|here| *here != there)?;
-        Some((name, there, here))
+    let changed = versions.find_map(|(name, before)| {
+        let now = now.get(name).filter(|now| *now != before)?;
+        Some((name, before, now))
     });
-    match other {
+    match changed {
         None => Ok(()),
-        Some((name, there, here)) => Err(OtherVersion {
+        Some((name, before, now)) => Err(VersionChanged {
             name: name.clone(),
-            there: there.clone(),
-            here: here.clone(),
+            before: before.clone(),
+            now: now.clone(),
         }),
     }
 }
 
-fn lasting(mut all: BTreeMap<String, String>) -> BTreeMap<String, String> {
-    all.retain(|name, _| !OF_THE_MOMENT.contains(&name.as_str()) && !secret::is_secret(name));
+/// Removes volatile variables and secrets, and masks and shortens values.
+fn reportable(mut all: BTreeMap<String, String>) -> BTreeMap<String, String> {
+    all.retain(|name, _| !VOLATILE.contains(&name.as_str()) && !secret::is_secret(name));
     for (name, value) in &mut all {
         *value = secret::value(name, value);
-        if let Some((cut, _)) = value.char_indices().nth(LONGEST) {
+        if let Some((cut, _)) = value.char_indices().nth(MAX_LENGTH) {
             value.truncate(cut);
             value.push_str("...");
         }
@@ -126,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_changes_by_itself_is_no_setting_and_secrets_are_none_of_a_report() {
+    fn volatile_variables_and_secrets_are_not_reported() {
         let named = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         let all = BTreeMap::from([
             named("requirepass", "hunter2"),
@@ -136,7 +140,7 @@ mod tests {
             named("port", "7"),
             named("long", &"é".repeat(201)),
         ]);
-        let kept = lasting(all);
+        let kept = reportable(all);
         let names: Vec<&String> = kept.keys().collect();
         assert_eq!(names, ["long", "port", "primary_conninfo"]);
         assert_eq!(kept["primary_conninfo"], "user=rep password=***");
@@ -144,20 +148,20 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_was_replaced_is_noticed() {
-        let said = |version: &str, buffer: &str| {
+    fn a_changed_server_version_is_an_error() {
+        let settings = |version: &str, buffer: &str| {
             BTreeMap::from([
                 ("db.version".to_owned(), version.to_owned()),
                 ("db.innodb_buffer_pool_size".to_owned(), buffer.to_owned()),
             ])
         };
-        let before = said("8.0.36", "1");
-        assert!(same_versions(&before, &said("8.0.36", "2")).is_ok());
-        let other = same_versions(&before, &said("8.0.40", "1")).unwrap_err();
+        let before = settings("8.0.36", "1");
+        assert!(check_versions(&before, &settings("8.0.36", "2")).is_ok());
+        let other = check_versions(&before, &settings("8.0.40", "1")).unwrap_err();
         assert!(
             other
                 .to_string()
-                .contains("db.version 8.0.36, and now it is 8.0.40"),
+                .contains("db.version 8.0.36, but the server now has 8.0.40"),
             "{other}"
         );
     }

@@ -1,40 +1,35 @@
-//! Why an experiment cannot be run on a machine.
+//! Errors of a job before its first run.
 
 use std::path::PathBuf;
 
 use saiga_experiment::version::ProgramError;
 use saiga_tpcc::props::PropsError;
 
-use crate::reach::Astray;
+use crate::reach::ReachError;
 
-/// Why an experiment cannot be run here.
+/// The experiment cannot be run on this machine.
 #[derive(Debug, thiserror::Error)]
 pub enum SetupError {
-    /// A props file cannot be used.
     #[error(transparent)]
     Props(#[from] PropsError),
-    /// A props file that only builds.
+    /// A props file for building only.
     #[error(
-        "{} says nothing of a run: terminals, and runMins or runTxnsPerTerminal, are missing",
+        "{} has no parameters of a run; add terminals, and runMins or runTxnsPerTerminal",
         path.display()
     )]
-    NoRun {
-        /// The file.
-        path: PathBuf,
-    },
-    /// A program of a topology is missing.
+    NoRun { path: PathBuf },
+    /// A program of a Redis topology is missing or too old.
     #[error(transparent)]
     Program(#[from] ProgramError),
-    /// The load would not reach the servers.
     #[error(transparent)]
-    Astray(#[from] Astray),
-    /// Things that the steps need.
+    Reach(#[from] ReachError),
+    /// Requirements of steps, such as `program /usr/sbin/mysqld`.
     #[error("not on this machine: {}; --dry-run shows which step needs what", .0.join(", "))]
     Missing(Vec<String>),
-    /// Saiga's library, for the private servers of a topology.
-    #[error("arm {arm:?} runs under Saiga, and its library was not found")]
-    NoLibrary {
-        /// The arm.
-        arm: String,
-    },
+    /// An arm of a Redis topology runs under Saiga, but the library is not installed.
+    #[error(
+        "arm {arm:?} runs under Saiga, but libsaiga.so was not found; run `make install` or `cargo \
+         build --release`"
+    )]
+    NoLibrary { arm: String },
 }

@@ -1,4 +1,7 @@
-//! Snapshots of data directories, as campaigns want them.
+//! Verifies and restores the snapshot of an experiment file.
+//!
+//! In: the paths of `[restore]`. Out: directories as they are in the snapshot, or a [`Failure`]
+//! that ends the campaign. The copying itself is in `saiga-snapshot`.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -8,31 +11,28 @@ use saiga_experiment::interrupt::Interrupt;
 use saiga_experiment::workload::Failure;
 use saiga_snapshot::{Check, Options, Progress, RestoreError, Snapshot};
 
-/// What only shows when a snapshot is looked into.
+/// The snapshot or the restored data cannot be used for this experiment.
 #[derive(Debug, thiserror::Error)]
-enum Unfit {
-    /// The file and the snapshot name different directories.
-    #[error("{snapshot} holds {holds}, and restore.parts names {named}; name the same directories")]
+enum SnapshotError {
+    #[error("{snapshot} holds {holds}, but restore.parts is {named}; name the same directories")]
     Parts {
         snapshot: String,
         holds: String,
         named: String,
     },
-    /// Its own copies are not what was put away.
     #[error("the snapshot {snapshot} is damaged: {first} ({count} in all); take another one")]
     Damaged {
         snapshot: String,
         first: String,
         count: usize,
     },
-    /// Files that no run begins with as they were.
     #[error(
-        "what {link} leads to is not in {snapshot}, and so is not restored; if no run changes it, say linked_files \
-         = \"leave\" in [restore]; else move it into one of the directories and take the snapshot again"
+        "the target of the link {link} is not in {snapshot}, so it is not restored; if no run \
+         changes it, set linked_files = \"leave\" in [restore]; otherwise move it into one of the \
+         directories and take the snapshot again"
     )]
     Linked { snapshot: String, link: String },
-    /// They are not what was restored.
-    #[error("the data are not those of {snapshot}: {first} ({count} differences)")]
+    #[error("the data differ from {snapshot}: {first} ({count} differences)")]
     Differs {
         snapshot: String,
         first: String,
@@ -40,20 +40,20 @@ enum Unfit {
     },
 }
 
-/// Reads all of `snapshot` and compares it with its fingerprints: from then on each restore goes by
-/// what it writes.
+/// Reads all of `snapshot` and compares it with its fingerprints. Later restores need to check only
+/// the bytes that they write.
 pub(crate) fn check(snapshot: &Path, interrupt: &Interrupt) -> Result<(), Failure> {
-    let held = Snapshot::open(snapshot).map_err(Failure::impossible)?;
+    let opened = Snapshot::open(snapshot).map_err(Failure::impossible)?;
     let options = Options {
         check: Check::Full,
         ..Options::default()
     };
-    let report = |_: Progress| unless(interrupt);
-    let damages =
-        saiga_snapshot::verify(&held, &options, &report).map_err(|error| told(interrupt, error))?;
+    let report = |_: Progress| continue_unless(interrupt);
+    let damages = saiga_snapshot::verify(&opened, &options, &report)
+        .map_err(|error| failure_of(interrupt, error))?;
     match damages.first() {
         None => Ok(()),
-        Some(first) => Err(Failure::impossible(Unfit::Damaged {
+        Some(first) => Err(Failure::impossible(SnapshotError::Damaged {
             snapshot: snapshot.display().to_string(),
             first: first.to_string(),
             count: damages.len(),
@@ -61,8 +61,9 @@ pub(crate) fn check(snapshot: &Path, interrupt: &Interrupt) -> Result<(), Failur
     }
 }
 
-/// Makes `parts` what `snapshot` holds; refuses while a process is at work in one of them. An
-/// interrupted restore is finished or refused by the next one, where somebody `keeps_data`.
+/// Restores `parts` from `snapshot`; fails while a process uses one of the directories.
+/// `keeps_data` says that the directories remain after the experiment: then the error of an
+/// interrupted restore names the directories that are only partly restored.
 pub(crate) fn restore(
     snapshot: &Path,
     parts: &[PathBuf],
@@ -78,40 +79,40 @@ pub(crate) fn restore(
         },
         ..Options::default()
     };
-    let report = |_: Progress| unless(interrupt);
+    let report = |_: Progress| continue_unless(interrupt);
     saiga_snapshot::restore(&snapshot, &options, &report)
-        .map_err(|error| unrestored(error, keeps_data, interrupt))?;
+        .map_err(|error| restore_failure(error, keeps_data, interrupt))?;
     if linked_files == LinkedFiles::Leave {
         return Ok(());
     }
-    let strays = saiga_snapshot::linked_files(&snapshot).map_err(Failure::impossible)?;
-    match strays.first() {
+    let linked = saiga_snapshot::linked_files(&snapshot).map_err(Failure::impossible)?;
+    match linked.first() {
         None => Ok(()),
-        Some(stray) => Err(Failure::impossible(Unfit::Linked {
+        Some(first) => Err(Failure::impossible(SnapshotError::Linked {
             snapshot: snapshot.dir().display().to_string(),
-            link: stray.link.display().to_string(),
+            link: first.link.display().to_string(),
         })),
     }
 }
 
-/// Compares names, sizes, times, owners and modes of `parts` with `snapshot`.
+/// Compares names, sizes, times, owners and modes of the files in `parts` with `snapshot`.
 pub(crate) fn verify(
     snapshot: &Path,
     parts: &[PathBuf],
     interrupt: &Interrupt,
 ) -> Result<(), Failure> {
-    let held = open(snapshot, parts)?;
-    // The restore has checked the bytes that it wrote.
+    let opened = open(snapshot, parts)?;
+    // Contents need no check: the restore has verified the bytes that it wrote.
     let options = Options {
         check: Check::Quick,
         ..Options::default()
     };
-    let report = |_: Progress| unless(interrupt);
-    let differences = saiga_snapshot::compare_parts(&held, &options, &report)
-        .map_err(|error| told(interrupt, error))?;
+    let report = |_: Progress| continue_unless(interrupt);
+    let differences = saiga_snapshot::compare_parts(&opened, &options, &report)
+        .map_err(|error| failure_of(interrupt, error))?;
     match differences.first() {
         None => Ok(()),
-        Some(first) => Err(Failure::impossible(Unfit::Differs {
+        Some(first) => Err(Failure::impossible(SnapshotError::Differs {
             snapshot: snapshot.display().to_string(),
             first: first.to_string(),
             count: differences.len(),
@@ -119,6 +120,7 @@ pub(crate) fn verify(
     }
 }
 
+/// Opens the snapshot in `dir`; fails unless it holds exactly the directories `named`.
 fn open(dir: &Path, named: &[PathBuf]) -> Result<Snapshot, Failure> {
     let snapshot = Snapshot::open(dir).map_err(Failure::impossible)?;
     let real = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
@@ -135,14 +137,14 @@ fn open(dir: &Path, named: &[PathBuf]) -> Result<Snapshot, Failure> {
             .collect();
         shown.join(", ")
     };
-    Err(Failure::impossible(Unfit::Parts {
+    Err(Failure::impossible(SnapshotError::Parts {
         snapshot: dir.display().to_string(),
         holds: list(&holds),
         named: list(named),
     }))
 }
 
-fn unless(interrupt: &Interrupt) -> ControlFlow<()> {
+fn continue_unless(interrupt: &Interrupt) -> ControlFlow<()> {
     if interrupt.raised() {
         ControlFlow::Break(())
     } else {
@@ -150,20 +152,24 @@ fn unless(interrupt: &Interrupt) -> ControlFlow<()> {
     }
 }
 
-/// Whoever interrupts a restore must know what became of the data, if there are any afterwards.
-fn unrestored(error: RestoreError, keeps_data: bool, interrupt: &Interrupt) -> Failure {
-    let is_half = matches!(error, RestoreError::Partial { .. });
-    if is_half && keeps_data {
+/// The failure of a restore. A partial restore is an error even after an interrupt, because the
+/// user must know that the data are incomplete, unless the data are removed anyway.
+fn restore_failure(error: RestoreError, keeps_data: bool, interrupt: &Interrupt) -> Failure {
+    let is_partial = matches!(error, RestoreError::Partial { .. });
+    if is_partial && keeps_data {
         return Failure::impossible(error);
     }
     if let RestoreError::Partial { why, .. } = error {
-        return told(interrupt, *why);
+        return failure_of(interrupt, *why);
     }
-    told(interrupt, error)
+    failure_of(interrupt, error)
 }
 
-/// What ended because the user wished it is not a fault.
-fn told(interrupt: &Interrupt, error: impl std::error::Error + Send + Sync + 'static) -> Failure {
+/// The failure for `error`; an error during an interrupt is a consequence of the interrupt.
+fn failure_of(
+    interrupt: &Interrupt,
+    error: impl std::error::Error + Send + Sync + 'static,
+) -> Failure {
     if interrupt.raised() {
         Failure::Interrupted
     } else {
@@ -176,17 +182,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_half_restored_is_told_when_it_stays() {
-        let half = || RestoreError::Partial {
+    fn a_partial_restore_is_reported_if_the_data_remain() {
+        let partial = || RestoreError::Partial {
             dirs: vec![PathBuf::from("/data")],
             why: Box::new(RestoreError::Cancelled),
         };
-        let said = |keeps_data| unrestored(half(), keeps_data, &Interrupt::never()).to_string();
+        let message =
+            |keeps_data| restore_failure(partial(), keeps_data, &Interrupt::never()).to_string();
         assert!(
-            said(true).contains("/data is partly restored"),
+            message(true).contains("/data is partly restored"),
             "{}",
-            said(true)
+            message(true)
         );
-        assert_eq!(said(false), "interrupted");
+        assert_eq!(message(false), "interrupted");
     }
 }

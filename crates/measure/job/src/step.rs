@@ -1,95 +1,83 @@
 //! The steps of one run, in order.
 //!
-//! Servers are down from the first step until the data are in place and checked. Hooks lie
-//! inside each other: those of all arms outside those of one, arm outside start outside run.
-//! What stands behind the load happens however it went, as far as its counterpart began.
-//! The checks of TPC-C's tables lie outside the hooks of the run, between which there is only the
-//! load.
+//! In: a file, an arm, a test. Out: the steps before and after the load. No server runs until the
+//! data are restored and verified. Hooks are nested: those of all arms enclose those of one arm,
+//! arm encloses start, start encloses run. Steps after the load run even if the load failed, but
+//! only those whose counterpart before the load was reached. The checks of TPC-C's tables are
+//! outside the hooks of the run, so that only the load is between these hooks.
 
 use saiga_experiment::file::{Arm, Experiment, Hook, How, Kind, Point};
 
-use crate::tables::Checked;
+use crate::tables::DatabaseCheck;
 
-/// One step.
+/// A step of a run. Servers are given by their index in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Nobody listens on the port of this server or runs in its directories.
-    Free(usize),
-    /// A command of the operator.
+    /// Checks that no process listens on the port of the server or uses its directories.
+    CheckFree(usize),
     Hook {
-        /// Around what.
         point: Point,
-        /// Before it or after it.
         side: Side,
-        /// The command.
         hook: Hook,
     },
-    /// The data become those of the snapshot.
+    /// Restores the data from the snapshot.
     Restore,
-    /// And are compared with it.
+    /// Compares the restored data with the snapshot.
     Verify,
-    /// The kernel forgets what it read.
+    /// Drops the page cache of the kernel.
     DropCaches,
-    /// A server is started.
     Start(usize),
-    /// And waited for.
-    Ready(usize),
-    /// The data are restored through the servers.
+    /// Waits until the server's readiness probe succeeds.
+    AwaitReady(usize),
+    /// Restores the data through the servers, by a command.
     Logical(Hook),
-    /// Every key is removed.
+    /// Removes all keys of the first server, by FLUSHALL.
     Flush,
-    /// The keys are made that GETs will ask for.
+    /// Sets the keys that GETs will read.
     Fill {
-        /// How many; 0 is the one key without `-r`.
+        /// Number of keys; 0 means the one key that redis-benchmark uses without `-r`.
         keys: u32,
-        /// And how long their values are.
         value_bytes: u32,
     },
-    /// The tables of a database are looked at.
+    /// Checks the tables of a TPC-C database.
     Check {
-        /// Before the load, or after it.
+        /// Before or after the load.
         side: Side,
-        /// Which database, and what of it.
-        checked: Checked,
+        check: DatabaseCheck,
     },
-    /// The load runs.
     Load,
-    /// A server is asked to end.
     Stop(usize),
-    /// And has ended; nobody listens on its port.
-    Gone(usize),
+    /// Waits until no process listens on the port of the stopped server.
+    AwaitPortClosed(usize),
 }
 
-/// Before or after.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Side {
-    /// Before.
     Before,
-    /// After.
     After,
 }
 
-/// What happens before the load, and what after it.
+/// The steps before and after the load, each list in order of execution.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Steps {
     pub(crate) before: Vec<Step>,
     pub(crate) after: Vec<Step>,
 }
 
-/// The steps of a run of `arm`; `test` is what redis-benchmark does in it, and `checked` are the
-/// databases whose tables are looked at.
+/// The steps of a run of `arm`. `test` is the test of redis-benchmark; `checked` are the databases
+/// whose tables are checked before and after the load.
 pub(crate) fn steps(
     file: &Experiment,
     arm: &Arm,
     test: Option<&str>,
-    checked: &[Checked],
+    checked: &[DatabaseCheck],
 ) -> Steps {
     let checks = |side| {
-        let step = move |&checked: &Checked| Step::Check { side, checked };
+        let step = move |&check: &DatabaseCheck| Step::Check { side, check };
         checked.iter().map(step)
     };
     let servers = 0..arm.servers.len();
-    let mut before: Vec<Step> = servers.clone().map(Step::Free).collect();
+    let mut before: Vec<Step> = servers.clone().map(Step::CheckFree).collect();
     before.extend(hooks(file, arm, Point::Arm, Side::Before));
     if let How::Snapshot { .. } = file.restore.how {
         before.extend([Step::Restore, Step::Verify]);
@@ -101,20 +89,24 @@ pub(crate) fn steps(
     before.extend(
         servers
             .clone()
-            .flat_map(|i| [Step::Start(i), Step::Ready(i)]),
+            .flat_map(|i| [Step::Start(i), Step::AwaitReady(i)]),
     );
     before.extend(through_servers(file, test));
     before.extend(checks(Side::Before));
     before.extend(hooks(file, arm, Point::Run, Side::Before));
     let mut after = hooks(file, arm, Point::Run, Side::After);
     after.extend(checks(Side::After));
-    after.extend(servers.rev().flat_map(|i| [Step::Stop(i), Step::Gone(i)]));
+    after.extend(
+        servers
+            .rev()
+            .flat_map(|i| [Step::Stop(i), Step::AwaitPortClosed(i)]),
+    );
     after.extend(hooks(file, arm, Point::Start, Side::After));
     after.extend(hooks(file, arm, Point::Arm, Side::After));
     Steps { before, after }
 }
 
-/// What restores data while the servers run.
+/// The steps that restore data through running servers.
 fn through_servers(file: &Experiment, test: Option<&str>) -> Vec<Step> {
     match &file.restore.how {
         How::None | How::Snapshot { .. } => Vec::new(),
@@ -132,7 +124,8 @@ fn through_servers(file: &Experiment, test: Option<&str>) -> Vec<Step> {
     }
 }
 
-/// The hooks of one point and side: those of all arms are the outer ones.
+/// The hooks of a point and side. Hooks of all arms run before those of the arm before the point,
+/// and after them after the point.
 fn hooks(file: &Experiment, arm: &Arm, point: Point, side: Side) -> Vec<Step> {
     let (all, own) = (file.hooks.at(point), arm.hooks.at(point));
     let hooks = match side {

@@ -1,7 +1,7 @@
-//! Whether the tables of TPC-C are consistent before a run and after it.
+//! Checks the consistency of TPC-C's tables before and after each run.
 //!
-//! Each look runs `saiga bench tpcc check`, outside the hooks of the run, so that figures of hooks
-//! do not contain what the check reads and writes. A check that fails marks the run and keeps its
+//! Each check runs `saiga bench tpcc check`, outside the hooks of the run, so that figures of
+//! hooks do not include the I/O of the check. A failed check rejects the run, which keeps its
 //! figures.
 
 use std::fs;
@@ -12,7 +12,7 @@ use saiga_experiment::file::{Kind, TableCheck};
 use saiga_experiment::interrupt::Interrupt;
 use saiga_experiment::plan::Plan;
 use saiga_experiment::process::CommandLine;
-use saiga_experiment::tool::{self, Undone};
+use saiga_experiment::tool::{self, Unsuccessful};
 use saiga_experiment::workload::{Failure, Measured};
 use saiga_tpcc::check::{Finding, Scope};
 use saiga_tpcc::props::Props;
@@ -25,46 +25,46 @@ use crate::loads::JobLoad;
 use crate::step::Side;
 use crate::workload::Job;
 
-/// No check takes longer: how long it takes depends on tables that may be of any size.
-const LONGEST: Duration = Duration::from_secs(366 * 86_400);
-/// A check that takes so long is announced before the first run.
-const LONG: Duration = Duration::from_secs(30);
+/// Time-out of a check: practically none, because the duration depends on the size of the tables.
+const TIMEOUT: Duration = Duration::from_secs(366 * 86_400);
+/// Checks that take at least this long are announced before the first run.
+const ANNOUNCED_FROM: Duration = Duration::from_secs(30);
 
-/// A database that is checked.
+/// A database to check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Checked {
-    /// Which of the props files.
+pub(crate) struct DatabaseCheck {
+    /// Index of its props file.
     pub(crate) database: usize,
-    /// What of it; never [`TableCheck::None`].
-    pub(crate) check: TableCheck,
+    /// Never [`TableCheck::None`].
+    pub(crate) scope: TableCheck,
 }
 
-/// What was seen of a database.
+/// The result of a check; `database` is the index of the props file.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Look {
+pub(crate) struct CheckResult {
     pub(crate) database: usize,
-    pub(crate) seen: Consistency,
+    pub(crate) consistency: Consistency,
 }
 
-/// The databases that are checked: as the experiment says, else as each props file does.
-pub(crate) fn checked(kind: &Kind, props: &[Props]) -> Vec<Checked> {
+/// The databases to check. `check` of the experiment file takes precedence over the props files.
+pub(crate) fn checked(kind: &Kind, props: &[Props]) -> Vec<DatabaseCheck> {
     let Kind::Tpcc { check: given, .. } = kind else {
         return Vec::new();
     };
     let of_props = |props: &Props| {
         let mut words = props.options.iter();
-        let said = words.find_map(|word| word.strip_prefix("--check="));
-        said.and_then(TableCheck::named).unwrap_or(TableCheck::All)
+        let name = words.find_map(|word| word.strip_prefix("--check="));
+        name.and_then(TableCheck::named).unwrap_or(TableCheck::All)
     };
-    let one = |(database, props)| Checked {
+    let one = |(database, props)| DatabaseCheck {
         database,
-        check: given.unwrap_or_else(|| of_props(props)),
+        scope: given.unwrap_or_else(|| of_props(props)),
     };
     let all = props.iter().enumerate().map(one);
-    all.filter(|one| one.check != TableCheck::None).collect()
+    all.filter(|one| one.scope != TableCheck::None).collect()
 }
 
-/// The words of `saiga bench tpcc check` for one database.
+/// The command line of `saiga bench tpcc check` for one database.
 pub(crate) fn words(tool: &Path, props: &Path, check: TableCheck) -> Vec<String> {
     let mut words = vec![tool.to_string_lossy().into_owned()];
     words.extend(["bench", "tpcc", "check", "--props"].map(str::to_owned));
@@ -79,10 +79,10 @@ pub(crate) fn words(tool: &Path, props: &Path, check: TableCheck) -> Vec<String>
     words
 }
 
-/// About how long it takes to check these databases once.
-fn takes(checked: &[Checked], props: &[Props]) -> Duration {
-    let one = |one: &Checked| {
-        let scope = match one.check {
+/// Estimated time to check all of these databases once.
+fn estimate(checked: &[DatabaseCheck], props: &[Props]) -> Duration {
+    let one = |one: &DatabaseCheck| {
+        let scope = match one.scope {
             TableCheck::All => Scope::All,
             TableCheck::Conditions => Scope::Conditions,
             TableCheck::Sample => Scope::Sample,
@@ -95,56 +95,56 @@ fn takes(checked: &[Checked], props: &[Props]) -> Duration {
 }
 
 impl Job {
-    /// What is said of the time that the checks of the tables take, when that is long.
+    /// A sentence about the time that the checks of the tables take; `None` if it is short.
     #[must_use]
-    pub fn outlook_of_checks(&self, plan: &Plan<JobLoad>) -> Option<String> {
-        let each = takes(&self.core.checked, &self.core.props);
+    pub fn check_time_notice(&self, plan: &Plan<JobLoad>) -> Option<String> {
+        let each = estimate(&self.core.checked, &self.core.props);
         let arms = u32::try_from(self.core.file.arms.len()).unwrap_or(u32::MAX);
         let cells = u32::try_from(plan.cells.len()).unwrap_or(u32::MAX);
         let runs = plan.pairs.saturating_mul(arms).saturating_mul(cells);
-        outlook(each, runs)
+        check_time_notice(each, runs)
     }
 }
 
-/// What is said before the first of so many runs.
-fn outlook(each: Duration, runs: u32) -> Option<String> {
+/// The notice for `runs` runs with two checks each, which take `each`.
+fn check_time_notice(each: Duration, runs: u32) -> Option<String> {
     let shown = |time: Duration| {
         let minutes = time.as_secs().div_ceil(60);
         humantime::format_duration(Duration::from_secs(minutes * 60)).to_string()
     };
-    (each >= LONG).then(|| {
+    (each >= ANNOUNCED_FROM).then(|| {
         format!(
-            "the tables are checked before each run and after it, about {} each time, {} in {runs} \
-             runs; check = \"conditions\", \"sample\" or \"none\" in [workload] takes less",
+            "the tables are checked before and after each run, which takes about {} each time, {} \
+             in {runs} runs; check = \"conditions\", \"sample\" or \"none\" in [workload] takes less",
             shown(each),
             shown(each * 2 * runs)
         )
     })
 }
 
-/// Looks; its output goes to the file `log`.
+/// Checks the tables of a database by the command `line`, whose output goes to the file `log`.
 ///
 /// # Errors
-/// [`Failure`], when the program could not be started or the user interrupts. Tables that cannot be
-/// checked are no error.
-pub(crate) fn look(
+/// Fails if the program cannot be started or the user interrupts. A check that fails or ends
+/// without a report is not an error, but part of the result.
+pub(crate) fn check(
     line: &CommandLine,
     side: Side,
     log: &Path,
     interrupt: &Interrupt,
 ) -> Result<Consistency, Failure> {
-    let done = tool::run(line, "saiga", log, LONGEST, interrupt)?;
+    let done = tool::run(line, "saiga", log, TIMEOUT, interrupt)?;
     let text = fs::read_to_string(log).unwrap_or_default();
     Ok(read(&text, side).unwrap_or_else(|| {
-        let why = match done {
+        let reason = match done {
             Ok(()) => "saiga bench tpcc check printed no report".to_owned(),
-            Err(Undone { how, said }) => format!("{said} ({how})"),
+            Err(Unsuccessful { status, output }) => format!("{output} ({status})"),
         };
-        Consistency::missing(side.name(), why)
+        Consistency::missing(side.name(), reason)
     }))
 }
 
-/// What `saiga bench tpcc check --json` prints.
+/// The output of `saiga bench tpcc check --json`.
 #[derive(Debug, Deserialize)]
 struct Report {
     warehouses: u32,
@@ -154,7 +154,7 @@ struct Report {
     findings: Vec<Finding>,
 }
 
-/// `None` when there is no report.
+/// Parses the report in `text`; `None` if there is none.
 fn read(text: &str, side: Side) -> Option<Consistency> {
     let line = text.lines().find(|line| line.starts_with('{'))?;
     let report: Report = serde_json::from_str(line).ok()?;
@@ -170,13 +170,17 @@ fn read(text: &str, side: Side) -> Option<Consistency> {
     })
 }
 
-/// Adds to a run what was seen of its tables: it counts only when they were seen to be consistent.
-pub(crate) fn judge(measured: &mut Measured, looks: Vec<Look>, databases: usize) {
-    for Look { database, seen } in looks {
+/// Adds the results of the checks to a run, which is rejected unless all tables are consistent.
+pub(crate) fn apply(measured: &mut Measured, results: Vec<CheckResult>, databases: usize) {
+    for CheckResult {
+        database,
+        consistency,
+    } in results
+    {
         if measured.invalid.is_none() {
-            measured.invalid = seen.fault();
+            measured.invalid = consistency.fault();
         }
-        let mut check = detail::consistency(&seen);
+        let mut check = detail::consistency(&consistency);
         if databases > 1 {
             check.what.insert_str(0, &format!("{}: ", database + 1));
         }
@@ -191,11 +195,11 @@ mod tests {
 
     use super::*;
 
-    const SOUND: &str = r#"{"database":"x","warehouses":4050,"seed":1,"after_load":false,
+    const CONSISTENT: &str = r#"{"database":"x","warehouses":4050,"seed":1,"after_load":false,
         "sampled":[1,451],"seconds":2.5,"checked":[{"clause":"3.3.2.1","rule":"r","seconds":1.0}],
         "findings":[]}"#;
 
-    fn seen(text: &str) -> Consistency {
+    fn result(text: &str) -> Consistency {
         read(&text.replace('\n', ""), Side::After).unwrap()
     }
 
@@ -211,38 +215,44 @@ mod tests {
     }
 
     #[test]
-    fn a_report_becomes_a_look() {
-        let look = seen(SOUND);
-        assert_eq!((look.checked, look.seconds, look.holds()), (1, 2.5, true));
-        assert_eq!(look.sample.as_deref(), Some("2 of 4050 warehouses"));
+    fn a_report_is_parsed() {
+        let check = result(CONSISTENT);
+        assert_eq!(
+            (check.checked, check.seconds, check.holds()),
+            (1, 2.5, true)
+        );
+        assert_eq!(check.sample.as_deref(), Some("2 of 4050 warehouses"));
         let finding =
             r#""findings":[{"clause":"3.3.2.1","rule":"r","count":3,"examples":["w_id 1"]}]"#;
-        let look = seen(&SOUND.replace("\"findings\":[]", finding));
-        assert_eq!(look.broken, ["§3.3.2.1 r: 3 times, w_id 1"]);
+        let check = result(&CONSISTENT.replace("\"findings\":[]", finding));
+        assert_eq!(check.broken, ["§3.3.2.1 r: 3 times, w_id 1"]);
         assert_eq!(read("saiga: cannot connect\n", Side::After), None);
     }
 
     #[test]
-    fn tables_that_are_broken_or_were_not_checked_mark_a_run_and_keep_its_figures() {
+    fn inconsistent_or_unchecked_tables_reject_a_run_that_keeps_its_figures() {
         let broken = Consistency {
             broken: vec!["§3.3.2.1".to_owned()],
-            ..seen(SOUND)
+            ..result(CONSISTENT)
         };
-        let missing = Consistency::missing("after", "the server is gone".to_owned());
-        for (seen, wanted) in [
-            (seen(SOUND), None),
+        let missing = Consistency::missing("after", "the server has ended".to_owned());
+        for (consistency, wanted) in [
+            (result(CONSISTENT), None),
             (
                 broken,
                 Some("the tables are not consistent after the run: §3.3.2.1"),
             ),
             (
                 missing,
-                Some("the tables were not checked after the run: the server is gone"),
+                Some("the tables were not checked after the run: the server has ended"),
             ),
         ] {
             let mut measured = run();
-            let look = Look { database: 1, seen };
-            judge(&mut measured, vec![look], 2);
+            let check = CheckResult {
+                database: 1,
+                consistency,
+            };
+            apply(&mut measured, vec![check], 2);
             assert_eq!(measured.invalid.as_deref(), wanted);
             assert_eq!(measured.metrics["tpm_total"], 7.0);
             let checks = measured.detail.unwrap().checks;
@@ -252,11 +262,11 @@ mod tests {
 
     #[test]
     fn only_long_checks_are_announced() {
-        assert_eq!(outlook(Duration::from_secs(8), 12), None);
-        let said = outlook(Duration::from_secs(4050), 12).unwrap();
+        assert_eq!(check_time_notice(Duration::from_secs(8), 12), None);
+        let notice = check_time_notice(Duration::from_secs(4050), 12).unwrap();
         assert!(
-            said.contains("about 1h 8m each time, 1day 3h in 12 runs"),
-            "{said}"
+            notice.contains("about 1h 8m each time, 1day 3h in 12 runs"),
+            "{notice}"
         );
     }
 }

@@ -1,4 +1,7 @@
-//! Servers of a file that are ready for a run, and the run.
+//! [`JobTarget`]: the servers of one run, ready for the load, and the run of the load.
+//!
+//! In: an [`Execution`] whose steps up to the load have run. Out: a [`Measured`] with the figures
+//! of the load, the servers, hooks, file systems and table checks; then the servers are stopped.
 
 use std::fmt;
 use std::fs;
@@ -15,42 +18,42 @@ use saiga_redis::remote::{Lookups, Remote};
 use saiga_redis::seed;
 
 use crate::amplification::Amplification;
-use crate::load::{Once, Ran};
-use crate::site::Site;
+use crate::execution::Execution;
+use crate::load::{LoadOutcome, LoadSpec};
 use crate::workload::Core;
 use crate::{client, fill, load, proof, tables};
 
-/// Servers that are ready.
+/// The servers of one run, ready for the load.
 #[derive(Debug)]
 pub enum JobTarget {
-    /// Those of the file.
+    /// The `[[server]]` entries of the file.
     Own(Box<OwnTarget>),
-    /// Those of a topology.
+    /// The servers of a Redis topology.
     Private {
-        /// Them and their load.
         target: Box<RedisTarget>,
-        /// How many requests a run has.
+        /// Requests per run.
         requests: u64,
-        /// A run that takes longer is stopped.
+        /// Time-out of a run; `None` is that of the engine.
         limit: Option<Duration>,
     },
 }
 
-/// The servers of the file, ready for a run.
+/// The servers of the file, ready for the load.
 pub struct OwnTarget {
     pub(crate) core: Rc<Core>,
-    /// Which of the arms.
+    /// Index of the arm.
     pub(crate) arm: usize,
-    pub(crate) site: Site,
+    pub(crate) execution: Execution,
+    /// The test of redis-benchmark.
     pub(crate) test: Option<String>,
-    /// How the steps between the load and the end of the servers went.
+    /// The result of the steps between the load and the stop of the servers.
     pub(crate) after: Result<(), Failure>,
 }
 
 impl fmt::Debug for OwnTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("OwnTarget")
-            .field("site", &self.site)
+            .field("execution", &self.execution)
             .finish_non_exhaustive()
     }
 }
@@ -82,7 +85,7 @@ impl Target for JobTarget {
 
     fn servers(&self) -> Vec<u32> {
         match self {
-            Self::Own(own) => pids(&own.site),
+            Self::Own(own) => pids(&own.execution),
             Self::Private { target, .. } => target.servers(),
         }
     }
@@ -99,28 +102,29 @@ impl Target for JobTarget {
             Self::Own(own) => {
                 let OwnTarget {
                     core,
-                    mut site,
+                    mut execution,
                     after,
                     ..
                 } = *own;
-                let closed = site.close(core.campaign());
+                let closed = execution.close(core.context());
                 let mut declared = core.file.hook_metrics.iter();
-                let missing = declared.find(|one| !site.figures.values.contains_key(&one.name));
+                let missing =
+                    declared.find(|one| !execution.figures.values.contains_key(&one.name));
                 let complete = missing.map_or(Ok(()), |missing| {
                     let name = &missing.name;
                     let reason = format!("no hook with metrics = true printed {name}");
                     Err(Failure::run(reason))
                 });
-                (site.figures, after.and(closed).and(complete))
+                (execution.figures, after.and(closed).and(complete))
             }
             Self::Private { target, .. } => target.teardown(),
         }
     }
 }
 
-/// The servers that run.
-fn pids(site: &Site) -> Vec<u32> {
-    let running = site.servers.iter().flatten();
+/// The PIDs of the running servers.
+fn pids(execution: &Execution) -> Vec<u32> {
+    let running = execution.servers.iter().flatten();
     running.map(|one| one.process.child.pid()).collect()
 }
 
@@ -129,56 +133,62 @@ impl OwnTarget {
         let Self {
             core,
             arm,
-            site,
+            execution,
             test,
             ..
         } = self;
         let file = &core.file;
-        core.ask_settings(*arm)?;
-        let results = core.results_folder(&site.arm.name)?;
+        core.read_settings(*arm)?;
+        let results = core.results_folder(&execution.arm.name)?;
         let results = results.as_deref();
-        let servers = pids(site);
-        let told = results.map(|results| client::Told {
+        let servers = pids(execution);
+        let of_run = results.map(|results| client::RunOptions {
             results,
             servers: &servers,
             devices: &file.metrics.devices,
         });
         let seed = core.takes_seed().then_some(conditions.seed);
-        let line = client::line(file, &site.arm, test.as_deref(), &core.tool, seed, told);
+        let line = client::line(
+            file,
+            &execution.arm,
+            test.as_deref(),
+            &core.tool,
+            seed,
+            of_run,
+        );
         let before = fill::levels(&file.metrics.fill, "before");
-        let lookups = lookups(&site.arm, test.as_deref())?;
-        let dir = site.dir().to_owned();
+        let lookups = lookups(&execution.arm, test.as_deref())?;
+        let dir = execution.dir().to_owned();
         let probe = core.probe.as_deref();
-        let once = Once {
+        let spec = LoadSpec {
             kind: &file.workload.kind,
             line,
             dir: &dir,
             limit: file.workload.limit(),
-            accelerated: probe.and_then(|probe| {
-                proof::asked(&file.workload.kind, &core.props, &site.arm, &servers, probe)
+            probed: probe.and_then(|probe| {
+                proof::probed(
+                    &file.workload.kind,
+                    &core.props,
+                    &execution.arm,
+                    &servers,
+                    probe,
+                )
             }),
             amplification: Amplification::begin(&file.metrics, &dir)?,
         };
-        let Ran {
+        let LoadOutcome {
             mut measured,
             unanswered,
-        } = load::run(once, &mut site.servers, conditions)?;
+        } = load::run(spec, &mut execution.servers, conditions)?;
         measured.metrics.extend(before);
         if let (Some(detail), Some(dir)) = (&mut measured.detail, results) {
-            detail.folder = core.seen_from_result(dir);
+            detail.folder = core.relative_to_result(dir);
         }
         measured
             .metrics
             .extend(fill::levels(&file.metrics.fill, "after"));
         if let Some((remote, before)) = lookups {
-            let share = remote.lookups().map(|after| after.share_since(before));
-            match share {
-                Ok(share) => {
-                    let named = share.map(|share| ("hit_share".to_owned(), share));
-                    measured.metrics.extend(named);
-                }
-                Err(error) => drop(measured.invalid.get_or_insert(error.to_string())),
-            }
+            add_hit_share(&mut measured, remote, before);
         }
         if let Kind::Redis { flags, .. } = &file.workload.kind {
             per_operation(&mut measured, flags.requests);
@@ -187,27 +197,29 @@ impl OwnTarget {
         Ok(measured)
     }
 
-    /// Runs the steps between the load and the end of the servers. From here on the figures stay: a
-    /// hook that fails, the user who stops the experiment, and tables that are broken or cannot be
-    /// checked mark the run.
+    /// Runs the steps between the load and the stop of the servers. The figures are kept from here
+    /// on: a failed hook, an interrupt, and tables that are inconsistent or cannot be checked
+    /// reject the run without discarding it.
     fn end_run(&mut self, measured: &mut Measured, unanswered: u64, interrupt: &Interrupt) {
-        // What the server still works on would look like a fault.
+        // Transactions that the server still processes would look like inconsistent tables.
         let obstacle = (unanswered > 0).then(|| {
             format!(
-                "{unanswered} connections have no answer; `saiga bench tpcc check` tells when the \
-                 server is well again"
+                "{unanswered} connections have no answer; run `saiga bench tpcc check` when the \
+                 server answers again"
             )
         });
-        let campaign = self.core.campaign();
-        let ended = self.site.end_run(campaign, obstacle.as_deref(), interrupt);
-        let looks = std::mem::take(&mut self.site.looks);
-        tables::judge(measured, looks, self.core.props.len());
+        let context = self.core.context();
+        let ended = self
+            .execution
+            .end_run(context, obstacle.as_deref(), interrupt);
+        let checks = std::mem::take(&mut self.execution.checks);
+        tables::apply(measured, checks, self.core.props.len());
         self.after = ended;
     }
 }
 
 impl Core {
-    /// Whether the load generator can be given a seed.
+    /// Whether the load generator has an option for a seed.
     fn takes_seed(&self) -> bool {
         match self.file.workload.kind {
             Kind::Redis { .. } => *self.redis_takes_seed.get_or_init(seed::is_taken),
@@ -215,15 +227,15 @@ impl Core {
         }
     }
 
-    /// A new folder for what a run of TPC-C measures, in the order of their names; `None` for
-    /// other loads, whose output is all there is.
+    /// The folder for the results of the next TPC-C run, such as `0007-kernel`; not created yet.
+    /// `None` for other loads, which write no files.
     pub(crate) fn results_folder(&self, arm: &str) -> Result<Option<PathBuf>, Failure> {
         let (Some(results), Kind::Tpcc { .. }) = (&self.results, &self.file.workload.kind) else {
             return Ok(None);
         };
         fs::create_dir_all(results).map_err(Failure::impossible)?;
         let entries = fs::read_dir(results).map_err(Failure::impossible)?;
-        // Behind the last one: who removes one of them must not have another take its number.
+        // One above the highest number, so that the number of a removed folder is not used again.
         let number = |entry: io::Result<fs::DirEntry>| -> Option<u32> {
             let name = entry.ok()?.file_name();
             name.to_str()?.split_once('-')?.0.parse().ok()
@@ -234,28 +246,42 @@ impl Core {
         Ok(Some(results.join(format!("{:04}-{arm}", taken + 1))))
     }
 
-    /// A folder of results, seen from `result.json` beside them.
-    pub(crate) fn seen_from_result(&self, dir: &Path) -> Option<String> {
+    /// The path of a folder of results relative to the folder of `result.json`.
+    pub(crate) fn relative_to_result(&self, dir: &Path) -> Option<String> {
         let beside = self.results.as_ref()?.parent()?;
         let path = dir.strip_prefix(beside).ok()?;
         Some(path.display().to_string())
     }
 }
 
-/// What redis-benchmark's server has looked up so far, where the run reads.
+/// The counters of key look-ups of the arm's first server, before a run of GETs; `None` for other
+/// tests.
 fn lookups(arm: &Arm, test: Option<&str>) -> Result<Option<(Remote, Lookups)>, Failure> {
     let port = arm.servers.first().and_then(|server| server.port);
     let (Some(port), Some("get")) = (port, test) else {
         return Ok(None);
     };
     let remote = Remote::at(port);
-    let seen = remote
+    let counters = remote
         .lookups()
         .map_err(|error| Failure::run(error.to_string()))?;
-    Ok(Some((remote, seen)))
+    Ok(Some((remote, counters)))
 }
 
-/// CPU time of both sides by request.
+/// Adds the share of look-ups since `before` that found a key; rejects the run if the server does not
+/// answer.
+fn add_hit_share(measured: &mut Measured, remote: Remote, before: Lookups) {
+    let share = remote.lookups().map(|after| after.share_since(before));
+    match share {
+        Ok(share) => {
+            let named = share.map(|share| ("hit_share".to_owned(), share));
+            measured.metrics.extend(named);
+        }
+        Err(error) => drop(measured.invalid.get_or_insert(error.to_string())),
+    }
+}
+
+/// Adds the CPU time per request of server, client and both, in microseconds.
 fn per_operation(measured: &mut Measured, requests: u64) {
     #[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^53")]
     let requests = requests as f64;

@@ -1,4 +1,8 @@
-//! [`Job`]: an experiment file as the engine sees it.
+//! [`Job`]: the engine's [`Workload`] for an experiment file.
+//!
+//! In: a parsed file, the path of this tool, the library and a [`Machine`]. Out: arms, cells, plan,
+//! fingerprint and caveats for the engine, and a [`JobTarget`] per run. Files with a topology of
+//! Redis servers delegate runs to `saiga-redis`; all others run the steps of `step`.
 
 use std::cell::{self, OnceCell, RefCell};
 use std::collections::BTreeMap;
@@ -8,7 +12,7 @@ use std::rc::Rc;
 
 use saiga_experiment::acceleration::AccelerationProbe;
 use saiga_experiment::cores::{Hog, Placement};
-use saiga_experiment::file::{Arm, Dress, Experiment, How, Kind, Point, Server};
+use saiga_experiment::file::{Arm, Experiment, How, Kind, Launch, Point, Server};
 use saiga_experiment::interrupt::Interrupt;
 use saiga_experiment::numbers::ranges;
 use saiga_experiment::plan::{Cell, Plan, RunSize};
@@ -19,45 +23,47 @@ use saiga_redis::{RedisLoad, RedisWorkload};
 use saiga_tpcc::props::Props;
 use serde_json::Value;
 
+use crate::execution::{Context, Execution, run_hook};
 use crate::loads::{self, JobLoad};
 use crate::machine::{self, Machine};
 use crate::reach::check_reach;
 use crate::setup::SetupError;
-use crate::site::{Campaign, Site, run_hook};
 use crate::step::{Side, Step, Steps, steps};
-use crate::tables::Checked;
+use crate::tables::DatabaseCheck;
 use crate::target::{JobTarget, OwnTarget};
-use crate::{client, facts, line, settings, snapshots, tables};
+use crate::{client, fingerprint, line, settings, snapshots, tables};
 
-/// An experiment that can be run, or shown.
+/// The workload of an experiment file, to be executed or shown by [`dry_run`](crate::dry_run).
 pub struct Job {
     pub(crate) core: Rc<Core>,
-    /// The private servers of a topology.
+    /// The workload that starts the servers of a Redis topology; `None` for files with
+    /// `[[server]]`.
     pub(crate) private: Option<RedisWorkload>,
-    /// Saiga's, if it is there.
+    /// Saiga's library, if it is installed.
     pub(crate) library: Option<PathBuf>,
 }
 
-/// What all runs have in common.
+/// State that all runs of a job share.
 pub(crate) struct Core {
     pub(crate) file: Experiment,
-    /// This tool, which is `saiga run` and `saiga bench tpcc`, too.
+    /// The path of this program, for `saiga run` and `saiga bench tpcc` in command lines.
     pub(crate) tool: PathBuf,
-    /// What the props files of TPC-C say.
+    /// The parsed props files of TPC-C.
     pub(crate) props: Vec<Props>,
-    /// The databases whose tables are looked at before each run and after it.
-    pub(crate) checked: Vec<Checked>,
+    /// The databases whose tables are checked before and after each run.
+    pub(crate) checked: Vec<DatabaseCheck>,
     pub(crate) probe: Option<Rc<dyn AccelerationProbe>>,
-    /// Where TPC-C leaves what each run measured, a folder for each.
+    /// The folder for the results of TPC-C, with a subfolder per run.
     pub(crate) results: Option<PathBuf>,
-    /// What the servers of each arm say of their settings, once they have run.
+    /// Settings that the servers reported, by arm; an arm has none before its first run.
     pub(crate) settings: RefCell<BTreeMap<usize, BTreeMap<String, String>>>,
-    /// What they said in an earlier process of the same campaign.
+    /// Settings by arm from an earlier process of the same campaign.
     recalled: RefCell<BTreeMap<usize, BTreeMap<String, String>>>,
+    /// Errors of hooks with `failure = "ignore"`.
     ignored: RefCell<Vec<String>>,
-    /// Whether every process makes the data and their snapshot, from a seed, and removes them.
-    pub(crate) makes_data_anew: cell::Cell<bool>,
-    /// Whether redis-benchmark can be given a seed, once it was asked.
+    /// Whether each process generates the data and their snapshot from a seed and removes them.
+    pub(crate) generates_data: cell::Cell<bool>,
+    /// Whether redis-benchmark has `--seed`; unset before the first run.
     pub(crate) redis_takes_seed: OnceCell<bool>,
 }
 
@@ -70,10 +76,11 @@ impl fmt::Debug for Job {
 }
 
 impl Job {
-    /// One that can say what it would run; `library` is Saiga's, if it is there.
+    /// A job for dry runs, which checks nothing on this machine. `library` is the path of Saiga's
+    /// library, if it is installed.
     ///
     /// # Errors
-    /// [`SetupError::Props`] or [`SetupError::NoRun`].
+    /// Returns [`SetupError::Props`] or [`SetupError::NoRun`] for an unusable props file.
     pub fn described(
         file: Experiment,
         tool: PathBuf,
@@ -93,8 +100,8 @@ impl Job {
             Kind::Tpcc { props, .. } => props.iter().map(|path| Props::read(path)).collect(),
             Kind::Redis { .. } | Kind::Command { .. } => Ok(Vec::new()),
         }?;
-        if let Some(mute) = props.iter().find(|props| props.run.is_none()) {
-            let path = mute.path.clone();
+        if let Some(without_run) = props.iter().find(|props| props.run.is_none()) {
+            let path = without_run.path.clone();
             return Err(SetupError::NoRun { path });
         }
         let private = loads::topology(&file).map(|topology| {
@@ -112,7 +119,7 @@ impl Job {
             settings: RefCell::default(),
             recalled: RefCell::default(),
             ignored: RefCell::default(),
-            makes_data_anew: cell::Cell::new(false),
+            generates_data: cell::Cell::new(false),
             redis_takes_seed: OnceCell::new(),
         };
         let core = Rc::new(core);
@@ -123,19 +130,20 @@ impl Job {
         })
     }
 
-    /// The same where every process makes the data and their snapshot anew, alike but for what a
-    /// server writes by itself, and removes them: their fingerprint does not tell one campaign from
-    /// another, and nobody is told of what a restore has left half done.
+    /// Marks the data and their snapshot as generated by this process, which removes them at its
+    /// end. The snapshot is then left out of the fingerprint, because a server never writes exactly
+    /// the same bytes twice, and a partial restore is not reported.
     #[must_use]
-    pub fn on_data_made_anew(self) -> Self {
-        self.core.makes_data_anew.set(true);
+    pub fn with_generated_data(self) -> Self {
+        self.core.generates_data.set(true);
         self
     }
 
-    /// One that can be run on `machine`; TPC-C leaves what it measured in folders of `results`.
+    /// A job that can run on `machine`. TPC-C writes its results into subfolders of `results`.
     ///
     /// # Errors
-    /// [`SetupError`].
+    /// Returns a [`SetupError`] if a props file is unusable, if the load would connect to other
+    /// servers, or if a requirement is missing on `machine`.
     pub fn new(
         file: Experiment,
         tool: PathBuf,
@@ -165,21 +173,20 @@ impl Job {
         Ok(job)
     }
 
-    /// Where the load says how it fares while it runs, for loads that do.
+    /// The file into which the running load writes its progress; `None` for loads other than TPC-C.
     #[must_use]
     pub fn load_file(&self) -> Option<PathBuf> {
-        let is_told = matches!(self.core.file.workload.kind, Kind::Tpcc { .. });
-        let results = self.core.results.as_ref().filter(|_| is_told)?;
+        let has_progress = matches!(self.core.file.workload.kind, Kind::Tpcc { .. });
+        let results = self.core.results.as_ref().filter(|_| has_progress)?;
         Some(client::load_file(results))
     }
 
-    /// The file.
     #[must_use]
     pub fn file(&self) -> &Experiment {
         &self.core.file
     }
 
-    /// What runs when.
+    /// The plan with a cell per load, `pairs` pairs each; `seed` determines the order of the arms.
     #[must_use]
     pub fn plan(&self, pairs: u32, seed: u64) -> Plan<JobLoad> {
         let pace = &self.core.file.plan;
@@ -195,15 +202,17 @@ impl Job {
             cells: self.loads().into_iter().map(cell).collect(),
             pairs,
             seed,
-            // The load itself knows how long it is.
+            // The file's command or props determine the length of a run.
             size: RunSize::Operations(1),
             max_foreign_cores: pace
                 .max_foreign_cores
-                .unwrap_or_else(saiga_experiment::cpu::usual_foreign_cores),
+                .unwrap_or_else(saiga_experiment::cpu::default_foreign_cores),
         }
     }
 
-    fn around(&self, side: Side, interrupt: &Interrupt) -> Result<(), Failure> {
+    /// Runs the hooks before or after the experiment. Hooks after it all run, whichever fails; the
+    /// first failure is returned.
+    fn run_experiment_hooks(&self, side: Side, interrupt: &Interrupt) -> Result<(), Failure> {
         let around = self.core.file.hooks.at(Point::Experiment);
         let hooks = match side {
             Side::Before => &around.before,
@@ -246,7 +255,7 @@ impl Job {
         }
     }
 
-    /// Requests in a run of redis-benchmark.
+    /// Requests per run of redis-benchmark; 1 for other loads.
     pub(crate) fn requests(&self) -> u64 {
         match &self.core.file.workload.kind {
             Kind::Redis { flags, .. } => flags.requests,
@@ -254,14 +263,14 @@ impl Job {
         }
     }
 
-    /// What is missing without which a run cannot even begin, each once.
+    /// Missing requirements without which no run can begin, sorted and without duplicates.
     fn blocking(&self, machine: &dyn Machine) -> Vec<String> {
         let mut all: Vec<String> = Vec::new();
         for arm in &self.core.file.arms {
             let Steps { before, after } = steps(&self.core.file, arm, None, &self.core.checked);
             for step in before.iter().chain([&Step::Load]).chain(&after) {
                 let missing = machine::missing(&self.core.file, arm, step, machine).into_iter();
-                all.extend(missing.filter(|one| one.blocks).map(|one| one.what));
+                all.extend(missing.filter(|one| one.blocks).map(|one| one.name));
             }
         }
         all.sort();
@@ -271,8 +280,12 @@ impl Job {
 }
 
 impl Core {
-    /// Asks the servers of an arm for their settings, the first time that they run.
-    pub(crate) fn ask_settings(&self, arm: usize) -> Result<(), Failure> {
+    /// Reads the settings of an arm's servers in the arm's first run; later calls do nothing.
+    ///
+    /// # Errors
+    /// Fails if a server does not report its settings, or if its version differs from that in
+    /// earlier runs of the campaign.
+    pub(crate) fn read_settings(&self, arm: usize) -> Result<(), Failure> {
         if self.settings.borrow().contains_key(&arm) {
             return Ok(());
         }
@@ -304,18 +317,18 @@ impl Core {
             Kind::Command { .. } => {}
         }
         if let Some(before) = self.recalled.borrow().get(&arm) {
-            settings::same_versions(before, &all).map_err(Failure::impossible)?;
+            settings::check_versions(before, &all).map_err(Failure::impossible)?;
         }
         self.settings.borrow_mut().insert(arm, all);
         Ok(())
     }
 
-    pub(crate) fn campaign(&self) -> Campaign<'_> {
-        Campaign {
+    pub(crate) fn context(&self) -> Context<'_> {
+        Context {
             file: &self.file,
             tool: &self.tool,
             ignored: &self.ignored,
-            makes_data_anew: self.makes_data_anew.get(),
+            generates_data: self.generates_data.get(),
         }
     }
 }
@@ -348,13 +361,13 @@ impl Workload for Job {
             .unwrap_or_default()
     }
 
-    fn facts(&self) -> BTreeMap<String, Value> {
-        facts::of(self)
+    fn fingerprint(&self) -> BTreeMap<String, Value> {
+        fingerprint::of(self)
     }
 
     fn settings(&self, arm: usize) -> Option<BTreeMap<String, String>> {
-        let asked = self.core.settings.borrow().get(&arm).cloned();
-        asked.or_else(|| self.core.recalled.borrow().get(&arm).cloned())
+        let current = self.core.settings.borrow().get(&arm).cloned();
+        current.or_else(|| self.core.recalled.borrow().get(&arm).cloned())
     }
 
     fn recall(&self, arm: usize, settings: &BTreeMap<String, String>) {
@@ -362,11 +375,11 @@ impl Workload for Job {
         recalled.insert(arm, settings.clone());
     }
 
-    fn remedy(&self) -> String {
+    fn advice_for_longer_runs(&self) -> String {
         match &self.core.file.workload.kind {
             Kind::Tpcc { .. } => "longer runs (runMins of the props file)",
             Kind::Redis { .. } => "longer runs (requests of the workload)",
-            Kind::Command { .. } => "longer runs (what the workload's command says)",
+            Kind::Command { .. } => "longer runs (an option of the workload's command)",
         }
         .to_owned()
     }
@@ -379,20 +392,20 @@ impl Workload for Job {
             .unwrap_or_default();
         if self.core.file.restore.how == How::None && self.private.is_none() {
             caveats.push(Warning::caveat(
-                "The data were not restored between runs: each run began with what the one \
-                 before it left.",
-                "Say in [restore] how the data become what they were.",
+                "The data were not restored between runs: each run began with the data that the \
+                 previous run left.",
+                "Set kind in [restore] to restore the data before each run.",
             ));
         }
         let ignored = self.core.ignored.borrow();
         if let Some(first) = ignored.first() {
             let text = format!(
-                "{} times a hook failed and was ignored; the first: {first}",
+                "{} failures of hooks were ignored; the first: {first}",
                 ignored.len()
             );
             caveats.push(Warning::caveat(
                 &text,
-                "See whether the runs were what they should be.",
+                "Check whether the runs are valid without these hooks.",
             ));
         }
         caveats
@@ -409,9 +422,9 @@ impl Workload for Job {
     }
 
     fn begin(&self, interrupt: &Interrupt) -> Result<(), Failure> {
-        self.around(Side::Before, interrupt)?;
+        self.run_experiment_hooks(Side::Before, interrupt)?;
         match &self.core.file.restore.how {
-            // One that is not there yet is made, or mounted, by a hook of an arm.
+            // A snapshot that does not exist yet may be created or mounted by a hook of an arm.
             How::Snapshot { snapshot, .. } if snapshot.exists() => {
                 snapshots::check(snapshot, interrupt)
             }
@@ -420,7 +433,7 @@ impl Workload for Job {
     }
 
     fn end(&self) -> Result<(), Failure> {
-        self.around(Side::After, &Interrupt::never())
+        self.run_experiment_hooks(Side::After, &Interrupt::never())
     }
 
     fn steps(&self, arm: usize, cell: &Cell<JobLoad>, _operations: u64) -> Vec<String> {
@@ -443,8 +456,8 @@ impl Workload for Job {
             });
         }
         let steps = self.steps_of(arm, &cell.load);
-        let site = Site::open(
-            self.core.campaign(),
+        let execution = Execution::open(
+            self.core.context(),
             &self.core.file.arms[arm],
             steps,
             interrupt,
@@ -452,7 +465,7 @@ impl Workload for Job {
         Ok(JobTarget::Own(Box::new(OwnTarget {
             core: Rc::clone(&self.core),
             arm,
-            site,
+            execution,
             test: cell.load.test.clone(),
             after: Ok(()),
         })))
@@ -460,7 +473,8 @@ impl Workload for Job {
 }
 
 impl Job {
-    /// The same cell for private servers, with the CPUs of this arm.
+    /// `cell` for the workload of a Redis topology, with the CPUs of `arm`; `None` if the file has
+    /// no topology.
     pub(crate) fn private_cell(&self, arm: usize, cell: &Cell<JobLoad>) -> Option<Cell<RedisLoad>> {
         let cpus = self.core.file.arms[arm].client.cpus.clone();
         Some(Cell {
@@ -475,7 +489,7 @@ impl Job {
 
     fn described_arm(&self, index: usize, arm: &Arm) -> result::Arm {
         let line = |server: &Server| {
-            line::dressed(&server.dress, &server.command, Path::new("saiga")).to_string()
+            line::with_launch(&server.launch, &server.command, Path::new("saiga")).to_string()
         };
         let servers: Vec<String> = arm.servers.iter().map(line).collect();
         let load = self.loads().into_iter().next();
@@ -491,7 +505,7 @@ impl Job {
             env: arm
                 .servers
                 .first()
-                .map(|one| one.dress.env.iter().map(shown).collect())
+                .map(|one| one.launch.env.iter().map(shown).collect())
                 .unwrap_or_default(),
             description: arm.description.clone(),
             varies: None,
@@ -500,30 +514,30 @@ impl Job {
     }
 }
 
-/// A variable as results have it, which others can read.
+/// An environment variable with a masked value if it is a secret, because others can read results.
 fn shown((name, value): (&String, &String)) -> (String, String) {
     (name.clone(), secret::value(name, value))
 }
 
-/// What a file says of a server, for the list of what differs between arms.
+/// The options of a server in the file, for the report's table of differences between arms.
 fn settings(server: &Server) -> BTreeMap<String, String> {
-    let Dress {
+    let Launch {
         env,
         cpus,
         memory,
         saiga,
         user,
         directory,
-    } = &server.dress;
+    } = &server.launch;
     let mut all = vec![
         ("command", secret::words(&server.command).join(" ")),
         ("saiga", saiga.to_string()),
     ];
-    let mut said = |name, value: Option<String>| all.extend(value.map(|value| (name, value)));
-    said("cpus", (!cpus.is_empty()).then(|| ranges(cpus)));
-    said("memory", memory.as_ref().map(ToString::to_string));
-    said("user", user.clone());
-    said(
+    let mut add = |name, value: Option<String>| all.extend(value.map(|value| (name, value)));
+    add("cpus", (!cpus.is_empty()).then(|| ranges(cpus)));
+    add("memory", memory.as_ref().map(ToString::to_string));
+    add("user", user.clone());
+    add(
         "directory",
         directory.as_ref().map(|dir| dir.display().to_string()),
     );

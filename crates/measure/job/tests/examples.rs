@@ -1,6 +1,6 @@
-//! The committed examples: every step of each, as on a machine that has nothing.
+//! Snapshots of the dry runs of all committed examples, on a machine that meets no requirement.
 //!
-//! After a wanted change: `SAIGA_WRITE_EXAMPLES=1 cargo test -p saiga-job --test examples`.
+//! To accept a change: `SAIGA_WRITE_EXAMPLES=1 cargo test -p saiga-job --test examples`.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;
@@ -10,9 +10,9 @@ use saiga_experiment::file::Experiment;
 use saiga_job::{Job, Machine, dry_run};
 
 /// A machine without programs, users, directories and cores.
-struct Nothing;
+struct EmptyMachine;
 
-impl Machine for Nothing {
+impl Machine for EmptyMachine {
     fn program(&self, _: &str) -> bool {
         false
     }
@@ -35,7 +35,7 @@ impl Machine for Nothing {
         false
     }
     fn host(&self, _: &str) -> Result<(), String> {
-        Err("it is not here".to_owned())
+        Err("it is not this machine".to_owned())
     }
 }
 
@@ -51,25 +51,21 @@ fn files() -> Vec<PathBuf> {
     let entries = fs::read_dir(examples()).unwrap();
     let mut files: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
     files.retain(|path| path.extension().is_some_and(|end| end == "toml"));
-    // Settings, and a props file in a form of our own.
+    // Settings of Saiga, and a props file in TOML, are not experiment files.
     files.retain(|path| !path.ends_with("saiga.toml") && !path.ends_with("tpcc.toml"));
     files.sort();
     files
 }
 
 #[test]
-fn every_example_is_understood_and_its_steps_are_as_committed() {
+fn the_dry_run_of_every_example_is_as_committed() {
     let files = files();
     assert_eq!(files.len(), 7, "{files:?}");
     for path in files {
         let file = Experiment::read(&path, &[]).unwrap_or_else(|error| panic!("{error}"));
-        assert!(
-            file.goal.is_some(),
-            "{}: what is it to find out?",
-            path.display()
-        );
+        assert!(file.goal.is_some(), "{}: goal is missing", path.display());
         let job = Job::described(file, PathBuf::from("saiga"), None).unwrap();
-        let shown = dry_run(&job, &job.plan(1, 1), &Nothing);
+        let shown = dry_run(&job, &job.plan(1, 1), &EmptyMachine);
         let shown = shown.replace(&*examples().to_string_lossy(), "{examples}");
         let name = path.file_stem().unwrap().to_string_lossy();
         let committed =
@@ -83,9 +79,9 @@ fn every_example_is_understood_and_its_steps_are_as_committed() {
     }
 }
 
-/// A row of the table is `| step | file:line | text |`: the text stands on that line.
+/// Rows of the table have the form `| step | file:line | text |`; the line must contain the text.
 #[test]
-fn the_table_of_the_procedures_steps_points_at_the_right_lines() {
+fn the_table_of_steps_in_the_readme_names_the_right_lines() {
     let table = fs::read_to_string(examples().join("README.md")).unwrap();
     let mut rows = 0;
     for row in table.lines().filter(|line| line.starts_with("| ")) {
@@ -98,11 +94,11 @@ fn the_table_of_the_procedures_steps_points_at_the_right_lines() {
         };
         let content = fs::read_to_string(examples().join(file)).unwrap();
         let line: usize = line.parse().unwrap();
-        let stands = content.lines().nth(line - 1).unwrap_or_default();
+        let actual = content.lines().nth(line - 1).unwrap_or_default();
         let text = text.trim_matches('`').replace("\\|", "|");
         assert!(
-            stands.contains(&text),
-            "{place}: {text:?} is not in {stands:?}"
+            actual.contains(&text),
+            "{place}: {text:?} is not in {actual:?}"
         );
         rows += 1;
     }

@@ -1,75 +1,79 @@
-//! The looks at the servers of a run under Saiga, or at its client, while the load runs.
+//! [`ChannelWatch`]: samples the counters of the servers of a run under Saiga, or of its client.
+//!
+//! In: PIDs and a probe. Out: the proof that the run was accelerated, or its rejection. Connections
+//! that are not part of the load, such as links between servers, are subtracted.
 
 use std::time::{Duration, Instant};
 
-use saiga_experiment::acceleration::{AccelerationProbe, Looks, Moved, judge};
+use saiga_experiment::acceleration::{AccelerationProbe, Moved, ProbeSamples, judge};
 use saiga_experiment::workload::Measured;
 
 use crate::load::RedisLoad;
 
-/// The longest pause between two looks at a server: a look costs some 10 µs of our own CPU time.
-const LOOK_PAUSE: Duration = Duration::from_millis(50);
-/// The same with thousands of idle connections, where a look takes half a millisecond.
-const LONG_LOOK_PAUSE: Duration = Duration::from_millis(200);
-/// The first pause is this part of the longest, and each one is twice as long as the one before:
-/// a load of a few milliseconds is seen as well.
+/// The longest interval between two samples of a server. A sample costs about 10 µs of CPU time of
+/// this process.
+const SAMPLE_PAUSE: Duration = Duration::from_millis(50);
+/// [`SAMPLE_PAUSE`] with thousands of idle connections, where a sample takes half a millisecond.
+const LONG_SAMPLE_PAUSE: Duration = Duration::from_millis(200);
+/// The first interval is the longest one divided by this number, and each interval is twice the
+/// previous one, so that a load of a few milliseconds is sampled as well.
 const FIRST_PART: u32 = 10;
 
-/// Connections of a server besides those of the load.
+/// The connections of a server that are not part of the load.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Others {
-    /// Whether it is joined to other servers.
+pub(crate) struct OtherConnections {
+    /// Whether the server is linked to other servers.
     pub(crate) joined: bool,
-    /// Clients that were there before and rest.
+    /// Number of idle connections opened before the load.
     pub(crate) idle: u32,
 }
 
-impl Others {
-    /// For a process with no other connections.
+impl OtherConnections {
+    /// No other connections.
     pub(crate) const NONE: Self = Self {
         joined: false,
         idle: 0,
     };
 }
 
-/// The looks at the servers that serve one run, or at its client.
+/// Samples of the servers of one run, or of its client.
 pub(crate) struct ChannelWatch<'a> {
     probe: &'a dyn AccelerationProbe,
     clients: u32,
     idle: u32,
     began: Instant,
-    /// How many looks there were.
+    /// Number of samples so far.
     count: u32,
-    /// Later looks saw something else than the load.
+    /// Samples after this time are ignored, because the load had ended.
     end_s: f64,
-    /// What each process said. Links between servers and idle connections, which were there
-    /// before, are no proof that clients are accelerated.
-    seen: Vec<(u32, Looks)>,
-    /// What these had moved before the load is not known, for this reason.
-    unseen: Option<String>,
+    /// Samples of each process by PID. Links between servers and idle connections existed before
+    /// the load and do not prove that its clients are accelerated.
+    samples: Vec<(u32, ProbeSamples)>,
+    /// The reason if the counters before the load are unknown.
+    unknown_before: Option<String>,
 }
 
 impl<'a> ChannelWatch<'a> {
-    /// For the processes `pids`, which share the load's `clients` connections and have `others`
-    /// besides.
+    /// Begins with a sample of the processes `pids`, which share the load's `clients` connections
+    /// and also have `other` connections.
     pub(crate) fn new(
         probe: &'a dyn AccelerationProbe,
         pids: &[u32],
         clients: u32,
-        others: Others,
+        other: OtherConnections,
     ) -> Self {
-        let Others { joined, idle } = others;
-        let mut unseen = None;
+        let OtherConnections { joined, idle } = other;
+        let mut unknown_before = None;
         let mut before = |pid| {
             let has_others = joined || idle > 0;
-            let asked = has_others.then(|| probe.observe(pid, reach(clients, idle)));
+            let asked = has_others.then(|| probe.observe(pid, search_range(clients, idle)));
             asked.transpose().unwrap_or_else(|why| {
-                unseen = Some(why);
+                unknown_before = Some(why);
                 None
             })
         };
-        let looks = |&pid: &u32| (pid, Looks::since(before(pid).unwrap_or_default()));
-        let seen = pids.iter().map(looks).collect();
+        let samples_of = |&pid: &u32| (pid, ProbeSamples::since(before(pid).unwrap_or_default()));
+        let samples = pids.iter().map(samples_of).collect();
         Self {
             probe,
             clients,
@@ -77,65 +81,67 @@ impl<'a> ChannelWatch<'a> {
             began: Instant::now(),
             count: 0,
             end_s: f64::INFINITY,
-            seen,
-            unseen,
+            samples,
+            unknown_before,
         }
     }
 
     fn longest_pause(&self) -> Duration {
         if self.idle > 0 {
-            LONG_LOOK_PAUSE
+            LONG_SAMPLE_PAUSE
         } else {
-            LOOK_PAUSE
+            SAMPLE_PAUSE
         }
     }
 
-    /// How long to wait before the next look, for the looks themselves to cost nothing.
+    /// Time until the next sample; long enough for the cost of samples to be negligible.
     pub(crate) fn pause(&self) -> Duration {
         let doubled = 1_u32.checked_shl(self.count).unwrap_or(FIRST_PART);
         self.longest_pause() / FIRST_PART * doubled.min(FIRST_PART)
     }
 
-    /// Looks once.
-    pub(crate) fn look(&mut self) {
+    /// Takes a sample of each process.
+    pub(crate) fn sample(&mut self) {
         self.count = self.count.saturating_add(1);
         let at_s = self.began.elapsed().as_secs_f64();
-        for (pid, looks) in &mut self.seen {
-            let answer = self.probe.observe(*pid, reach(self.clients, self.idle));
-            looks.add(at_s, answer);
+        for (pid, samples) in &mut self.samples {
+            let answer = self
+                .probe
+                .observe(*pid, search_range(self.clients, self.idle));
+            samples.add(at_s, answer);
         }
     }
 
-    /// Tells that the load was over then, but not yet its process.
+    /// Sets the end of the load; its process may end later.
     pub(crate) fn end_at(&mut self, end: Instant) {
         self.end_s = end.saturating_duration_since(self.began).as_secs_f64();
     }
 
-    /// Connections that were upgraded and bytes of all processes together.
+    /// Upgraded connections and moved bytes of all processes together.
     fn moved(&self) -> Result<(u64, Moved), String> {
-        if let Some(why) = &self.unseen {
-            return Err(format!("what went before the load is not known: {why}"));
+        if let Some(why) = &self.unknown_before {
+            return Err(format!("the counters before the load are unknown: {why}"));
         }
         let mut total = (0, Moved::default());
-        for (_, looks) in &self.seen {
-            let (upgraded, moved) = looks.moved_within(&(f64::NEG_INFINITY..self.end_s))?;
+        for (_, samples) in &self.samples {
+            let (upgraded, moved) = samples.moved_within(&(f64::NEG_INFINITY..self.end_s))?;
             total = (total.0 + upgraded, total.1.and(moved));
         }
         Ok(total)
     }
 
-    /// Adds what was seen of `load` to the run, which does not count unless nearly all bytes went
-    /// by channel, but for the beginning: a connection is on TCP until it has earned its channel
-    /// (DESIGN.md).
+    /// Adds the share of bytes through channels to the run, and rejects it unless nearly all bytes
+    /// of `load` went through channels. The first bytes of each connection do not count, because a
+    /// connection is on TCP until it is upgraded.
     pub(crate) fn judge(self, measured: &mut Measured, load: &RedisLoad) {
         let beginning = u64::from(self.clients) * load.least_bytes_at_first();
         judge(measured, self.moved(), beginning, self.clients);
     }
 }
 
-/// Descriptors to look through for those of `clients` behind `idle` ones: each sixty-four of
-/// these may have one of the library's between them.
-fn reach(clients: u32, idle: u32) -> u32 {
+/// Number of descriptors to search for those of `clients` connections behind `idle` ones. One in
+/// sixty-four connections may have an additional descriptor of the library.
+fn search_range(clients: u32, idle: u32) -> u32 {
     clients.saturating_add(idle).saturating_add(idle / 32)
 }
 
@@ -149,15 +155,15 @@ mod tests {
     use super::*;
     use crate::load::Test;
 
-    const JOINED: Others = Others {
+    const JOINED: OtherConnections = OtherConnections {
         joined: true,
         idle: 0,
     };
 
-    /// What a process says: upgraded connections, bytes by channel and by TCP.
+    /// A process's counters: upgraded connections, bytes through channels and by TCP.
     type Answer = Result<(u64, u64, u64), &'static str>;
 
-    /// Answers in the order in which they were given.
+    /// A probe that returns prepared answers in order.
     struct Script(RefCell<std::vec::IntoIter<Answer>>);
 
     impl Script {
@@ -168,8 +174,8 @@ mod tests {
 
     impl AccelerationProbe for Script {
         fn observe(&self, _pid: u32, _clients: u32) -> Result<Acceleration, String> {
-            let said = self.0.borrow_mut().next().unwrap();
-            let (upgraded_sockets, channel_bytes, tcp_bytes) = said?;
+            let answer = self.0.borrow_mut().next().unwrap();
+            let (upgraded_sockets, channel_bytes, tcp_bytes) = answer?;
             Ok(Acceleration {
                 upgraded_sockets,
                 channel_bytes,
@@ -178,16 +184,15 @@ mod tests {
         }
     }
 
-    /// Why a run with fifty clients is told that it does not count; looks at its one server have
-    /// these answers.
-    fn invalid_after(looks: &[Answer]) -> Option<String> {
-        judged_after(looks).invalid
+    /// The reason for rejecting a run with fifty clients whose single server has these samples.
+    fn invalid_after(answers: &[Answer]) -> Option<String> {
+        judged_after(answers).invalid
     }
 
-    fn judged_after(looks: &[Answer]) -> Measured {
-        let probe = Script::new(looks.to_vec());
-        let mut watch = ChannelWatch::new(&probe, &[1], 50, Others::NONE);
-        looks.iter().for_each(|_| watch.look());
+    fn judged_after(answers: &[Answer]) -> Measured {
+        let probe = Script::new(answers.to_vec());
+        let mut watch = ChannelWatch::new(&probe, &[1], 50, OtherConnections::NONE);
+        answers.iter().for_each(|_| watch.sample());
         let mut measured = Measured {
             seconds: 1.0,
             metrics: BTreeMap::new(),
@@ -201,24 +206,24 @@ mod tests {
     }
 
     #[test]
-    fn half_of_the_connections_and_some_bytes_by_channel_are_no_proof() {
+    fn half_of_the_connections_and_some_bytes_prove_nothing() {
         let late = [Ok((25, 0, 120_000)), Ok((25, 10_000, 135_600))];
         assert_eq!(
             invalid_after(&late).unwrap(),
-            "not accelerated: 10000 bytes went by channel and 135600 by TCP (5000 of these before \
-             connections can be upgraded), and 25 of the client's 50 connections were upgraded"
+            "not accelerated: 10000 bytes went through channels and 135600 by TCP (5000 of them before \
+             connections could be upgraded), and 25 of the client's 50 connections were upgraded"
         );
         let few = [Ok((5, 0, 105_600)), Ok((5, 300_000, 138_933))];
         assert_eq!(
             invalid_after(&few),
             None,
-            "nine tenths are, of whatever connections"
+            "nine tenths of the bytes are enough, on any number of connections"
         );
     }
 
-    /// 64 requests of 33 bytes at least on each connection. The share that is told is of all bytes.
+    /// 64 requests of at least 33 bytes on each connection. The reported share is of all bytes.
     #[test]
-    fn bytes_by_tcp_before_connections_have_earned_their_channels_do_not_count() {
+    fn bytes_by_tcp_before_the_upgrade_do_not_count() {
         let counts = judged_after(&[Ok((50, 300_000, 138_933))]);
         assert_eq!(counts.invalid, None);
         let share = counts.metrics["channel_share"];
@@ -234,12 +239,12 @@ mod tests {
     }
 
     #[test]
-    fn a_look_after_the_load_does_not_count() {
+    fn a_sample_after_the_load_does_not_count() {
         let probe = Script::new(vec![Ok((8, 9000, 0)), Ok((8, 9000, 9_000_000))]);
-        let mut watch = ChannelWatch::new(&probe, &[1], 8, Others::NONE);
-        watch.look();
+        let mut watch = ChannelWatch::new(&probe, &[1], 8, OtherConnections::NONE);
+        watch.sample();
         watch.end_at(Instant::now());
-        watch.look();
+        watch.sample();
         let moved = Moved {
             channel_bytes: 9000,
             tcp_bytes: 0,
@@ -248,8 +253,8 @@ mod tests {
     }
 
     #[test]
-    fn several_servers_share_the_clients_and_links_of_before_do_not_count() {
-        // Two servers: a look at each before the run, then one during it.
+    fn counters_of_servers_add_up_and_links_do_not_count() {
+        // Two servers: a sample of each before the run, then one during it.
         let answers = vec![
             Ok((3, 100, 10)),
             Ok((7, 100, 10)),
@@ -258,7 +263,7 @@ mod tests {
         ];
         let probe = Script::new(answers);
         let mut watch = ChannelWatch::new(&probe, &[1, 2], 50, JOINED);
-        watch.look();
+        watch.sample();
         let moved = Moved {
             channel_bytes: 500,
             tcp_bytes: 30,
@@ -267,15 +272,15 @@ mod tests {
     }
 
     #[test]
-    fn bytes_of_idle_connections_are_no_proof() {
+    fn bytes_of_idle_connections_prove_nothing() {
         let watched = |during| {
             let probe = Script::new(vec![Ok((1000, 5000, 700)), during]);
-            let others = Others {
+            let other = OtherConnections {
                 joined: false,
                 idle: 1000,
             };
-            let mut watch = ChannelWatch::new(&probe, &[1], 50, others);
-            watch.look();
+            let mut watch = ChannelWatch::new(&probe, &[1], 50, other);
+            watch.sample();
             watch.moved().unwrap()
         };
         assert_eq!(watched(Ok((1000, 5000, 700))), (0, Moved::default()));
@@ -283,18 +288,18 @@ mod tests {
     }
 
     #[test]
-    fn what_moved_before_the_load_must_be_known() {
+    fn the_counters_before_the_load_must_be_known() {
         let probe = Script::new(vec![Err("no page"), Ok((53, 9000, 0))]);
         let mut watch = ChannelWatch::new(&probe, &[1], 50, JOINED);
-        watch.look();
+        watch.sample();
         let why = watch.moved().unwrap_err();
-        assert_eq!(why, "what went before the load is not known: no page");
+        assert_eq!(why, "the counters before the load are unknown: no page");
     }
 
     #[test]
-    fn a_process_that_cannot_be_asked_gives_the_reason() {
-        let mute = invalid_after(&[Err("no page"), Err("no page")]);
-        assert_eq!(mute.unwrap(), "not accelerated: no page");
+    fn a_failed_probe_is_the_reason() {
+        let failed = invalid_after(&[Err("no page"), Err("no page")]);
+        assert_eq!(failed.unwrap(), "not accelerated: no page");
         let never = invalid_after(&[]).unwrap();
         assert!(
             never.starts_with("not accelerated: the load ended before"),
@@ -303,13 +308,13 @@ mod tests {
     }
 
     #[test]
-    fn looks_come_at_first_more_often() {
+    fn samples_are_more_frequent_at_first() {
         let probe = Script::new(vec![Ok((0, 0, 0)); 6]);
-        let mut watch = ChannelWatch::new(&probe, &[1], 50, Others::NONE);
+        let mut watch = ChannelWatch::new(&probe, &[1], 50, OtherConnections::NONE);
         let pauses = [5, 10, 20, 40, 50, 50].map(Duration::from_millis);
         for wanted in pauses {
             assert_eq!(watch.pause(), wanted);
-            watch.look();
+            watch.sample();
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The arms of a Redis comparison: how server and client reach each other.
+//! [`RedisArm`]: an arm of a Redis comparison and its command lines.
 
 use std::collections::BTreeMap;
 
@@ -7,36 +7,36 @@ use saiga_experiment::process::CommandLine;
 use saiga_experiment::result::Arm;
 
 use crate::idle;
-use crate::load::{RedisLoad, USUAL_MAX_CLIENTS};
+use crate::load::{DEFAULT_MAX_CLIENTS, RedisLoad};
 use crate::topology::{Role, Topology};
 
-/// Ends the name of an arm that runs beside idle connections.
-const BESIDE_IDLE: &str = "+idle";
-/// What redis-server wants besides its clients (CONFIG_MIN_RESERVED_FDS of its `server.h`).
+/// Suffix of the name of an arm with idle connections.
+const IDLE_SUFFIX: &str = "+idle";
+/// Descriptors that redis-server reserves besides those of clients (CONFIG_MIN_RESERVED_FDS in
+/// `server.h`).
 const RESERVED_DESCRIPTORS: u32 = 32;
 
-/// One arm with its unique name.
+/// An arm with a unique name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RedisArm {
-    /// `kernel`, `unix`, `saiga`, or one of them again.
+    /// `kernel`, `unix` or `saiga`, with a suffix for repetitions and idle connections.
     pub name: String,
-    /// What it is.
     pub kind: ArmKind,
-    /// Connections that rest beside the load.
+    /// Number of idle connections beside the load.
     pub idle: u32,
 }
 
-/// Where one private server listens.
+/// The address of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Endpoint {
-    /// A port on 127.0.0.1.
+    /// A port of 127.0.0.1.
     Tcp(String),
-    /// The path of a socket.
+    /// The path of a Unix socket.
     Unix(String),
 }
 
 impl RedisArm {
-    /// Names arms; one that is given again says so, to compare it with itself.
+    /// Makes arms with unique names; a repeated arm, to be compared with itself, gets a suffix.
     #[must_use]
     pub fn named(kinds: &[ArmKind]) -> Vec<Self> {
         let arm = |(name, kind): (String, &ArmKind)| Self {
@@ -47,24 +47,24 @@ impl RedisArm {
         arm::names(kinds).into_iter().zip(kinds).map(arm).collect()
     }
 
-    /// The same arm beside `idle` connections.
+    /// This arm with `idle` idle connections.
     #[must_use]
-    pub fn beside(&self, idle: u32) -> Self {
+    pub fn with_idle(&self, idle: u32) -> Self {
         Self {
-            name: format!("{}{BESIDE_IDLE}", self.name),
+            name: format!("{}{IDLE_SUFFIX}", self.name),
             idle,
             ..self.clone()
         }
     }
 
-    /// Descriptors that the server of `load` asks for, in a run with `idle` connections.
+    /// Number of descriptors that the server of `load` needs with `idle` idle connections.
     #[must_use]
     pub fn server_descriptors(load: &RedisLoad, idle: u32) -> u32 {
-        let clients = load.max_clients(idle).unwrap_or(USUAL_MAX_CLIENTS);
+        let clients = load.max_clients(idle).unwrap_or(DEFAULT_MAX_CLIENTS);
         clients + RESERVED_DESCRIPTORS
     }
 
-    /// Where the server of this arm listens, given its port and folder.
+    /// The address of the server of this arm, given its port and folder.
     pub(crate) fn endpoint(&self, port: &str, dir: &str) -> Endpoint {
         match self.kind {
             ArmKind::Kernel | ArmKind::Saiga(_) => Endpoint::Tcp(port.to_owned()),
@@ -72,7 +72,7 @@ impl RedisArm {
         }
     }
 
-    /// The server's command line.
+    /// The command line of a standalone server.
     pub(crate) fn server(&self, endpoint: &Endpoint, dir: &str, load: &RedisLoad) -> CommandLine {
         let addresses = idle::addresses(self.idle);
         let mut args: Vec<&str> = match endpoint {
@@ -99,28 +99,28 @@ impl RedisArm {
         if load.io_threads != 1 {
             args.extend(["--io-threads", &io_threads, "--io-threads-do-reads", "yes"]);
         }
-        self.dressed("redis-server", args)
+        self.command("redis-server", args)
     }
 
-    /// The command line of one process of a topology, which finds its orders in `dir`.
+    /// The command line of a process of a topology, whose configuration file is in `dir`.
     pub(crate) fn member(&self, role: Role, dir: &str) -> CommandLine {
         let mut args = vec![format!("{dir}/redis.conf")];
         if role == Role::Sentinel {
             args.push("--sentinel".to_owned());
         }
-        self.dressed("redis-server", args)
+        self.command("redis-server", args)
     }
 
-    /// The command line that joins six nodes.
+    /// The command line that creates a cluster of six nodes.
     pub(crate) fn join(&self, nodes: &[String]) -> CommandLine {
         let mut args = ["--cluster", "create"].map(str::to_owned).to_vec();
         args.extend(nodes.iter().map(|port| format!("127.0.0.1:{port}")));
         args.extend(["--cluster-replicas", "1", "--cluster-yes"].map(str::to_owned));
-        self.dressed("redis-cli", args)
+        self.command("redis-cli", args)
     }
 
-    /// A program as both sides of this arm run theirs.
-    pub(crate) fn dressed(
+    /// A command line with the environment of this arm.
+    pub(crate) fn command(
         &self,
         program: &str,
         args: impl IntoIterator<Item = impl Into<String>>,
@@ -131,7 +131,7 @@ impl RedisArm {
         }
     }
 
-    /// The client's command line for `operations` requests.
+    /// The command line of redis-benchmark for `operations` requests.
     pub(crate) fn client(
         &self,
         endpoint: &Endpoint,
@@ -161,18 +161,18 @@ impl RedisArm {
             args.push("--cluster".to_owned());
         }
         args.push("--csv".to_owned());
-        self.dressed("redis-benchmark", args)
+        self.command("redis-benchmark", args)
     }
 
     fn description(&self) -> String {
         let kind = self.kind.description();
         match self.idle {
             0 => kind.to_owned(),
-            idle => format!("{kind}; beside {idle} connections that have been used and rest"),
+            idle => format!("{kind}; with {idle} idle connections that were used before"),
         }
     }
 
-    /// For the result: commands with placeholders for what changes from run to run.
+    /// The arm for the result, with placeholders for values that change from run to run.
     pub(crate) fn described(&self, topology: Topology) -> Arm {
         let endpoint = self.endpoint("{port}", "{dir}");
         let load = RedisLoad {
@@ -207,7 +207,7 @@ impl RedisArm {
             client,
             env: self.kind.env(),
             description: Some(self.description()),
-            varies: (self.idle > 0).then(|| self.name.trim_end_matches(BESIDE_IDLE).to_owned()),
+            varies: (self.idle > 0).then(|| self.name.trim_end_matches(IDLE_SUFFIX).to_owned()),
             configuration: BTreeMap::new(),
         }
     }
@@ -219,15 +219,15 @@ mod tests {
     use crate::Test;
 
     #[test]
-    fn arms_given_twice_are_told_apart() {
+    fn repeated_arms_have_distinct_names() {
         let arms = RedisArm::named(&[ArmKind::Kernel, ArmKind::Unix, ArmKind::Kernel]);
         let names: Vec<&str> = arms.iter().map(|arm| arm.name.as_str()).collect();
         assert_eq!(names, ["kernel", "unix", "kernel (again)"]);
     }
 
     #[test]
-    fn an_arm_beside_idle_connections_says_what_it_varies_and_has_room_for_them() {
-        let arm = RedisArm::named(&[ArmKind::Kernel])[0].beside(19_000);
+    fn an_arm_with_idle_connections_varies_another_and_has_enough_descriptors() {
+        let arm = RedisArm::named(&[ArmKind::Kernel])[0].with_idle(19_000);
         let described = arm.described(Topology::Standalone);
         assert_eq!(described.name, "kernel+idle");
         assert_eq!(described.varies.as_deref(), Some("kernel"));

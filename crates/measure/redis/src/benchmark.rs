@@ -1,11 +1,10 @@
-//! One run of redis-benchmark against the servers of a run, and what its CSV says.
+//! Runs redis-benchmark once and parses its CSV.
 //!
-//! Throughput is the number of requests by the seconds that redis-benchmark itself
-//! reports: they begin when its event loop begins, so neither the start of the process
-//! nor its first connection counts. With `--threads` its threads notice the end only
-//! at a tick of 250 ms and spin until then; there the idle tail is measured from
-//! outside (the servers use no CPU in it) and taken off. Latencies are the client's,
-//! in steps of 8 µs; with a pipeline they are those of a batch.
+//! Throughput is the number of requests divided by the seconds that redis-benchmark reports. These
+//! begin with its event loop, so process start and first connections do not count. With `--threads`
+//! its threads notice the end only at a tick of 250 ms and spin until then. This tail, in which the
+//! servers use no CPU time, is measured and subtracted. Latencies are those of the client, in steps
+//! of 8 µs; with a pipeline they are those of a batch.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -20,10 +19,10 @@ use crate::acceleration::ChannelWatch;
 use crate::fleet::Fleet;
 use crate::server::PACKAGE;
 
-/// How often the servers of a client with threads are looked at.
+/// Interval between samples of the servers' CPU time, for clients with threads.
 const SAMPLE_PAUSE: Duration = Duration::from_millis(4);
-/// CPU time between two looks above which they are at work.
-const AT_WORK: Duration = Duration::from_micros(400);
+/// Servers that used more CPU time than this between two samples count as busy.
+const BUSY_CPU: Duration = Duration::from_micros(400);
 
 /// Runs `line` once against `fleet`.
 pub(crate) fn run(
@@ -45,15 +44,15 @@ pub(crate) fn run(
         .map_err(Failure::impossible)?;
     let (ended, idle_tail) = watch(&mut client, fleet, threads, conditions, channels)?;
     let server_after = fleet.cpu_time();
-    let said = || last_line(&err);
-    if let Some(obituary) = fleet.obituary() {
-        return Err(Failure::run(obituary));
+    let log = || last_line(&err);
+    if let Some(exit_report) = fleet.exit_report() {
+        return Err(Failure::run(exit_report));
     }
     if !ended.status.success() {
         return Err(Failure::run(format!(
             "redis-benchmark ended with {}: {}",
             ended.status,
-            said()
+            log()
         )));
     }
     let server_cpu = server_after
@@ -63,7 +62,7 @@ pub(crate) fn run(
     let used = meter.stop(children_s).map_err(Failure::impossible)?;
     let csv = fs::read_to_string(&out).map_err(Failure::impossible)?;
     let row = Row::parse(&csv)
-        .ok_or_else(|| Failure::run(format!("redis-benchmark printed no figures: {}", said())))?;
+        .ok_or_else(|| Failure::run(format!("redis-benchmark printed no figures: {}", log())))?;
     let operations = as_float(operations);
     let reported_s = operations / row.requests_per_s;
     let seconds = (reported_s - idle_tail.as_secs_f64()).max(reported_s * 0.01);
@@ -85,8 +84,8 @@ pub(crate) fn run(
     })
 }
 
-/// Waits for the client; how long it asked nothing before it ended is found out for threads
-/// only.
+/// Waits for the client. The second value is the time between the last request and the end of the
+/// client; zero without threads.
 fn watch(
     client: &mut Child,
     fleet: &Fleet,
@@ -95,7 +94,7 @@ fn watch(
     mut channels: Option<&mut ChannelWatch<'_>>,
 ) -> Result<(Ended, Duration), Failure> {
     let began = Instant::now();
-    let (mut last_busy, mut last_look) = (began, began);
+    let (mut last_busy, mut last_sample) = (began, began);
     let mut cpu_before = Duration::ZERO;
     loop {
         let left = conditions.limit.saturating_sub(began.elapsed());
@@ -123,16 +122,16 @@ fn watch(
             }
             Waited::TimeOver => {
                 let cpu = fleet.cpu_time().map_err(Failure::impossible)?;
-                if cpu.saturating_sub(cpu_before) > AT_WORK {
+                if cpu.saturating_sub(cpu_before) > BUSY_CPU {
                     last_busy = Instant::now();
                 }
                 cpu_before = cpu;
                 if let Some(channels) = channels
                     .as_mut()
-                    .filter(|channels| last_look.elapsed() >= channels.pause())
+                    .filter(|channels| last_sample.elapsed() >= channels.pause())
                 {
-                    channels.look();
-                    last_look = Instant::now();
+                    channels.sample();
+                    last_sample = Instant::now();
                 }
             }
         }
@@ -144,7 +143,7 @@ fn stop(client: &mut Child) -> Result<(), Failure> {
     stopped.map(|_| ()).map_err(Failure::impossible)
 }
 
-/// The one row of figures of `redis-benchmark --csv`.
+/// The row of figures of `redis-benchmark --csv`.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Row {
     pub(crate) requests_per_s: f64,
@@ -152,7 +151,7 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// Reads the head line and the row below it; `None` when a figure is missing or absurd.
+    /// Parses the header and the row below it; `None` if the throughput is missing or invalid.
     pub(crate) fn parse(csv: &str) -> Option<Self> {
         let mut lines = csv.lines().skip_while(|line| !line.starts_with("\"test\""));
         let (names, values) = (cells_of(lines.next()?), cells_of(lines.next()?));
@@ -200,7 +199,7 @@ mod tests {
                         \"p95_latency_ms\",\"p99_latency_ms\",\"max_latency_ms\"";
 
     #[test]
-    fn the_row_is_found_below_its_head_whatever_stands_before() {
+    fn the_row_is_found_below_its_header() {
         let csv = format!(
             "WARNING: something\n{HEAD}\n\
              \"SET\",\"99601.60\",\"0.263\",\"0.072\",\"0.247\",\"0.375\",\"0.583\",\"2.367\"\n"

@@ -1,4 +1,4 @@
-//! The cells of `compare redis`: the default plan, the full one, and hogs.
+//! The cells of `compare redis`: default plan, full plan, and plan with hogs.
 
 use saiga_experiment::cores::{Cores, Hog, Placement};
 use saiga_experiment::plan::{Cell, everywhere};
@@ -7,11 +7,11 @@ use crate::load::{RedisLoad, Test};
 use crate::topology::Topology;
 
 const LARGE_VALUE: u32 = 100_000;
-/// Connections that write through a fail-over.
+/// Connections that write during a fail-over.
 const FAILOVER_WRITERS: u32 = 4;
 const BOTH: [Test; 2] = [Test::Set, Test::Get];
 
-/// Set and get at 1, 50 and 200 clients, pipelined, and with large values.
+/// SET and GET with 1, 50 and 200 clients, with a pipeline, and with large values.
 #[must_use]
 pub fn default_loads() -> Vec<RedisLoad> {
     let of = |test| {
@@ -33,13 +33,14 @@ pub fn default_loads() -> Vec<RedisLoad> {
     BOTH.into_iter().flat_map(of).collect()
 }
 
-/// What is measured beside idle connections: they are the same whatever the requests do.
+/// The loads beside idle connections; one is enough, because the cost of idle connections does not
+/// depend on the requests.
 #[must_use]
 pub fn idle_loads() -> Vec<RedisLoad> {
     vec![RedisLoad::new(Test::Get, 50)]
 }
 
-/// The default loads, and what only `--full` has time for.
+/// The loads of `--full`: the default loads and further ones.
 #[must_use]
 pub fn full_loads() -> Vec<RedisLoad> {
     let fifty = RedisLoad::new(Test::Set, 50);
@@ -64,14 +65,14 @@ pub fn full_loads() -> Vec<RedisLoad> {
     loads
 }
 
-/// The loads that `--full` repeats beside hogs.
+/// The loads that `--full` repeats beside CPU hogs.
 #[must_use]
 pub fn hog_loads() -> Vec<RedisLoad> {
     vec![RedisLoad::new(Test::Set, 1), RedisLoad::new(Test::Set, 50)]
 }
 
-/// What a topology is measured with: set and get, and for sentinels a fail-over. Most of
-/// a run is spent on making the topology, so there are few.
+/// The loads of a topology: SET and GET, and a fail-over for sentinels. There are few, because most
+/// of the time of a run is spent on starting the topology.
 #[must_use]
 pub fn topology_loads(topology: Topology, full: bool) -> Vec<RedisLoad> {
     let joined = |load: RedisLoad| RedisLoad { topology, ..load };
@@ -84,10 +85,10 @@ pub fn topology_loads(topology: Topology, full: bool) -> Vec<RedisLoad> {
     loads
 }
 
-/// Each load in each placement that these cores allow, beside `hog`; none when the
-/// hog needs a core that is not there. Loads with several threads on one side run
-/// unpinned only: pinned, these threads would share a core, which nobody wants to know.
-/// So does a fail-over: where its processes run is not what it is about.
+/// A cell for each load in each placement that `cores` allow, beside `hog`; none if the hog needs a
+/// core that does not exist. Loads with several threads on a side run only unpinned, because pinned
+/// threads would share a core. Fail-overs also run only unpinned, because their duration does not
+/// depend on the placement.
 #[must_use]
 pub fn cells(loads: &[RedisLoad], hog: Hog, cores: &Cores) -> Vec<Cell<RedisLoad>> {
     let fits = |load: &RedisLoad, placement: Placement| {
@@ -102,7 +103,7 @@ pub fn cells(loads: &[RedisLoad], hog: Hog, cores: &Cores) -> Vec<Cell<RedisLoad
 mod tests {
     use super::*;
 
-    /// On two cores.
+    /// The ids of the cells on two cores.
     fn ids(loads: &[RedisLoad], hog: Hog) -> Vec<String> {
         let two = Cores::among(vec![0, 1]).unwrap();
         cells(loads, hog, &two)

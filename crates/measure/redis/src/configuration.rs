@@ -1,24 +1,24 @@
-//! The configuration files of servers that belong together.
+//! Configuration files of the servers of a topology.
 //!
-//! A standalone server takes its options on the command line (`arm`); these have files,
-//! as an operator's have: sentinels rewrite theirs, and a fail-over rewrites the others'.
+//! A standalone server takes its options on the command line (`arm`). The servers of a topology
+//! need files, because sentinels rewrite theirs, and a fail-over rewrites those of servers.
 
 use crate::load::RedisLoad;
 use crate::topology::{Role, Topology};
 
-/// The name under which sentinels know the master.
+/// Name of the master in the configuration of sentinels.
 pub(crate) const MASTER_NAME: &str = "saiga";
-/// After so long without an answer a sentinel or a node calls another one down.
+/// A server that does not answer for this long counts as down.
 pub(crate) const DOWN_AFTER_MS: u32 = 1000;
-/// A fail-over that is not done by then is begun again, after twice that time.
+/// Time-out of a fail-over; a new attempt begins after twice this time.
 const FAILOVER_TIMEOUT_MS: u32 = 3000;
-/// Sentinels that must agree that a master is down.
+/// Number of sentinels that must agree that a master is down.
 const QUORUM: u32 = 2;
-/// Nodes ping each other at least twice in this time.
+/// `cluster-node-timeout`; nodes ping each other at least twice in this time.
 const NODE_TIMEOUT_MS: u32 = 5000;
 
-/// The lines for one process that listens on `port` of 127.0.0.1 and lives in `dir`;
-/// `master` is the port of the first process.
+/// The lines of the file of a process that listens on `port` of 127.0.0.1 and uses the directory
+/// `dir`; `master` is the port of the first process.
 pub(crate) fn lines(
     topology: Topology,
     role: Role,
@@ -48,7 +48,7 @@ pub(crate) fn lines(
         return lines;
     }
     lines.extend(["save \"\"", "appendonly no"].map(str::to_owned));
-    // A replica is sent the data at once, not together with others that might come.
+    // Replicas get the data immediately, without waiting for further replicas.
     lines.push("repl-diskless-sync-delay 0".to_owned());
     if let Some(most) = load.max_clients(0) {
         lines.push(format!("maxclients {most}"));
@@ -79,21 +79,22 @@ mod tests {
     }
 
     #[test]
-    fn only_the_replica_by_file_is_told_its_master_by_file() {
-        let told = |role| of(Topology::Replica, role).contains(&"replicaof 127.0.0.1 7000".into());
-        assert!(told(Role::ReplicaByFile));
-        assert!(!told(Role::Master) && !told(Role::ReplicaByCommand));
+    fn only_the_replica_by_file_has_its_master_in_its_file() {
+        let has_master =
+            |role| of(Topology::Replica, role).contains(&"replicaof 127.0.0.1 7000".into());
+        assert!(has_master(Role::ReplicaByFile));
+        assert!(!has_master(Role::Master) && !has_master(Role::ReplicaByCommand));
     }
 
     #[test]
-    fn a_sentinel_is_told_what_to_watch_and_nothing_of_data() {
+    fn a_sentinel_has_its_master_and_no_data_options() {
         let lines = of(Topology::Sentinel, Role::Sentinel);
         assert!(lines.contains(&"sentinel monitor saiga 127.0.0.1 7000 2".to_owned()));
         assert!(!lines.iter().any(|line| line.starts_with("appendonly")));
     }
 
     #[test]
-    fn only_nodes_have_a_cluster() {
+    fn only_nodes_have_cluster_options() {
         let has = |topology, role| of(topology, role).contains(&"cluster-enabled yes".to_owned());
         assert!(has(Topology::Cluster, Role::Node));
         assert!(!has(Topology::Sentinel, Role::Master));

@@ -1,15 +1,15 @@
-//! Joins servers, and waits until all of them say that they are joined.
+//! Joins the servers of a topology, and waits until all of them report that they are joined.
 //!
-//! The questions are an operator's: INFO replication, SENTINEL MASTERS, CLUSTER INFO.
-//! Each wait polls their answers and has a limit; what is still missing then is said
-//! together with the last lines of the server that lacks it.
+//! The checks are those of an operator: INFO replication, SENTINEL MASTERS, CLUSTER INFO. Each wait
+//! polls them until a time-out; the error names what is missing, with the last lines of the server
+//! that missing_condition it.
 
 use std::io;
 use std::time::{Duration, Instant};
 
 use saiga_experiment::interrupt::Interrupt;
 use saiga_experiment::process::Waited;
-use saiga_experiment::tool::{self, Undone};
+use saiga_experiment::tool::{self, Unsuccessful};
 use saiga_experiment::workload::Failure;
 
 use crate::arm::{Endpoint, RedisArm};
@@ -17,11 +17,11 @@ use crate::fleet::Fleet;
 use crate::server::{PACKAGE, Server};
 use crate::topology::{Role, Topology};
 
-/// Servers that are not one by then never will be.
+/// Time-out of each wait and of redis-cli.
 const LIMIT: Duration = Duration::from_secs(30);
-/// Between two rounds of questions; a death ends the pause at once.
+/// Interval between two checks; the end of a process ends the wait at once.
 const PAUSE: Duration = Duration::from_millis(10);
-/// What a whole cluster of ours says.
+/// The fields of CLUSTER INFO of a complete cluster.
 const WHOLE: [(&str, &str); 4] = [
     ("cluster_state", "ok"),
     ("cluster_slots_ok", "16384"),
@@ -29,40 +29,34 @@ const WHOLE: [(&str, &str); 4] = [
     ("cluster_size", "3"),
 ];
 
-/// Why servers did not become one.
+/// The servers could not be joined.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum JoinError {
-    /// Something was still missing at the end.
-    #[error("the {topology} topology did not come together within {} s: {missing}; {log}", LIMIT.as_secs())]
+    #[error("the {topology} topology was not complete after {} s: {missing}; {log}", LIMIT.as_secs())]
     NotInTime {
-        /// What should have formed.
         topology: Topology,
-        /// Which server lacked what.
+        /// The server and the condition that it did not meet.
         missing: String,
-        /// The last lines of that server.
+        /// The last output of that server.
         log: String,
     },
-    /// A server ended meanwhile.
-    #[error("while the {topology} topology came together, {obituary}")]
-    Died {
-        /// What should have formed.
+    /// A server ended before the topology was complete.
+    #[error("the {topology} topology is not complete: {exit_report}")]
+    Ended {
         topology: Topology,
-        /// Its end and last words.
-        obituary: String,
+        exit_report: String,
     },
-    /// redis-cli could not make the cluster.
-    #[error("redis-cli --cluster create failed ({how}): {said}; {log}")]
+    #[error("redis-cli --cluster create failed ({status}): {output}; {log}")]
     Create {
-        /// Exit status, or that it did not end.
-        how: String,
-        /// Its last lines.
-        said: String,
-        /// The last lines of the first node.
+        /// Exit status, or the time-out.
+        status: String,
+        output: String,
+        /// The last output of the first node.
         log: String,
     },
 }
 
-/// Makes one of `fleet`, and waits until it is.
+/// Joins the servers of `fleet`, and waits until the topology is complete.
 pub(crate) fn join(
     fleet: &mut Fleet,
     arm: &RedisArm,
@@ -83,8 +77,8 @@ pub(crate) fn join(
     }
 }
 
-/// Waits until every replica has all that its master has.
-pub(crate) fn await_in_step(fleet: &mut Fleet, interrupt: &Interrupt) -> Result<(), Failure> {
+/// Waits until every replica has received all data of its master.
+pub(crate) fn await_replication(fleet: &mut Fleet, interrupt: &Interrupt) -> Result<(), Failure> {
     if fleet.topology == Topology::Standalone {
         return Ok(());
     }
@@ -99,12 +93,15 @@ pub(crate) fn await_in_step(fleet: &mut Fleet, interrupt: &Interrupt) -> Result<
         let port = info.field("master_port").to_owned();
         let masters = |one: &&Server| matches!(&one.endpoint, Endpoint::Tcp(own) if *own == port);
         let Some(master) = fleet.members.iter().find(masters) else {
-            return Ok(Some(format!("its master is at port {port:?}")));
+            return Ok(Some(format!(
+                "its master at port {port:?} is not part of the topology"
+            )));
         };
         let wanted = master.info("replication")?.count("master_repl_offset");
         let has = info.count("slave_repl_offset");
-        Ok((has != wanted)
-            .then(|| format!("it has {has} of {wanted} bytes of its master's stream")))
+        Ok((has != wanted).then(|| {
+            format!("it has received {has} of {wanted} bytes of its master's replication stream")
+        }))
     })
 }
 
@@ -112,8 +109,8 @@ fn follow(fleet: &mut Fleet, interrupt: &Interrupt) -> Result<(), Failure> {
     let Endpoint::Tcp(port) = &fleet.master().endpoint else {
         return Ok(());
     };
-    let told = |one: &&Server| one.role == Role::ReplicaByCommand;
-    for replica in fleet.members.iter().filter(told) {
+    let needs_command = |one: &&Server| one.role == Role::ReplicaByCommand;
+    for replica in fleet.members.iter().filter(needs_command) {
         replica
             .control()
             .and_then(|mut control| control.ask(&[b"REPLICAOF", b"127.0.0.1", port.as_bytes()]))
@@ -133,7 +130,7 @@ fn follow(fleet: &mut Fleet, interrupt: &Interrupt) -> Result<(), Failure> {
     })
 }
 
-/// `connected_slaves:2`, each of them `state=online`.
+/// Checks that all replicas of a master are `state=online`.
 fn leads(master: &Server, replicas: usize) -> io::Result<Option<String>> {
     let info = master.info("replication")?;
     let online = info.0.matches("state=online").count();
@@ -146,7 +143,7 @@ fn is_linked(replica: &Server) -> io::Result<Option<String>> {
     Ok((status != "up").then(|| format!("master_link_status is {status:?}")))
 }
 
-/// A sentinel sees the master well, and knows both replicas and both other sentinels.
+/// Checks that a sentinel sees a healthy master, both replicas and both other sentinels.
 fn watches(sentinel: &Server) -> io::Result<Option<String>> {
     let words = sentinel.control()?.list(&[b"SENTINEL", b"MASTERS"])?;
     let value = |name: &str| {
@@ -163,7 +160,7 @@ fn watches(sentinel: &Server) -> io::Result<Option<String>> {
     Ok(lacking.map(|(name, wanted)| format!("{name} is {:?}, not {wanted}", value(name))))
 }
 
-/// A node sees every slot served, and follows its master if it has one.
+/// Checks that a node sees all slots served and is linked to its master or replica.
 fn is_whole(node: &Server) -> io::Result<Option<String>> {
     let text = node.control()?.ask(&[b"CLUSTER", b"INFO"])?;
     let info = crate::server::Info(text);
@@ -200,9 +197,13 @@ fn create(
     line.cpus = cpus.to_vec();
     let output = fleet.master().dir.path().join("create.log");
     let created = tool::run(&line, PACKAGE, &output, LIMIT, interrupt)?;
-    created.map_err(|Undone { how, said }| {
+    created.map_err(|Unsuccessful { status, output }| {
         let log = fleet.master().last_lines();
-        Failure::impossible(JoinError::Create { how, said, log })
+        Failure::impossible(JoinError::Create {
+            status,
+            output,
+            log,
+        })
     })
 }
 
@@ -210,39 +211,43 @@ fn await_all(
     fleet: &mut Fleet,
     interrupt: &Interrupt,
     role: Role,
-    lacks: &mut dyn FnMut(&Server) -> io::Result<Option<String>>,
+    missing_condition: &mut dyn FnMut(&Server) -> io::Result<Option<String>>,
 ) -> Result<(), Failure> {
     await_members(fleet, interrupt, &mut |_, member| {
         if member.role == role {
-            lacks(member)
+            missing_condition(member)
         } else {
             Ok(None)
         }
     })
 }
 
-/// What a member lacks, in words; `None` when it lacks nothing.
-type Lack<'a> = dyn FnMut(&Fleet, &Server) -> io::Result<Option<String>> + 'a;
+/// Returns the condition that a member does not meet, for messages; `None` if it meets all.
+type MissingCondition<'a> = dyn FnMut(&Fleet, &Server) -> io::Result<Option<String>> + 'a;
 
-/// Polls until no member lacks anything.
+/// Polls until all members meet the condition.
 fn await_members(
     fleet: &mut Fleet,
     interrupt: &Interrupt,
-    lacks: &mut Lack<'_>,
+    missing_condition: &mut MissingCondition<'_>,
 ) -> Result<(), Failure> {
     let began = Instant::now();
     let topology = fleet.topology;
     loop {
-        let lack = |member: &Server| match lacks(fleet, member) {
-            Ok(lack) => lack,
+        let check = |member: &Server| match missing_condition(fleet, member) {
+            Ok(missing) => missing,
             Err(error) => Some(error.to_string()),
         };
-        let found = fleet.members.iter().map(lack).enumerate();
-        let Some((index, missing)) = found.filter_map(|(i, lack)| Some((i, lack?))).next() else {
+        let found = fleet.members.iter().map(check).enumerate();
+        let Some((index, missing)) = found.filter_map(|(i, missing)| Some((i, missing?))).next()
+        else {
             return Ok(());
         };
-        if let Some(obituary) = fleet.obituary() {
-            return Err(Failure::impossible(JoinError::Died { topology, obituary }));
+        if let Some(exit_report) = fleet.exit_report() {
+            return Err(Failure::impossible(JoinError::Ended {
+                topology,
+                exit_report,
+            }));
         }
         if began.elapsed() >= LIMIT {
             let member = &fleet.members[index];

@@ -1,4 +1,4 @@
-//! One run of a fail-over: the writer writes, the master is killed, the writer accounts.
+//! One run of a fail-over: kills the master while a writer process writes, and reads its report.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -11,25 +11,25 @@ use saiga_experiment::log::last_line;
 use saiga_experiment::process::{Child, CommandLine, Ended, Waited};
 use saiga_experiment::workload::{Conditions, Failure, Measured, Meter};
 
-use crate::acceleration::{ChannelWatch, Others};
+use crate::acceleration::{ChannelWatch, OtherConnections};
 use crate::arm::{Endpoint, RedisArm};
 use crate::fleet::Fleet;
 use crate::load::RedisLoad;
 use crate::server::PACKAGE;
 use crate::topology::Role;
-use crate::writer::Account;
+use crate::writer::WriteReport;
 
-/// The writer gives up by then, and the parent a little later.
+/// Time-out of the writer; the parent waits [`GRACE`] longer.
 const WRITER_LIMIT: Duration = Duration::from_secs(20);
 const GRACE: Duration = Duration::from_secs(5);
-/// Writes before the master is killed: by then every connection is at its steady pace.
+/// Number of writes before the master is killed; by then every connection has a steady rate.
 const WRITES_BEFORE: u64 = 5000;
-/// The old one and the new one: every connection is made to both.
+/// Every writer connects to the old and the new master.
 const MASTERS: u32 = 2;
-/// Between two looks at how far the writer is.
+/// Interval between two checks of the writer's progress.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// The writer's command line; `program` is this very tool.
+/// The command line of the writer; `program` is the path of this program.
 pub(crate) fn writer_line(
     arm: &RedisArm,
     program: &Path,
@@ -44,10 +44,10 @@ pub(crate) fn writer_line(
     args.extend(number("--connections", load.clients.to_string()));
     args.extend(number("--value-bytes", load.value_bytes.to_string()));
     args.extend(number("--limit-s", WRITER_LIMIT.as_secs().to_string()));
-    arm.dressed(&program.display().to_string(), args)
+    arm.command(&program.display().to_string(), args)
 }
 
-/// Runs it once; with a `probe` the writer must prove that it was accelerated.
+/// Runs a fail-over; with a `probe` the writer must prove that it was accelerated.
 pub(crate) fn run(
     fleet: &mut Fleet,
     arm: &RedisArm,
@@ -70,10 +70,11 @@ pub(crate) fn run(
         .spawn(PACKAGE, stdout, stderr)
         .map_err(Failure::impossible)?;
     await_writes(fleet, &mut writer, conditions, &err)?;
-    // A server's upgrades would include those of its replicas' links; the writer has none.
+    // The writer is sampled instead of the servers, whose counters include the links of replicas.
     let connections = load.clients.saturating_mul(MASTERS);
-    let mut channels =
-        probe.map(|probe| ChannelWatch::new(probe, &[writer.pid()], connections, Others::NONE));
+    let mut channels = probe.map(|probe| {
+        ChannelWatch::new(probe, &[writer.pid()], connections, OtherConnections::NONE)
+    });
     fleet.members[0].kill().map_err(Failure::impossible)?;
     let ended = await_end(&mut writer, channels.as_mut(), conditions)?;
     let seconds = began.elapsed().as_secs_f64();
@@ -83,34 +84,33 @@ pub(crate) fn run(
         .saturating_sub(before);
     let children_s = (servers + ended.cpu).as_secs_f64();
     let used = meter.stop(children_s).map_err(Failure::impossible)?;
-    let said = fs::read_to_string(&out).unwrap_or_default();
-    let account = Account::from_json(&said)
+    let text = fs::read_to_string(&out).unwrap_or_default();
+    let report = WriteReport::from_json(&text)
         .ok_or_else(|| Failure::run(format!("the writer failed: {}", last_line(&err))))?;
-    if !account.switched {
+    if !report.switched {
         let watcher = fleet.members.iter().find(|one| one.role == Role::Sentinel);
         let log = watcher.map(|one| one.last_lines()).unwrap_or_default();
         return Err(Failure::run(format!(
-            "no new master served within {} s of the old one's end; {log}",
+            "no new master served within {} s after the old one was killed; {log}",
             WRITER_LIMIT.as_secs()
         )));
     }
     let mut measured = Measured {
         seconds,
-        metrics: metrics(&account),
+        metrics: metrics(&report),
         foreign_cpu_s: used.foreign_s,
         window_s: used.window_s,
         invalid: None,
         detail: None,
     };
     if let Some(mut channels) = channels {
-        let wrote = Duration::try_from_secs_f64(account.wrote_s).unwrap_or(WRITER_LIMIT);
+        let wrote = Duration::try_from_secs_f64(report.wrote_s).unwrap_or(WRITER_LIMIT);
         channels.end_at(began + wrote.min(WRITER_LIMIT + GRACE));
         channels.judge(&mut measured, load);
     }
     Ok(measured)
 }
 
-/// Ports of the sentinels.
 fn sentinels(fleet: &Fleet) -> Vec<String> {
     let watchers = fleet
         .members
@@ -124,7 +124,7 @@ fn sentinels(fleet: &Fleet) -> Vec<String> {
         .collect()
 }
 
-/// Waits for the end of the writer, and looks meanwhile whether it is accelerated.
+/// Waits for the end of the writer, and samples its counters.
 fn await_end(
     writer: &mut Child,
     mut channels: Option<&mut ChannelWatch<'_>>,
@@ -134,7 +134,7 @@ fn await_end(
     loop {
         let left = limit.saturating_sub(began.elapsed());
         let pause = channels.as_mut().map_or(left, |channels| {
-            channels.look();
+            channels.sample();
             channels.pause().min(left)
         });
         let waited = writer.wait(pause, conditions.interrupt);
@@ -152,7 +152,7 @@ fn await_end(
     }
 }
 
-/// Waits until the writer has written enough for the kill to come in the midst of it.
+/// Waits until the writer has written enough, so that the kill happens during its writes.
 fn await_writes(
     fleet: &Fleet,
     writer: &mut Child,
@@ -186,14 +186,14 @@ fn await_writes(
     )))
 }
 
-fn metrics(account: &Account) -> BTreeMap<String, f64> {
-    let Account {
+fn metrics(report: &WriteReport) -> BTreeMap<String, f64> {
+    let WriteReport {
         acknowledged,
         lost,
         without_service_s,
         switched: _,
         wrote_s: _,
-    } = *account;
+    } = *report;
     #[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^53")]
     let [acknowledged, lost] = [acknowledged, lost].map(|count| count as f64);
     BTreeMap::from([

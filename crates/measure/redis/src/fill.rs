@@ -1,13 +1,14 @@
-//! Creates the keys that a GET will ask for, as redis-benchmark spells them.
+//! Sets the keys that redis-benchmark will GET.
 //!
-//! With `--cluster` the spelling holds a tag that redis-benchmark chooses for each master
-//! (`key:{06S}:000000000042`): a few SETs by it show which, and we fill in the rest.
+//! With `--cluster` each key contains a tag that redis-benchmark chooses for each master
+//! (`key:{06S}:000000000042`). A few SETs by redis-benchmark reveal the tags; the other keys are
+//! set directly.
 
 use std::io;
 use std::time::Duration;
 
 use saiga_experiment::interrupt::Interrupt;
-use saiga_experiment::tool::{self, Undone};
+use saiga_experiment::tool::{self, Unsuccessful};
 use saiga_experiment::workload::Failure;
 
 use crate::arm::RedisArm;
@@ -17,16 +18,16 @@ use crate::resp::Control;
 use crate::server::{PACKAGE, Server};
 use crate::topology::Topology;
 
-/// SETs under way while keys are filled in.
+/// Number of SETs that are sent before their answers are read.
 const BATCH: u32 = 500;
-/// SETs by which redis-benchmark shows its spelling to every master.
+/// SETs by redis-benchmark, enough to reach every master.
 const SAMPLES: &str = "600";
-/// They take milliseconds.
+/// Time-out of these SETs, which take milliseconds.
 const SAMPLE_LIMIT: Duration = Duration::from_secs(20);
-/// A key of redis-benchmark without `-r`.
+/// The key of redis-benchmark without `-r`.
 const ONE_KEY: &str = "key:__rand_int__";
 
-/// Fills what `load` reads.
+/// Sets the keys that `load` reads; does nothing for loads that do not read.
 pub(crate) fn fill(
     fleet: &mut Fleet,
     arm: &RedisArm,
@@ -50,7 +51,7 @@ pub(crate) fn fill(
         .map_err(failed)
 }
 
-/// A few SETs by redis-benchmark itself.
+/// Runs a few SETs by redis-benchmark.
 fn sample(
     fleet: &Fleet,
     arm: &RedisArm,
@@ -67,16 +68,16 @@ fn sample(
     let mut line = arm.client(&fleet.master().endpoint, &set, SAMPLES);
     line.cpus = cpus.to_vec();
     let filled = tool::run(&line, PACKAGE, &output, SAMPLE_LIMIT, interrupt)?;
-    filled.map_err(|Undone { how, said }| {
+    filled.map_err(|Unsuccessful { status, output }| {
         Failure::run(format!(
-            "redis-benchmark could not fill the cluster ({how}): {said}"
+            "redis-benchmark could not fill the cluster ({status}): {output}"
         ))
     })
 }
 
 fn fill_tagged(node: &Server, load: &RedisLoad) -> io::Result<()> {
     if load.keys == 0 {
-        return Ok(()); // The samples have set the one key that there is.
+        return Ok(()); // The SETs by redis-benchmark have set the only key.
     }
     let mut control = node.control()?;
     let key = control.ask(&[b"RANDOMKEY"])?;
@@ -85,11 +86,11 @@ fn fill_tagged(node: &Server, load: &RedisLoad) -> io::Result<()> {
             let prefix = format!("{prefix}:");
             fill_one(&mut control, &prefix, load.keys, load.value_bytes)
         }
-        None => Err(io::Error::other(format!("strange key {key:?}"))),
+        None => Err(io::Error::other(format!("unexpected key {key:?}"))),
     }
 }
 
-/// Sets as many keys as `redis-benchmark -r` asks for, or its one key.
+/// Sets the keys of `redis-benchmark -r`, or its single key.
 pub(crate) fn fill_one(
     control: &mut Control,
     prefix: &str,

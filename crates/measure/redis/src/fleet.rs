@@ -1,7 +1,7 @@
-//! The servers of one run: one, or several that are joined.
+//! [`Fleet`]: the servers of one run, a single server or a topology.
 //!
-//! Started together, verified as an operator would (`converge`), filled (`fill`), and
-//! taken down by pid. Whatever fails on the way, nothing stays.
+//! The servers are started together, joined and verified (`converge`), filled with data (`fill`),
+//! and stopped by PID. If a step fails, no process is left running.
 
 use std::fs;
 use std::io;
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use saiga_experiment::interrupt::Interrupt;
 use saiga_experiment::plan::Cell;
-use saiga_experiment::server::{NotReady, insist};
+use saiga_experiment::server::{NotReady, start_with_retries};
 use saiga_experiment::workload::Failure;
 
 use crate::arm::{Endpoint, RedisArm};
@@ -29,22 +29,22 @@ pub(crate) struct Fleet {
 }
 
 impl Fleet {
-    /// Starts the servers of `cell` for `arm`, and waits until they are one and filled.
+    /// Starts the servers of `cell` for `arm`, joins them and fills them with data.
     pub(crate) fn start(
         arm: &RedisArm,
         cell: &Cell<RedisLoad>,
         port: Option<u16>,
         interrupt: &Interrupt,
     ) -> Result<Self, Failure> {
-        let mut fleet = Self::raise(arm, cell, port, interrupt)?;
+        let mut fleet = Self::start_members(arm, cell, port, interrupt)?;
         converge::join(&mut fleet, arm, &cell.cpus[0], interrupt)?;
         fill::fill(&mut fleet, arm, &cell.load, &cell.cpus[1], interrupt)?;
-        converge::await_in_step(&mut fleet, interrupt)?;
+        converge::await_replication(&mut fleet, interrupt)?;
         Ok(fleet)
     }
 
-    /// Every process runs and answers.
-    fn raise(
+    /// Starts all processes and waits until each answers.
+    fn start_members(
         arm: &RedisArm,
         cell: &Cell<RedisLoad>,
         wanted: Option<u16>,
@@ -56,7 +56,7 @@ impl Fleet {
                 .map_err(|error| Failure::impossible(ServerError::from(error)))?;
             Self::attempt(arm, cell, &ports, interrupt)
         };
-        insist(attempt, || {
+        start_with_retries(attempt, || {
             wanted.map(|first| Failure::impossible(ports::taken(topology, first)))
         })
     }
@@ -74,7 +74,7 @@ impl Fleet {
             .iter()
             .zip(ports)
             .partition(|(role, _)| **role == Role::Sentinel);
-        // A sentinel must find its master at its first look.
+        // Sentinels start last, because a sentinel must find its master at its first check.
         for group in [servers, watchers] {
             let first = members.len();
             for (role, port) in group {
@@ -87,22 +87,22 @@ impl Fleet {
         Ok(Self { topology, members })
     }
 
-    /// The first server: the one that a client of a sentinel or cluster finds first.
+    /// The first server, which is the master when the run begins.
     pub(crate) fn master(&self) -> &Server {
         &self.members[0]
     }
 
-    /// Where redis-benchmark connects: replicas answer reads only.
+    /// The server to which redis-benchmark connects: a replica for reads, else the master.
     pub(crate) fn entry(&self, test: Test) -> &Server {
         let reads = test == Test::Get && self.topology == Topology::Replica;
         let found = self.members.iter().find(|one| reads && one.role.follows());
         found.unwrap_or(self.master())
     }
 
-    /// The servers to which redis-benchmark connects in the end.
+    /// The servers that answer the requests of redis-benchmark.
     ///
     /// # Errors
-    /// A node does not say what it is.
+    /// Fails if a node does not answer INFO.
     pub(crate) fn serving(&self, test: Test) -> io::Result<Vec<&Server>> {
         if self.topology != Topology::Cluster {
             return Ok(vec![self.entry(test)]);
@@ -121,18 +121,18 @@ impl Fleet {
         self.members.iter().map(Server::cpu_time).sum()
     }
 
-    /// What the first one said last that ended by itself.
-    pub(crate) fn obituary(&mut self) -> Option<String> {
-        self.members.iter_mut().find_map(Server::obituary)
+    /// The exit report of the first server that ended by itself.
+    pub(crate) fn exit_report(&mut self) -> Option<String> {
+        self.members.iter_mut().find_map(Server::exit_report)
     }
 
-    /// Ends all of them.
+    /// Stops all servers; the data of a topology are not needed any more.
     pub(crate) fn stop(mut self) -> io::Result<()> {
         if let [alone] = self.members.as_mut_slice() {
             return alone.stop();
         }
-        // By SIGKILL, watchers first: a polite end would be taken for a failure by the
-        // others, who would begin to elect, and nothing that they hold is wanted.
+        // SIGKILL, sentinels first: the others would take an orderly end for a failure and begin an
+        // election. No data of these servers are needed any more.
         self.members.iter_mut().rev().try_for_each(Server::kill)
     }
 }

@@ -1,11 +1,11 @@
-//! How many GETs of a run found their key, by the servers' own count.
+//! Sums the counters of key look-ups over several servers.
 
 use std::io;
 
 use crate::remote::Lookups;
 use crate::server::Server;
 
-/// What `servers` counted since they started.
+/// The counters of `servers` since their start.
 pub(crate) fn count(servers: &[&Server]) -> io::Result<Lookups> {
     let mut all = Lookups {
         found: 0,
@@ -24,7 +24,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_was_asked_since_counts() {
+    fn only_look_ups_since_the_first_sample_count() {
         let of = |found, missed| Lookups { found, missed };
         assert_eq!(of(40, 20).share_since(of(10, 10)), Some(0.75));
         assert_eq!(of(10, 10).share_since(of(10, 10)), None);

@@ -1,8 +1,8 @@
-//! A client that uses many connections for a while, then rests on all of them.
+//! A client that uses many connections for a while and then keeps them idle.
 //!
-//! It runs as a process of its own, dressed as the arm's other processes are. It waits in one
-//! epoll set, as event loops do, and ends when a connection has something to say: its server
-//! has gone. Deliberately absent: any knowledge of how a connection is accelerated.
+//! It runs as a separate process with the environment of the arm's other processes. It waits on one
+//! epoll set, like an event loop, and ends when a connection becomes readable, because the server
+//! has ended. Deliberately absent: how connections are accelerated.
 
 mod rest;
 
@@ -12,70 +12,67 @@ use std::time::Duration;
 
 use crate::resident;
 
-/// Requests on each connection: a connection under Saiga earns its channel with the first 32, and
-/// the two ends find each other within some four more.
+/// Requests on each connection. A connection under Saiga is upgraded after the first 32, and both
+/// ends find each other within about four more.
 const REQUESTS: u32 = 64;
-/// Connections that are opened and used at a time. A hand-shake under way holds a descriptor; and
-/// the backlog of redis-server takes 511 from all holders, beyond which connect(2) waits a second
-/// and more for its next SYN.
+/// Connections that are opened and used at the same time. A handshake in progress holds a
+/// descriptor. The backlog of redis-server is 511 for all holders together; beyond it connect(2)
+/// waits a second or more for its next SYN.
 const BATCH: usize = 100;
-/// A server that does not answer a request within this time is stuck.
+/// Time-out of an answer.
 const ANSWER_LIMIT: Duration = Duration::from_secs(20);
 const PING: &[u8] = b"PING\r\n";
 const PONG: &[u8] = b"+PONG\r\n";
 
-/// What the holder prints when it is up, followed by its resident bytes.
+/// The holder prints this line at its start, followed by its resident bytes.
 pub(crate) const BEGAN: &str = "began ";
-/// What it prints when it rests.
+/// The holder prints this line when all connections are idle.
 pub(crate) const RESTS: &str = "rests";
 
-/// Why the connections are not held.
+/// The connections cannot be held.
 #[derive(Debug, thiserror::Error)]
 pub enum HolderError {
-    /// The system refuses one more.
-    #[error("connection {number} of {wanted} to {place} cannot be opened: {error}")]
+    #[error("connection {number} of {wanted} to {address} cannot be opened: {error}")]
     Open {
-        /// The one that failed, from 1.
+        /// Number of the failed connection, from 1.
         number: u32,
-        /// How many were wanted.
         wanted: u32,
-        /// Where the server listens.
-        place: SocketAddrV4,
-        /// What the system said.
+        address: SocketAddrV4,
         error: io::Error,
     },
-    /// The server does not answer as it should.
     #[error("the server does not answer a PING: {0}")]
     Answer(io::Error),
-    /// Memory cannot be read, or nothing can be printed or waited for.
+    /// Reading the memory, printing or waiting failed.
     #[error(transparent)]
     System(#[from] io::Error),
 }
 
-/// Opens `connections` to a server at `place`, uses each, and rests until the server goes.
-///
-/// # Errors
-/// [`HolderError`].
-pub fn hold(place: SocketAddrV4, connections: u32, mut out: impl Write) -> Result<(), HolderError> {
+/// Opens `connections` to a server at `address`, uses each, and keeps them idle until the server
+/// ends.
+pub fn hold(
+    address: SocketAddrV4,
+    connections: u32,
+    mut out: impl Write,
+) -> Result<(), HolderError> {
     writeln!(out, "{BEGAN}{}", resident::bytes(std::process::id())?)?;
     out.flush()?;
     let mut held = Vec::new();
     for first in (1..=connections).step_by(BATCH) {
         let begun = held.len();
         for number in (first..=connections).take(BATCH) {
-            held.push(open(place, number, connections)?);
+            held.push(open(address, number, connections)?);
         }
         warm(&mut held[begun..]).map_err(HolderError::Answer)?;
     }
     writeln!(out, "{RESTS}")?;
     out.flush()?;
-    Ok(rest::until_any_stirs(&held)?)
+    Ok(rest::until_any_is_readable(&held)?)
 }
 
-/// Connection `number` of `wanted`.
-fn open(place: SocketAddrV4, number: u32, wanted: u32) -> Result<TcpStream, HolderError> {
+/// Opens connection `number` of `wanted`.
+fn open(address: SocketAddrV4, number: u32, wanted: u32) -> Result<TcpStream, HolderError> {
     let opened = || {
-        let stream = TcpStream::connect(place)?;
+        let stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(ANSWER_LIMIT))?;
         Ok(stream)
@@ -83,12 +80,12 @@ fn open(place: SocketAddrV4, number: u32, wanted: u32) -> Result<TcpStream, Hold
     opened().map_err(|error| HolderError::Open {
         number,
         wanted,
-        place,
+        address,
         error,
     })
 }
 
-/// Requests on all of `batch` at once, as often as each connection needs.
+/// Sends [`REQUESTS`] requests on each connection of `batch`.
 fn warm(batch: &mut [TcpStream]) -> io::Result<()> {
     for _ in 0..REQUESTS {
         for stream in &mut *batch {
@@ -99,7 +96,7 @@ fn warm(batch: &mut [TcpStream]) -> io::Result<()> {
             stream.read_exact(&mut answer)?;
             if answer != PONG {
                 let text = String::from_utf8_lossy(&answer).into_owned();
-                return Err(io::Error::other(format!("it said {text:?}")));
+                return Err(io::Error::other(format!("unexpected answer {text:?}")));
             }
         }
     }

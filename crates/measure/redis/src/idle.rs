@@ -1,8 +1,8 @@
-//! The idle connections of a run: who holds them, whether they rest, what they cost in memory.
+//! The idle connections of a run: opens them, waits until they are idle, measures their memory.
 //!
-//! They are opened and used before the load begins, by processes of our own (`holder`). Once
-//! used they make no CPU time: if they did, it would count as that of strangers and the run
-//! would be rejected, which is what we want to know.
+//! Processes of this program (`holder`) open and use the connections before the load begins. Once
+//! idle, they must use no CPU time. Any CPU time would count as that of foreign processes and the
+//! run would be rejected, which is intended.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -21,36 +21,36 @@ use crate::holder::{BEGAN, RESTS};
 use crate::resident;
 use crate::server::{PACKAGE, Server};
 
-/// Connections of one holder: an application's pool, not one process with all of them.
+/// Connections per holder process, similar to the pool of an application.
 const HOLDER_CONNECTIONS: u32 = 5_000;
-/// Addresses of a server at most: as many as redis-server listens at (CONFIG_BINDADDR_MAX of its
+/// Maximum number of addresses of a server: that of redis-server (CONFIG_BINDADDR_MAX in
 /// `server.h`).
 const MAX_ADDRESSES: usize = 16;
-/// A holder that has not used all of its connections by then is stuck.
+/// Time-out for opening and using all connections of a holder.
 const OPEN_LIMIT: Duration = Duration::from_secs(180);
-/// Memory that does not become less for so long will not: idle rings are given back within two
+/// Memory is settled if it has not decreased for this long; idle rings are released within two
 /// seconds.
 const SETTLED: Duration = Duration::from_millis(2500);
-/// Memory that still becomes less after this long is not a cost of connections.
+/// Time-out for memory to settle.
 const SETTLE_LIMIT: Duration = Duration::from_secs(30);
-/// Between two looks.
+/// Interval between two checks.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Connections that rest, and what they cost.
+/// Open idle connections and their memory.
 #[derive(Debug)]
 pub(crate) struct IdleConnections {
     holders: Vec<Child>,
     metrics: BTreeMap<String, f64>,
 }
 
-/// One holder that is being waited for.
+/// A holder process that is opening connections.
 struct Holder {
     child: Child,
     out: PathBuf,
     err: PathBuf,
 }
 
-/// How many connections each holder has.
+/// Number of connections of each holder.
 fn shares(idle: u32) -> Vec<u32> {
     let holders = idle.div_ceil(HOLDER_CONNECTIONS);
     let (each, left) = (
@@ -60,15 +60,15 @@ fn shares(idle: u32) -> Vec<u32> {
     (0..holders).map(|i| each + u32::from(i < left)).collect()
 }
 
-/// Where the server of so many idle connections listens: an address for each holder. The kernel
-/// looks for a free port from one to the next, and with more than half of the 28,000 in use towards
-/// one address connect(2) takes a millisecond.
+/// The addresses on which a server of `idle` connections listens: one per holder, up to
+/// [`MAX_ADDRESSES`]. connect(2) searches ports in sequence, and takes a millisecond if more than
+/// half of the 28,000 local ports are in use towards one address.
 pub(crate) fn addresses(idle: u32) -> Vec<String> {
     let holders = shares(idle).len().clamp(1, MAX_ADDRESSES);
     (1..=holders).map(|n| format!("127.0.0.{n}")).collect()
 }
 
-/// The command lines of the holders; `tool` is this very program.
+/// The command lines of the holders; `tool` is the path of this program.
 pub(crate) fn holder_lines(
     arm: &RedisArm,
     tool: &Path,
@@ -79,7 +79,7 @@ pub(crate) fn holder_lines(
         let args = ["redis-holder", "--address", address, "--port", port];
         let share = ["--connections".to_owned(), share.to_string()];
         let args = args.map(str::to_owned).into_iter().chain(share);
-        let mut line = arm.dressed(&tool.display().to_string(), args);
+        let mut line = arm.command(&tool.display().to_string(), args);
         line.cpus = cpus.to_vec();
         line
     };
@@ -89,10 +89,10 @@ pub(crate) fn holder_lines(
 }
 
 impl IdleConnections {
-    /// Opens those of `arm` to `server`, and waits until they rest.
+    /// Opens the idle connections of `arm` to `server`, and waits until they are idle.
     ///
     /// # Errors
-    /// [`Failure`]; then no holder is left.
+    /// On failure no holder is left.
     pub(crate) fn open(
         server: &Server,
         arm: &RedisArm,
@@ -102,7 +102,7 @@ impl IdleConnections {
         interrupt: &Interrupt,
     ) -> Result<Self, Failure> {
         let Endpoint::Tcp(port) = &server.endpoint else {
-            return Err(Failure::run("idle connections are made by TCP only"));
+            return Err(Failure::run("idle connections need TCP"));
         };
         let server_before = of([server.process.child.pid()]).map_err(Failure::impossible)?;
         let mut holders = Vec::new();
@@ -110,9 +110,12 @@ impl IdleConnections {
             holders.push(start(line, server.dir.path(), number)?);
         }
         for holder in &mut holders {
-            await_rest(holder, interrupt)?;
+            await_idle(holder, interrupt)?;
         }
-        let clients_before = holders.iter().map(Holder::began).sum::<io::Result<u64>>();
+        let clients_before = holders
+            .iter()
+            .map(Holder::initial_bytes)
+            .sum::<io::Result<u64>>();
         let clients_before = clients_before.map_err(Failure::impossible)?;
         let mut holders: Vec<Child> = holders.into_iter().map(|holder| holder.child).collect();
         settle(server, &mut holders, interrupt)?;
@@ -135,13 +138,13 @@ impl IdleConnections {
         Ok(Self { holders, metrics })
     }
 
-    /// How many there are, and what each holds.
+    /// Number of connections, and resident memory per connection on each side.
     pub(crate) fn metrics(&self) -> BTreeMap<String, f64> {
         self.metrics.clone()
     }
 
-    /// What befell a holder that has ended.
-    pub(crate) fn obituary(&mut self) -> Option<String> {
+    /// The exit report of a holder that has ended.
+    pub(crate) fn exit_report(&mut self) -> Option<String> {
         self.holders.iter_mut().find_map(|holder| {
             match holder.wait(Duration::ZERO, &Interrupt::never()) {
                 Ok(Waited::Ended(ended)) => Some(format!(
@@ -153,8 +156,8 @@ impl IdleConnections {
         })
     }
 
-    /// Ends the holders, after their server: an end that comes from a client leaves its port in
-    /// TIME_WAIT for a minute.
+    /// Kills the holders. Must be called after their server ended: a connection that the client
+    /// closes leaves its port in TIME_WAIT for a minute.
     pub(crate) fn stop(mut self) -> io::Result<()> {
         let kill = |holder: &mut Child| holder.kill().map(drop);
         self.holders.iter_mut().try_for_each(kill)
@@ -173,24 +176,28 @@ fn start(line: &CommandLine, folder: &Path, number: usize) -> Result<Holder, Fai
 }
 
 impl Holder {
-    fn said(&self) -> io::Result<String> {
+    fn output(&self) -> io::Result<String> {
         fs::read_to_string(&self.out)
     }
 
-    /// Its resident bytes before its first connection.
-    fn began(&self) -> io::Result<u64> {
-        let said = self.said()?;
-        let bytes = said.lines().find_map(|line| line.strip_prefix(BEGAN));
+    /// Resident bytes of the holder before its first connection.
+    fn initial_bytes(&self) -> io::Result<u64> {
+        let output = self.output()?;
+        let bytes = output.lines().find_map(|line| line.strip_prefix(BEGAN));
         let bytes = bytes.and_then(|bytes| bytes.parse().ok());
-        bytes.ok_or_else(|| io::Error::other(format!("a holder said {said:?}")))
+        bytes.ok_or_else(|| {
+            io::Error::other(format!(
+                "unexpected output of a holder of idle connections: {output:?}"
+            ))
+        })
     }
 }
 
-fn await_rest(holder: &mut Holder, interrupt: &Interrupt) -> Result<(), Failure> {
+fn await_idle(holder: &mut Holder, interrupt: &Interrupt) -> Result<(), Failure> {
     let began = Instant::now();
     while began.elapsed() < OPEN_LIMIT {
-        let said = holder.said().map_err(Failure::impossible)?;
-        if said.lines().any(|line| line == RESTS) {
+        let output = holder.output().map_err(Failure::impossible)?;
+        if output.lines().any(|line| line == RESTS) {
             return Ok(());
         }
         let waited = holder.child.wait(PAUSE, interrupt);
@@ -206,7 +213,7 @@ fn await_rest(holder: &mut Holder, interrupt: &Interrupt) -> Result<(), Failure>
     )))
 }
 
-/// Waits until the memory of both sides has stopped to become less.
+/// Waits until the memory of both sides stops decreasing.
 fn settle(server: &Server, holders: &mut [Child], interrupt: &Interrupt) -> Result<(), Failure> {
     let began = Instant::now();
     let mut least = (u64::MAX, began);
@@ -219,7 +226,7 @@ fn settle(server: &Server, holders: &mut [Child], interrupt: &Interrupt) -> Resu
         if began.elapsed() > SETTLE_LIMIT {
             let seconds = SETTLE_LIMIT.as_secs();
             return Err(Failure::run(format!(
-                "idle connections still gave memory back after {seconds} s"
+                "the memory of idle connections still decreased after {seconds} s"
             )));
         }
         let Some(first) = holders.first_mut() else {
@@ -246,7 +253,7 @@ fn all_upgraded(probe: &dyn AccelerationProbe, server: &Server, idle: u32) -> Re
     Ok(())
 }
 
-/// Resident bytes of several processes together.
+/// Total resident bytes of several processes.
 fn of(pids: impl IntoIterator<Item = u32>) -> io::Result<u64> {
     pids.into_iter().map(resident::bytes).sum()
 }
@@ -273,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn each_holder_has_an_address_of_its_own_as_far_as_they_go() {
+    fn each_holder_has_its_own_address_up_to_the_maximum() {
         assert_eq!(addresses(0), ["127.0.0.1"]);
         assert_eq!(addresses(5_001), ["127.0.0.1", "127.0.0.2"]);
         assert_eq!(addresses(1_000_000).len(), 16);

@@ -1,9 +1,9 @@
-//! The Redis workload: private redis-servers under test, alone or joined, redis-benchmark
-//! as load, and processes of our own that write through fail-overs or hold idle connections.
+//! The Redis workload: redis-servers that Saiga starts, alone or as a topology; redis-benchmark as
+//! load; processes of this program that write during fail-overs or hold idle connections.
 //!
-//! [`RedisWorkload`] plugs into the experiment engine; [`cells`] holds the default and
-//! the full plan. Deliberately absent: any server that we did not start, and any
-//! knowledge of how a connection is accelerated (see [`saiga_experiment::acceleration`]).
+//! [`RedisWorkload`] implements the engine's workload; [`cells`] contains the default and the full
+//! plan. Deliberately absent: servers that other programs started (except [`remote`]), and how
+//! connections are accelerated (see [`saiga_experiment::acceleration`]).
 
 mod acceleration;
 mod arm;

@@ -1,4 +1,4 @@
-//! One load of redis-benchmark, as options and as the keys of a cell.
+//! [`RedisLoad`]: the parameters of redis-benchmark in one cell.
 
 use std::collections::BTreeMap;
 
@@ -7,35 +7,34 @@ use serde_json::{Value, json};
 
 use crate::topology::Topology;
 
-/// The `maxclients` of a redis-server that is not told otherwise.
-pub(crate) const USUAL_MAX_CLIENTS: u32 = 10_000;
-/// From so many connections on it is told: one in sixty-four may need a descriptor of the
-/// library's, whose number redis-server counts as that of a client.
+/// Default of `maxclients` of redis-server.
+pub(crate) const DEFAULT_MAX_CLIENTS: u32 = 10_000;
+/// Number of connections from which `maxclients` is set. One connection in sixty-four may need an
+/// additional descriptor of the library, whose number redis-server counts as that of a client.
 const MANY_CLIENTS: u32 = 9_000;
-/// Requests within which a connection earns its channel; those that are sent at once are one.
+/// Number of requests within which a connection is upgraded; a pipelined batch counts as one.
 const FIRST_REQUESTS: u64 = 64;
-/// Threads of redis-benchmark that is told `--cluster` and no number: one for each master.
+/// Threads of redis-benchmark with `--cluster` and without `--threads`: one per master.
 const CLUSTER_THREADS: u32 = 3;
 
-/// What each request does.
+/// The kind of requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Test {
-    /// SET of a value.
     Set,
-    /// GET of a value that exists.
+    /// GET of an existing key.
     Get,
-    /// PING.
     Ping,
-    /// SETs under which the master is killed; a writer of ours, not redis-benchmark.
+    /// SETs during which the master is killed, by the writer of this crate instead of
+    /// redis-benchmark.
     Failover,
 }
 
-/// The conditions of a load besides placement and hog.
+/// The parameters of a load.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RedisLoad {
-    /// What each request does.
+    /// The kind of requests.
     pub test: Test,
-    /// Parallel connections (`-c`).
+    /// Number of parallel connections (`-c`).
     pub clients: u32,
     /// Requests sent before the first answer is awaited (`-P`).
     pub pipeline: u32,
@@ -43,18 +42,17 @@ pub struct RedisLoad {
     pub value_bytes: u32,
     /// Threads of the client (`--threads`).
     pub client_threads: u32,
-    /// `io-threads` of the server, readers included.
+    /// `io-threads` of the server, with `io-threads-do-reads`.
     pub io_threads: u32,
     /// Whether a connection is closed after each request (`-k 0`).
     pub reconnect: bool,
     /// Number of random keys (`-r`); 0 is one key.
     pub keys: u32,
-    /// How the servers are joined.
     pub topology: Topology,
 }
 
 impl Test {
-    /// The name that `redis-benchmark -t` takes; `failover` is none of them.
+    /// The name for `redis-benchmark -t`; `failover` is a name of Saiga.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -67,7 +65,7 @@ impl Test {
 }
 
 impl RedisLoad {
-    /// Three-byte values, no pipeline, one thread on each side, one key.
+    /// A load with three-byte values, no pipeline, one thread on each side, and a single key.
     #[must_use]
     pub fn new(test: Test, clients: u32) -> Self {
         Self {
@@ -155,8 +153,8 @@ impl Load for RedisLoad {
         params
     }
 
-    /// The same load with SET in place of GET: both run about equally fast, unless a SET is
-    /// the work of the replicas, too.
+    /// GETs share the calibration of SETs, because both are about equally fast, except with
+    /// replicas, which repeat each SET.
     fn calibration_key(&self) -> String {
         let alone = matches!(self.topology, Topology::Standalone);
         let test = if self.test == Test::Get && alone {
@@ -171,7 +169,7 @@ impl Load for RedisLoad {
         .slug()
     }
 
-    /// Requests that take some hundredths of a second on the kernel.
+    /// About the number of requests that takes some hundredths of a second with kernel TCP.
     fn first_guess(&self) -> u64 {
         let each: u64 = match self {
             Self {
@@ -185,8 +183,7 @@ impl Load for RedisLoad {
         each.max(u64::from(self.clients) * 20)
     }
 
-    /// Fewer requests than this do not show a connection at its steady pace: it may
-    /// begin in one way and go on in another (DESIGN.md, "a connection earns its channel").
+    /// With fewer requests the rate is not steady, because connections are upgraded during the run.
     fn least_operations(&self) -> u64 {
         let each = if self.reconnect { 1 } else { 200 };
         u64::from(self.clients) * each * u64::from(self.pipeline)
@@ -196,11 +193,11 @@ impl Load for RedisLoad {
         self.test != Test::Failover
     }
 
-    /// How much longer than others its runs are, for the same reason: one client 0.7,
-    /// fifty 1, two hundred 1.9, a thousand 6.7.
+    /// Runs with more clients are longer, for the same reason: one client 0.7, fifty 1, two hundred
+    /// 1.9, a thousand 6.7.
     fn length_factor(&self) -> f64 {
         let clients = 0.7 + 0.006 * f64::from(self.clients);
-        // Threads see the end at a tick of 250 ms: a run must be longer than that.
+        // Threads notice the end at a tick of 250 ms, so a run must be longer than that.
         if self.threads() > 1 && self.topology == Topology::Cluster {
             3.0 * clients
         } else {
@@ -210,7 +207,8 @@ impl Load for RedisLoad {
 }
 
 impl RedisLoad {
-    /// Threads that redis-benchmark has: without `--threads` a cluster decides.
+    /// Number of threads of redis-benchmark, which is that of masters for a cluster without
+    /// `--threads`.
     pub(crate) fn threads(&self) -> u32 {
         if self.client_threads == 1 && self.topology == Topology::Cluster {
             CLUSTER_THREADS
@@ -219,13 +217,13 @@ impl RedisLoad {
         }
     }
 
-    /// What `maxclients` must be beside `idle` connections, when the usual number is too small.
+    /// The required `maxclients` with `idle` idle connections; `None` if the default is enough.
     pub(crate) fn max_clients(&self, idle: u32) -> Option<u32> {
         let clients = self.clients.saturating_add(idle);
         (clients > MANY_CLIENTS).then(|| clients.saturating_add(100 + clients / 32))
     }
 
-    /// The bytes of a connection's first requests and their answers, at least.
+    /// Minimum bytes of a connection's first requests and their answers.
     pub(crate) fn least_bytes_at_first(&self) -> u64 {
         let request = match self.test {
             Test::Ping => 21,
@@ -240,7 +238,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slugs_name_what_is_unusual() {
+    fn slugs_contain_only_non_default_values() {
         let plain = RedisLoad::new(Test::Set, 50);
         assert_eq!(plain.slug(), "set-c50");
         let large = RedisLoad {
@@ -264,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn params_hold_the_usual_four_and_what_is_unusual() {
+    fn params_contain_four_standard_and_all_non_default_values() {
         let load = RedisLoad {
             io_threads: 2,
             ..RedisLoad::new(Test::Get, 50)
@@ -277,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_is_three_times_as_long_as_connections_need_to_earn_their_channels() {
+    fn a_run_is_three_times_as_long_as_upgrades_need() {
         for pipeline in [1, 16] {
             let load = RedisLoad {
                 pipeline,

@@ -1,4 +1,4 @@
-//! Ports on 127.0.0.1 for the servers of one run.
+//! Chooses ports on 127.0.0.1 for the servers of one run.
 
 use std::io;
 
@@ -6,34 +6,31 @@ use saiga_experiment::port::{self, PortError};
 
 use crate::topology::Topology;
 
-/// What redis adds to a node's port for the cluster bus.
+/// Offset of the port of a node's cluster bus.
 const BUS: u16 = 10_000;
-/// Ports that are looked at before we say that there is none.
-const MAX_LOOKS: u32 = 400;
+/// Maximum number of ports to try.
+const MAX_TRIES: u32 = 400;
 
-/// Why there are no ports.
+/// The ports are not available.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PortsError {
-    /// One of them is not free, or none is.
+    /// A port is in use, or no port is free.
     #[error(transparent)]
     Port(#[from] PortError),
-    /// The range does not fit.
+    /// The range exceeds the highest port number.
     #[error(
         "--port {first} is too high: the {topology} topology needs {count} ports from there{bus}"
     )]
     TooHigh {
-        /// The first of the range.
         first: u16,
-        /// Ports in the range.
         count: u16,
-        /// What needs them.
         topology: Topology,
-        /// What else a cluster needs.
+        /// The text about the ports of the cluster bus.
         bus: &'static str,
     },
 }
 
-/// One port for each process: from the user's on, or any that are free now.
+/// Chooses a port for each process: a range that begins at the user's port, or any free ports.
 pub(crate) fn choose(topology: Topology, wanted: Option<u16>) -> Result<Vec<u16>, PortsError> {
     let count = count(topology);
     match wanted {
@@ -42,7 +39,7 @@ pub(crate) fn choose(topology: Topology, wanted: Option<u16>) -> Result<Vec<u16>
     }
 }
 
-/// A stranger came before our servers to a port that the user chose.
+/// The error if another process took a port that the user chose.
 pub(crate) fn taken(topology: Topology, first: u16) -> PortsError {
     let (port, count) = (first, count(topology));
     PortsError::Port(PortError::Taken { port, first, count })
@@ -82,9 +79,9 @@ fn range(topology: Topology, first: u16, count: u16) -> Result<Vec<u16>, PortsEr
 }
 
 fn any(topology: Topology, count: u16) -> Result<Vec<u16>, PortError> {
-    // Held until all are found, so that no two are the same.
+    // The listeners are kept until all ports are found, so that all ports differ.
     let (mut held, mut ports) = (Vec::new(), Vec::new());
-    for _ in 0..MAX_LOOKS {
+    for _ in 0..MAX_TRIES {
         let listener = port::hold(None)?;
         let port = listener.local_addr().map_err(PortError::Io)?.port();
         held.push(listener);
@@ -107,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_process_gets_a_port_of_its_own() {
+    fn each_process_has_its_own_port() {
         for topology in Topology::ALL {
             let mut ports = choose(topology, None).unwrap();
             ports.sort_unstable();
@@ -117,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_with_a_stranger_in_it_is_refused_by_name() {
+    fn a_range_with_a_port_in_use_is_refused() {
         let (taken, port) = loop {
             let taken = port::hold(None).unwrap();
             let port = taken.local_addr().unwrap().port();
@@ -126,22 +123,22 @@ mod tests {
             }
         };
         let error = choose(Topology::Replica, Some(port - 1)).unwrap_err();
-        let said = error.to_string();
+        let message = error.to_string();
         let first = port - 1;
-        let wanted = format!("port {port} on 127.0.0.1 is taken (3 are needed from {first});");
-        assert!(said.starts_with(&wanted), "{said}");
+        let wanted = format!("port {port} on 127.0.0.1 is in use (3 are needed from {first});");
+        assert!(message.starts_with(&wanted), "{message}");
         drop(taken);
     }
 
     #[test]
     fn a_range_beyond_the_last_port_is_refused() {
-        let said = |topology, first| choose(topology, Some(first)).unwrap_err().to_string();
+        let message = |topology, first| choose(topology, Some(first)).unwrap_err().to_string();
         assert_eq!(
-            said(Topology::Sentinel, 65_531),
+            message(Topology::Sentinel, 65_531),
             "--port 65531 is too high: the sentinel topology needs 6 ports from there"
         );
         assert_eq!(
-            said(Topology::Cluster, 55_531),
+            message(Topology::Cluster, 55_531),
             "--port 55531 is too high: the cluster topology needs 6 ports from there, and the \
              same plus 10000 for its bus"
         );

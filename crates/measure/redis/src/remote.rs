@@ -1,7 +1,6 @@
-//! A redis-server that somebody else started: asked, emptied, filled; and what
-//! redis-benchmark said of it.
+//! Commands to a redis-server that this crate did not start, and the figures of redis-benchmark.
 //!
-//! Deliberately absent: starting and stopping it, and any address but 127.0.0.1.
+//! Deliberately absent: start and stop of the server, and addresses other than 127.0.0.1.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -12,73 +11,71 @@ use crate::fill;
 use crate::resp::Control;
 use crate::server::Info;
 
-/// Emptying a large server takes a second or two.
+/// Time-out of commands; FLUSHALL on a large server takes a second or two.
 const ANSWER_LIMIT: Duration = Duration::from_secs(120);
-/// One that is asked whether it is there answers at once.
+/// Time-out of PING, which a running server answers at once.
 const PING_LIMIT: Duration = Duration::from_secs(2);
 
-/// A server by its port on 127.0.0.1.
+/// A server, identified by its port on 127.0.0.1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Remote {
     port: u16,
 }
 
-/// Keys that GETs found and missed.
+/// Counters of key look-ups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lookups {
-    /// `keyspace_hits`.
+    /// `keyspace_hits` of INFO.
     pub found: u64,
-    /// `keyspace_misses`.
+    /// `keyspace_misses` of INFO.
     pub missed: u64,
 }
 
-/// What `redis-benchmark --csv` said of its one test.
+/// The figures in the output of `redis-benchmark --csv` for a single test.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Figures {
-    /// Requests per second.
     pub requests_per_s: f64,
-    /// Latencies as in `result.json`.
+    /// Latencies by the metric names of `result.json`.
     pub latencies: BTreeMap<String, f64>,
 }
 
 impl Remote {
-    /// The server that listens there.
     #[must_use]
     pub fn at(port: u16) -> Self {
         Self { port }
     }
 
-    /// Whether it answers, and not by an error as it does while it loads its data.
+    /// Sends PING. A server that is loading its data answers with an error.
     ///
     /// # Errors
-    /// What it said, or that nobody answers.
+    /// Returns the server's error, or the error of the connection.
     pub fn ping(self) -> io::Result<()> {
         let mut control = Control::to_port(self.port, PING_LIMIT)?;
         control.ask(&[b"PING"]).map(drop)
     }
 
-    /// Removes every key.
+    /// Removes all keys by FLUSHALL.
     ///
     /// # Errors
-    /// What it said, or that nobody answers.
+    /// Returns the server's error, or the error of the connection.
     pub fn flush(self) -> io::Result<()> {
         let mut control = Control::to_port(self.port, ANSWER_LIMIT)?;
         control.ask(&[b"FLUSHALL"]).map(drop)
     }
 
-    /// Makes the `keys` keys that `redis-benchmark -r` asks for; 0 is its one key without `-r`.
+    /// Sets the keys of `redis-benchmark -r` with `keys` keys; 0 means its single key without `-r`.
     ///
     /// # Errors
-    /// What it said, or that nobody answers.
+    /// Returns the server's error, or the error of the connection.
     pub fn fill(self, keys: u32, value_bytes: u32) -> io::Result<()> {
         let mut control = Control::to_port(self.port, ANSWER_LIMIT)?;
         fill::fill_one(&mut control, "key:", keys, value_bytes)
     }
 
-    /// Its settings by name.
+    /// The settings of the server by name, from CONFIG GET.
     ///
     /// # Errors
-    /// What it said, or that nobody answers.
+    /// Returns the server's error, or the error of the connection.
     pub fn settings(self) -> io::Result<BTreeMap<String, String>> {
         let mut control = Control::to_port(self.port, ANSWER_LIMIT)?;
         let words = control.list(&[b"CONFIG", b"GET", b"*"])?;
@@ -88,10 +85,10 @@ impl Remote {
             .collect())
     }
 
-    /// What was looked up since it started.
+    /// The counters of key look-ups since the server started.
     ///
     /// # Errors
-    /// What it said, or that nobody answers.
+    /// Returns the server's error, or the error of the connection.
     pub fn lookups(self) -> io::Result<Lookups> {
         let mut control = Control::to_port(self.port, ANSWER_LIMIT)?;
         let info = Info(control.ask(&[b"INFO", b"stats"])?);
@@ -100,7 +97,7 @@ impl Remote {
 }
 
 impl Lookups {
-    /// Reads the section `stats` of INFO.
+    /// Parses the section `stats` of INFO.
     pub(crate) fn of(info: &Info) -> Self {
         Self {
             found: info.count("keyspace_hits"),
@@ -108,7 +105,7 @@ impl Lookups {
         }
     }
 
-    /// The share found since `before`; `None` when nothing was looked for.
+    /// The share of look-ups since `before` that found a key; `None` without look-ups.
     #[must_use]
     pub fn share_since(self, before: Self) -> Option<f64> {
         let found = self.found.saturating_sub(before.found);
@@ -120,7 +117,8 @@ impl Lookups {
 }
 
 impl Figures {
-    /// Reads the output of `redis-benchmark --csv`; `None` when a figure is missing or absurd.
+    /// Parses the output of `redis-benchmark --csv`; `None` if the throughput is missing or
+    /// invalid.
     #[must_use]
     pub fn parse(csv: &str) -> Option<Self> {
         let Row {

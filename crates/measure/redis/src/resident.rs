@@ -1,10 +1,10 @@
-//! Resident memory of a process (`man 5 proc_pid_status`), without the pages of its program and
-//! libraries: how much of a program is read from its file does not depend on its connections.
+//! Reads the resident memory of a process (`man 5 proc_pid_status`) without the pages of its
+//! program and libraries, whose number does not depend on connections.
 
 use std::fs;
 use std::io;
 
-/// What process `pid` has in memory now, shared memory included.
+/// Resident anonymous and shared memory of process `pid` in bytes.
 pub(crate) fn bytes(pid: u32) -> io::Result<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
     of_status(&status).ok_or_else(|| io::Error::other(format!("/proc/{pid}/status has no RssAnon")))
@@ -23,7 +23,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_status_is_read_in_its_own_unit_without_files() {
+    fn a_status_is_parsed_without_file_pages() {
         let status =
             "VmRSS:\t 7348 kB\nRssAnon:\t 100 kB\nRssFile:\t 7000 kB\nRssShmem:\t 248 kB\n";
         assert_eq!(of_status(status), Some(356_352));

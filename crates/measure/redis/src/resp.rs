@@ -1,7 +1,7 @@
-//! The few RESP commands with which we prepare and stop our own servers.
+//! A small RESP client for preparing and stopping servers.
 //!
-//! Spec: the Redis serialization protocol, version 2. Deliberately absent: pub/sub, and
-//! anything on the path of a measurement of throughput.
+//! Spec: the Redis serialization protocol, version 2. Deliberately absent: pub/sub, and use during
+//! throughput measurements.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -10,14 +10,14 @@ use std::time::Duration;
 
 use crate::arm::Endpoint;
 
-/// A server that does not answer our few commands within this time is stuck.
+/// Time-out of reads and writes.
 const ANSWER_LIMIT: Duration = Duration::from_secs(10);
-/// Longest bulk answer that we accept.
+/// Maximum length of a bulk string in an answer.
 const MAX_BULK: usize = 1 << 20;
-/// Most words of an answer that we accept.
+/// Maximum number of words in an answer.
 const MAX_WORDS: usize = 10_000;
 
-/// A connection of ours to a server of ours.
+/// A connection to a server.
 pub(crate) struct Control {
     stream: BufReader<Box<dyn Duplex>>,
 }
@@ -26,7 +26,7 @@ pub(crate) trait Duplex: Read + Write {}
 impl<T: Read + Write> Duplex for T {}
 
 impl Control {
-    /// Connects to a port of 127.0.0.1; no answer takes longer than `limit`.
+    /// Connects to a port of 127.0.0.1; `limit` is the time-out of reads and writes.
     pub(crate) fn to_port(port: u16, limit: Duration) -> io::Result<Self> {
         let stream = TcpStream::connect(("127.0.0.1", port))?;
         stream.set_read_timeout(Some(limit))?;
@@ -37,7 +37,7 @@ impl Control {
         })
     }
 
-    /// Connects; refused until the server listens.
+    /// Connects to a server; fails as long as the server does not listen.
     pub(crate) fn connect(endpoint: &Endpoint) -> io::Result<Self> {
         let stream: Box<dyn Duplex> = match endpoint {
             Endpoint::Tcp(port) => {
@@ -56,13 +56,13 @@ impl Control {
         })
     }
 
-    /// Sends one command and reads its answer; an error answer is an error.
+    /// Sends a command and reads its answer; an error answer is an error.
     pub(crate) fn ask(&mut self, command: &[&[u8]]) -> io::Result<String> {
         self.send(command)?;
         self.answer()
     }
 
-    /// Sends one command and reads an answer of several words, however they are nested.
+    /// Sends a command and reads an answer of several words as a flat list.
     pub(crate) fn list(&mut self, command: &[&[u8]]) -> io::Result<Vec<String>> {
         self.send(command)?;
         let mut words = Vec::new();
@@ -70,18 +70,18 @@ impl Control {
         Ok(words)
     }
 
-    /// Sends one command.
+    /// Sends a command without reading its answer.
     pub(crate) fn send(&mut self, command: &[&[u8]]) -> io::Result<()> {
         self.stream.get_mut().write_all(&encode(command))
     }
 
-    /// Reads one answer.
+    /// Reads the next answer.
     pub(crate) fn answer(&mut self) -> io::Result<String> {
         read_answer(&mut self.stream)
     }
 }
 
-/// One command as an array of bulk strings.
+/// Encodes a command as an array of bulk strings.
 pub(crate) fn encode(command: &[&[u8]]) -> Vec<u8> {
     let mut text = format!("*{}\r\n", command.len()).into_bytes();
     for word in command {
@@ -92,8 +92,7 @@ pub(crate) fn encode(command: &[&[u8]]) -> Vec<u8> {
     text
 }
 
-/// Appends the words of one answer; an array of arrays becomes one row of words, and what
-/// is null leaves none.
+/// Appends the words of an answer. Nested arrays are flattened; null answers add no word.
 fn read_words(stream: &mut impl BufRead, words: &mut Vec<String>) -> io::Result<()> {
     let mut open = 1;
     while open > 0 {
@@ -123,7 +122,7 @@ fn read_answer(stream: &mut impl BufRead) -> io::Result<String> {
     let strange = || {
         io::Error::new(
             io::ErrorKind::InvalidData,
-            format!("strange answer {line:?}"),
+            format!("unexpected answer {line:?}"),
         )
     };
     match line.split_at_checked(1) {

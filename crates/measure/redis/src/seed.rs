@@ -1,5 +1,5 @@
-//! Whether redis-benchmark draws its inputs from a seed: that of Redis 7.0 does not, and later ones
-//! name the option in their help.
+//! Checks whether redis-benchmark has the option `--seed`, by its help text. Redis 7.0 has no such
+//! option; later versions have it.
 
 use std::time::Duration;
 
@@ -9,36 +9,35 @@ use saiga_experiment::tool;
 
 use crate::server::PACKAGE;
 
-/// The option.
 pub const OPTION: &str = "--seed";
-/// The help takes milliseconds.
+/// Time-out of `--help`, which takes milliseconds.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// Asks the redis-benchmark of this machine for its help. One that gives none takes no seed.
+/// Runs `redis-benchmark --help` of this machine. Returns false if that fails.
 #[must_use]
 pub fn is_taken() -> bool {
     let line = CommandLine::new("redis-benchmark", ["--help"]);
     let help = tempfile::tempdir().ok().and_then(|dir| {
         let errors = dir.path().join("errors");
-        tool::ask(&line, PACKAGE, &errors, LIMIT, &Interrupt::never()).ok()
+        tool::capture(&line, PACKAGE, &errors, LIMIT, &Interrupt::never()).ok()
     });
-    help.is_some_and(|help| help.is_ok_and(|help| names_it(&help)))
+    help.is_some_and(|help| help.is_ok_and(|help| contains_option(&help)))
 }
 
-fn names_it(help: &str) -> bool {
+fn contains_option(help: &str) -> bool {
     help.split_whitespace().any(|word| word == OPTION)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::names_it;
+    use super::contains_option;
 
     #[test]
-    fn an_option_is_a_word_of_the_help() {
-        assert!(names_it(
+    fn the_option_must_be_a_whole_word_of_the_help() {
+        assert!(contains_option(
             " -x  Read last argument from STDIN.\n --seed <num>  Set the seed\n"
         ));
-        assert!(!names_it(
+        assert!(!contains_option(
             " -e  If server replies with errors, --seeds are shown\n"
         ));
     }

@@ -1,8 +1,8 @@
-//! One private redis process: started in its own folder, stopped by pid.
+//! [`Server`]: a redis-server process in its own folder, stopped by PID.
 //!
-//! It is ready when it answers and says that its process is the one we started: a
-//! stranger that holds the port cannot be measured by mistake. Deliberately absent:
-//! what it has to do with others (`fleet`), and anything that outlives a run.
+//! A server is ready when it answers PING and reports the PID of the started process, so that
+//! another server on the same port cannot be measured by mistake. Deliberately absent: the relation
+//! to other servers (`fleet`), and anything that outlives a run.
 
 use std::fs;
 use std::io;
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use saiga_experiment::interrupt::Interrupt;
 use saiga_experiment::process::{CommandLine, Ended, Waited};
-use saiga_experiment::server::{self, NotReady, Patience};
+use saiga_experiment::server::{self, NotReady, WaitLimits};
 use saiga_experiment::workload::Failure;
 use tempfile::TempDir;
 
@@ -20,39 +20,38 @@ use crate::ports::PortsError;
 use crate::resp::Control;
 use crate::topology::Role;
 
-const PATIENCE: Patience = Patience {
+const READY_LIMITS: WaitLimits = WaitLimits {
     limit: Duration::from_secs(20),
     pause: Duration::from_millis(2),
 };
-/// After SHUTDOWN; then by signals.
+/// Time-out after SHUTDOWN, before signals are sent.
 const SHUTDOWN_LIMIT: Duration = Duration::from_secs(5);
-/// The Debian package with every program that we start.
+/// The Debian package of all programs of Redis.
 pub(crate) const PACKAGE: &str = "redis-server";
 
-/// Why a server did not come up.
+/// A server cannot be started.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ServerError {
-    /// Nowhere to listen.
     #[error(transparent)]
     Port(#[from] PortsError),
-    /// No folder or descriptor for it.
+    /// The folder or a file of the server cannot be created.
     #[error("cannot prepare a private redis-server: {0}")]
     Prepare(io::Error),
 }
 
-/// A running server in its folder.
+/// A server process and its folder.
 #[derive(Debug)]
 pub(crate) struct Server {
     pub(crate) process: server::Server,
     pub(crate) endpoint: Endpoint,
     pub(crate) role: Role,
-    /// Removed with everything in it when dropped, after the child.
+    /// Removed with its contents when dropped, after the child has ended.
     pub(crate) dir: TempDir,
-    /// When we ended it ourselves.
+    /// Set if this program killed the server.
     ended: Option<Ended>,
 }
 
-/// A folder that only this user can look into.
+/// Creates a folder that only this user can read.
 pub(crate) fn private_dir() -> io::Result<TempDir> {
     tempfile::Builder::new()
         .prefix("saiga-redis-")
@@ -61,7 +60,7 @@ pub(crate) fn private_dir() -> io::Result<TempDir> {
 }
 
 impl Server {
-    /// Starts `line`, which listens at `endpoint`, with its output in `dir`.
+    /// Starts `line`, which listens on `endpoint`, with its log in `dir`.
     pub(crate) fn spawn(
         line: &CommandLine,
         role: Role,
@@ -80,28 +79,28 @@ impl Server {
         })
     }
 
-    /// Waits until it answers.
+    /// Waits until the server answers.
     pub(crate) fn await_ready(&mut self, interrupt: &Interrupt) -> Result<(), NotReady> {
         let Self {
             process, endpoint, ..
         } = self;
-        process.await_ready(PATIENCE, interrupt, |process| {
+        process.await_ready(READY_LIMITS, interrupt, |process| {
             answers(endpoint, process.child.pid()).unwrap_or(false)
         })
     }
 
-    /// A connection of ours.
+    /// Opens a connection for commands.
     pub(crate) fn control(&self) -> io::Result<Control> {
         Control::connect(&self.endpoint)
     }
 
-    /// One section of INFO.
+    /// A section of INFO.
     pub(crate) fn info(&self, section: &str) -> io::Result<Info> {
         let text = self.control()?.ask(&[b"INFO", section.as_bytes()])?;
         Ok(Info(text))
     }
 
-    /// User and system time so far, or in all when we ended it.
+    /// User and system time so far; that of its whole life if this program killed the server.
     pub(crate) fn cpu_time(&self) -> io::Result<Duration> {
         match self.ended {
             Some(ended) => Ok(ended.cpu),
@@ -109,12 +108,16 @@ impl Server {
         }
     }
 
-    /// Who it is and the last lines of its log, for people.
+    /// The server's name and the last lines of its log, for messages.
     pub(crate) fn last_lines(&self) -> String {
-        format!("{} said last: {}", self.name(), self.process.last_lines())
+        format!(
+            "last output of {}: {}",
+            self.name(),
+            self.process.last_lines()
+        )
     }
 
-    /// `the replica at 127.0.0.1:7001`.
+    /// The name in messages: `the replica at 127.0.0.1:7001`.
     pub(crate) fn name(&self) -> String {
         match &self.endpoint {
             Endpoint::Tcp(port) => format!("the {} at 127.0.0.1:{port}", self.role.name()),
@@ -122,15 +125,15 @@ impl Server {
         }
     }
 
-    /// What it said last, when it has ended by itself.
-    pub(crate) fn obituary(&mut self) -> Option<String> {
+    /// The exit report of a server that ended by itself.
+    pub(crate) fn exit_report(&mut self) -> Option<String> {
         if self.ended.is_some() {
             return None;
         }
-        self.process.obituary()
+        self.process.exit_report()
     }
 
-    /// Ends it by SIGKILL, for a fail-over or because nothing of it is needed any more.
+    /// Kills the server by SIGKILL, for a fail-over or because its data are no longer needed.
     pub(crate) fn kill(&mut self) -> io::Result<()> {
         if self.ended.is_none() {
             self.ended = Some(self.process.child.kill()?);
@@ -138,7 +141,7 @@ impl Server {
         Ok(())
     }
 
-    /// Stops it: by SHUTDOWN, which needs no tick of its clock, else by signals.
+    /// Stops the server by SHUTDOWN, which takes effect at once, unlike SIGTERM, or by signals.
     pub(crate) fn stop(&mut self) -> io::Result<()> {
         let asked = self
             .control()
@@ -156,28 +159,28 @@ impl Server {
     }
 }
 
-/// Whether a server answers that is process `pid`.
+/// Whether the server at `endpoint` answers and is the process `pid`.
 fn answers(endpoint: &Endpoint, pid: u32) -> io::Result<bool> {
     let mut control = Control::connect(endpoint)?;
     control.ask(&[b"PING"])?;
     let info = control.ask(&[b"INFO", b"server"])?;
-    let ours = format!("process_id:{pid}");
-    Ok(info.lines().any(|line| line == ours))
+    let wanted = format!("process_id:{pid}");
+    Ok(info.lines().any(|line| line == wanted))
 }
 
-/// An answer to INFO.
+/// The answer to INFO.
 #[derive(Debug)]
 pub(crate) struct Info(pub(crate) String);
 
 impl Info {
-    /// The value of a field; empty when there is none.
+    /// The value of a field; empty if the field is missing.
     pub(crate) fn field(&self, name: &str) -> &str {
         let mut fields = self.0.lines().filter_map(|line| line.split_once(':'));
         let found = fields.find(|(field, _)| *field == name);
         found.map_or("", |(_, value)| value.trim_end())
     }
 
-    /// A field that counts something; 0 when there is none.
+    /// The value of a counter; 0 if the field is missing.
     pub(crate) fn count(&self, name: &str) -> u64 {
         self.field(name).parse().unwrap_or(0)
     }

@@ -1,4 +1,4 @@
-//! The commands of one run as a shell would take them, for `--dry-run`.
+//! The shell commands of one run, for `--dry-run`.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use crate::idle::holder_lines;
 use crate::load::{RedisLoad, Test};
 use crate::topology::{Role, Topology};
 
-/// Every command of a run of `arm`, in order.
+/// All commands of a run of `arm`, in order.
 pub(crate) fn steps(
     arm: &RedisArm,
     cell: &Cell<RedisLoad>,
@@ -37,12 +37,12 @@ pub(crate) fn steps(
     if load.topology == Topology::Standalone {
         steps.push(format!("{reach} SHUTDOWN NOSAVE"));
     } else {
-        steps.push("kill -9 (each process, by its pid)".to_owned());
+        steps.push("kill -9 (PID of each process)".to_owned());
     }
     steps
 }
 
-/// Port and folder of each process, or what stands for them.
+/// Port and folder of each process, or placeholders.
 fn places(topology: Topology, port: Option<u16>) -> Vec<(String, String)> {
     if topology == Topology::Standalone {
         let port = port.map_or("{port}".to_owned(), |port| port.to_string());
@@ -80,7 +80,7 @@ fn servers(arm: &RedisArm, cell: &Cell<RedisLoad>, places: &[(String, String)]) 
     steps
 }
 
-/// How they become one, and the questions that show it.
+/// The commands that join the servers and check the topology.
 fn joining(
     arm: &RedisArm,
     cell: &Cell<RedisLoad>,
@@ -90,9 +90,9 @@ fn joining(
     let topology = cell.load.topology;
     let master = &places[0].0;
     let follow = || {
-        let told = topology.roles().iter().zip(places);
-        let told = told.filter(|(role, _)| **role == Role::ReplicaByCommand);
-        let mut steps: Vec<String> = told
+        let replicas = topology.roles().iter().zip(places);
+        let replicas = replicas.filter(|(role, _)| **role == Role::ReplicaByCommand);
+        let mut steps: Vec<String> = replicas
             .map(|(_, (port, _))| format!("redis-cli -p {port} REPLICAOF 127.0.0.1 {master}"))
             .collect();
         steps.push(format!("{reach} INFO replication"));
@@ -154,7 +154,7 @@ fn load_steps(
         line.cpus.clone_from(&cell.cpus[1]);
         return vec![
             line.to_string(),
-            "kill -9 (the master, while it writes)".to_owned(),
+            "kill -9 (PID of the master, during the writes)".to_owned(),
         ];
     }
     let reads = load.test == Test::Get && load.topology == Topology::Replica;

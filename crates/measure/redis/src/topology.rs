@@ -1,32 +1,29 @@
-//! How Redis servers are joined, and what each of them is.
+//! [`Topology`] and [`Role`]: the arrangement of Redis servers, and the role of each process.
 
 use std::fmt;
 
-/// How the servers of one run are joined.
+/// The arrangement of the servers of one run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Topology {
-    /// One server.
     Standalone,
-    /// A master and two replicas: one by its configuration file, one by REPLICAOF.
+    /// A master and two replicas, one by its configuration file and one by REPLICAOF.
     Replica,
-    /// The same, watched by three sentinels.
+    /// A master, two replicas and three sentinels.
     Sentinel,
-    /// Six nodes: three masters with a replica each.
+    /// Six nodes: three masters, each with a replica.
     Cluster,
 }
 
-/// What one process of a topology is.
+/// The role of a process in a topology.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// Takes writes.
     Master,
-    /// Follows the master because its configuration file says so.
+    /// A replica by `replicaof` in its configuration file.
     ReplicaByFile,
-    /// Begins as a master of its own, and is told to follow.
+    /// A replica that starts as a master and gets the command REPLICAOF.
     ReplicaByCommand,
-    /// Watches the master.
     Sentinel,
-    /// Becomes a master or a replica when the cluster is made.
+    /// A node that becomes a master or replica when the cluster is created.
     Node,
 }
 
@@ -41,7 +38,7 @@ const WATCHED: [Role; 6] = [
 ];
 
 impl Topology {
-    /// Every topology, the simplest first.
+    /// All topologies, the simplest first.
     pub const ALL: [Self; 4] = [
         Self::Standalone,
         Self::Replica,
@@ -49,7 +46,7 @@ impl Topology {
         Self::Cluster,
     ];
 
-    /// As on the command line.
+    /// The name on the command line.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -60,30 +57,30 @@ impl Topology {
         }
     }
 
-    /// What a reader of its figures must know, and what to do about it.
+    /// A warning about the figures of the topology, with advice.
     pub(crate) fn caveat(self) -> Option<[&'static str; 2]> {
         match self {
             Self::Standalone => None,
             Self::Replica => Some([
                 "Master, replicas and client share the cores of this machine, and the server's CPU \
                  is that of all three.",
-                "With more cores than processes the ratio is another one: measure there.",
+                "With more cores than processes the ratio differs; measure on such a machine.",
             ]),
             Self::Sentinel => Some([
-                "Sentinels call a master down after 1 s here (down-after-milliseconds); the time \
-                 without service contains that second.",
-                "With the usual 30 s a fail-over takes 29 s more on every arm.",
+                "Sentinels consider a master down after 1 s here (down-after-milliseconds); the \
+                 time without service includes this second.",
+                "With the default of 30 s a fail-over takes 29 s longer on every arm.",
             ]),
             Self::Cluster => Some([
                 "Six nodes and the client share the cores of this machine, and the server's CPU is \
                  that of all six. Before Redis 7.4 redis-benchmark --cluster uses one slot of each \
                  master.",
-                "With more cores than processes the ratio is another one: measure there.",
+                "With more cores than processes the ratio differs; measure on such a machine.",
             ]),
         }
     }
 
-    /// Its processes in the order in which they start; sentinels come last.
+    /// The roles of all processes in start order; sentinels are last.
     pub(crate) fn roles(self) -> &'static [Role] {
         match self {
             Self::Standalone => &[Role::Master],
@@ -101,7 +98,7 @@ impl fmt::Display for Topology {
 }
 
 impl Role {
-    /// Whether it follows the first server of its topology.
+    /// Whether the process is a replica of the first server.
     pub(crate) fn follows(self) -> bool {
         match self {
             Self::ReplicaByFile | Self::ReplicaByCommand => true,
@@ -109,7 +106,7 @@ impl Role {
         }
     }
 
-    /// For folders and messages.
+    /// The name in messages.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Master => "master",
@@ -125,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sentinels_start_behind_what_they_watch() {
+    fn sentinels_start_after_their_master() {
         let count = |topology: Topology| topology.roles().len();
         assert_eq!(Topology::ALL.map(count), [1, 3, 6, 6]);
         let roles = Topology::Sentinel.roles();

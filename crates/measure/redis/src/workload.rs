@@ -1,4 +1,5 @@
-//! [`RedisWorkload`]: redis-server and redis-benchmark as the engine sees them.
+//! [`RedisWorkload`] and [`RedisTarget`]: the engine's workload for redis-server and
+//! redis-benchmark.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,7 +13,7 @@ use saiga_experiment::result::{Arm, Warning};
 use saiga_experiment::version::{self, ProgramError};
 use saiga_experiment::workload::{Conditions, Failure, Figures, Measured, Target, Workload};
 
-use crate::acceleration::{ChannelWatch, Others};
+use crate::acceleration::{ChannelWatch, OtherConnections};
 use crate::arm::RedisArm;
 use crate::fleet::Fleet;
 use crate::idle::IdleConnections;
@@ -22,16 +23,17 @@ use crate::server::{PACKAGE, Server};
 use crate::topology::Topology;
 use crate::{benchmark, failover, hits, seed, steps};
 
-/// redis-server under test, redis-benchmark as load.
+/// redis-server under test with redis-benchmark as load.
 pub struct RedisWorkload {
     arms: Vec<RedisArm>,
     topology: Topology,
     port: Option<u16>,
-    /// This tool, which is also the writer of fail-overs and the holder of idle connections.
+    /// The path of this program, which is also the writer of fail-overs and the holder of idle
+    /// connections.
     tool: PathBuf,
     probe: Option<Rc<dyn AccelerationProbe>>,
     versions: BTreeMap<String, String>,
-    /// Whether redis-benchmark is given the seed of each pair.
+    /// Whether redis-benchmark has the option `--seed`.
     takes_seed: bool,
 }
 
@@ -44,11 +46,11 @@ impl fmt::Debug for RedisWorkload {
 }
 
 impl RedisWorkload {
-    /// Finds every program that `topology` needs. Servers listen on `port` and those that
-    /// follow it, or on any free ones; `tool` is this tool.
+    /// Finds the programs that `topology` needs. Servers listen on `port` and the ports after it,
+    /// or on any free ports; `tool` is the path of this program.
     ///
     /// # Errors
-    /// [`ProgramError`], when a program is missing or broken.
+    /// Fails if a program is missing or does not print its version.
     pub fn new(
         arms: Vec<RedisArm>,
         topology: Topology,
@@ -72,7 +74,7 @@ impl RedisWorkload {
         })
     }
 
-    /// One that can say what it would run; the programs need not be there.
+    /// A workload for dry runs; the programs need not be installed.
     #[must_use]
     pub fn without_programs(
         arms: Vec<RedisArm>,
@@ -111,9 +113,9 @@ impl Workload for RedisWorkload {
 
     fn caveats(&self) -> Vec<Warning> {
         let mut caveats = vec![Warning::caveat(
-            "redis-benchmark makes five epoll_ctl calls per request, which cost nothing on a channel: \
-             the client's share of every ratio is flattered.",
-            "Judge by the server's CPU per operation, which has no such bias.",
+            "redis-benchmark makes five epoll_ctl calls per request, which cost nothing on a channel. \
+             The client's share of every ratio is therefore biased in favour of Saiga.",
+            "Compare the server's CPU time per operation, which has no such bias.",
         )];
         caveats.extend(
             self.topology
@@ -135,7 +137,7 @@ impl Workload for RedisWorkload {
     ) -> Result<RedisTarget, Failure> {
         let arm = &self.arms[arm];
         let fleet = Fleet::start(arm, cell, self.port, interrupt)?;
-        // Connections that end after one request are meant to stay on TCP.
+        // Connections that end after one request stay on TCP by design.
         let expects = arm.kind.library().is_some() && !cell.load.reconnect;
         let probe = self.probe.clone().filter(|_| expects);
         let idle = if arm.idle > 0 {
@@ -159,16 +161,16 @@ impl Workload for RedisWorkload {
     }
 }
 
-/// Filled servers that wait for their load.
+/// Running servers with their data, ready for the load.
 pub struct RedisTarget {
     fleet: Fleet,
-    /// Ends after the servers.
+    /// Stopped after the servers.
     idle: Option<IdleConnections>,
     tool: PathBuf,
     arm: RedisArm,
     load: RedisLoad,
     client_cpus: Vec<usize>,
-    /// Where the run must prove that it is accelerated.
+    /// Present if the run must prove that it is accelerated.
     probe: Option<Rc<dyn AccelerationProbe>>,
     takes_seed: bool,
 }
@@ -214,15 +216,15 @@ impl Target for RedisTarget {
             .collect();
         let before = hits_before(load.test, &serving)?;
         let joined = load.topology != Topology::Standalone;
-        let others = Others {
+        let other = OtherConnections {
             joined,
             idle: arm.idle,
         };
         let mut watch = probe
             .as_deref()
-            .map(|probe| ChannelWatch::new(probe, &pids, load.clients, others));
-        let (threads, look) = (load.threads(), watch.as_mut());
-        let mut measured = benchmark::run(fleet, &line, operations, threads, conditions, look)?;
+            .map(|probe| ChannelWatch::new(probe, &pids, load.clients, other));
+        let (threads, channels) = (load.threads(), watch.as_mut());
+        let mut measured = benchmark::run(fleet, &line, operations, threads, conditions, channels)?;
         if let Some(before) = before {
             let serving = fleet.serving(load.test).map_err(Failure::impossible)?;
             let after = hits::count(&serving).map_err(Failure::impossible)?;
@@ -235,8 +237,8 @@ impl Target for RedisTarget {
         }
         if let Some(idle) = idle {
             measured.metrics.extend(idle.metrics());
-            if let Some(obituary) = idle.obituary() {
-                return Err(Failure::run(obituary));
+            if let Some(exit_report) = idle.exit_report() {
+                return Err(Failure::run(exit_report));
             }
         }
         Ok(measured)
@@ -257,7 +259,7 @@ impl Target for RedisTarget {
     }
 }
 
-/// What was found before the run, where the run reads.
+/// The counters of key look-ups before a run of GETs; `None` for other tests.
 fn hits_before(test: Test, serving: &[&Server]) -> Result<Option<Lookups>, Failure> {
     if test != Test::Get {
         return Ok(None);

@@ -1,11 +1,10 @@
-//! Clients that write through a fail-over and afterwards look for what they wrote.
+//! Clients that write during a fail-over and then check that their writes were kept.
 //!
-//! Each connection asks the sentinels for the master, then SETs one key after the other,
-//! each once: an acknowledged key must be found in the end. A write that was not answered
-//! is not acknowledged, whatever became of it. Without service is the longest time in
-//! which no connection got an acknowledgement.
+//! Each connection gets the master from the sentinels, then SETs one new key after the other. An
+//! acknowledged key must exist in the end; a write without an answer does not count. The time
+//! without service is the longest time in which no connection got an acknowledgement.
 //!
-//! It runs as a process of its own, so that it can be dressed as the servers are.
+//! The writer is a separate process, so that it can have the environment of the servers.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
@@ -17,67 +16,65 @@ use serde_json::json;
 use crate::configuration::MASTER_NAME;
 use crate::resp::Control;
 
-/// A server that does not answer a write within this time is down for us.
+/// Time-out of a write; then the server counts as down.
 const ANSWER_LIMIT: Duration = Duration::from_millis(500);
-/// Between two attempts to find a master.
+/// Interval between two attempts to find a master.
 const SEARCH_PAUSE: Duration = Duration::from_millis(5);
-/// Writing goes on for so long with the new master.
+/// Time of writing to the new master.
 const SETTLE: Duration = Duration::from_millis(500);
-/// Keys looked for at once.
+/// Number of keys per check.
 const CHECK_BATCH: usize = 500;
 
-/// What to write to, and for how long.
+/// Options of the writer.
 #[derive(Debug, Clone)]
-pub struct Orders {
-    /// Ports of the sentinels on 127.0.0.1.
+pub struct WriterOptions {
     pub sentinels: Vec<u16>,
-    /// Connections that write.
+    /// Number of writing connections.
     pub connections: u32,
-    /// Size of a value.
     pub value_bytes: usize,
-    /// Writing ends by then, whether a new master was found or not.
+    /// Time-out: writing ends even if no new master was found.
     pub limit: Duration,
 }
 
-/// What became of the writes.
+/// The result of the writes.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Account {
-    /// Writes that were answered by OK.
+pub struct WriteReport {
+    /// Writes with the answer OK.
     pub acknowledged: u64,
-    /// Those that the last master does not have.
+    /// Acknowledged writes that the last master does not have.
     pub lost: u64,
-    /// The longest time without an acknowledgement.
+    /// Longest time without an acknowledgement.
     pub without_service_s: f64,
-    /// Whether a second master was written to.
+    /// Whether a second master acknowledged a write.
     pub switched: bool,
-    /// Seconds until the last write, after which only the check for what was lost remained.
+    /// Seconds until the last write; the check for lost writes comes after it.
     pub wrote_s: f64,
 }
 
-/// Why there is no account.
+/// The writes cannot be checked.
 #[derive(Debug, thiserror::Error)]
 pub enum WriterError {
-    /// No master answered in the end.
-    #[error("no master can be asked for what was written: {0}")]
+    #[error("no master answers, so the writes cannot be checked: {0}")]
     Unreachable(#[from] io::Error),
 }
 
-/// What the connections tell each other.
+/// State that the connections share.
 struct Shared {
     began: Instant,
     last_ack_us: AtomicU64,
     longest_us: AtomicU64,
-    /// The first master, and when another one acknowledged its first write.
+    /// Port of the first master. [`switched_us`](Self::switched_us) is the time of the first
+    /// acknowledgement by another master.
     first_port: AtomicU16,
     switched_us: AtomicU64,
     over: AtomicBool,
 }
 
-/// Writes until a fail-over is over, then looks for everything acknowledged.
+/// Writes until a fail-over has completed, then counts the acknowledged writes that are missing.
 ///
 /// # Errors
-/// [`WriterError`].
-pub fn write(orders: &Orders) -> Result<Account, WriterError> {
+/// Fails if no master answers at the end.
+pub fn write(options: &WriterOptions) -> Result<WriteReport, WriterError> {
     let shared = Shared {
         began: Instant::now(),
         last_ack_us: AtomicU64::new(0),
@@ -88,8 +85,8 @@ pub fn write(orders: &Orders) -> Result<Account, WriterError> {
     };
     let acknowledged: Vec<Vec<u64>> = thread::scope(|scope| {
         let shared = &shared;
-        let start = |name| scope.spawn(move || write_one(orders, name, shared));
-        let writers: Vec<_> = (0..orders.connections).map(start).collect();
+        let start = |name| scope.spawn(move || write_one(options, name, shared));
+        let writers: Vec<_> = (0..options.connections).map(start).collect();
         writers
             .into_iter()
             .map(|writer| writer.join().unwrap_or_default())
@@ -98,9 +95,9 @@ pub fn write(orders: &Orders) -> Result<Account, WriterError> {
     let wrote_s = shared.began.elapsed().as_secs_f64();
     let mut lost = 0;
     for (name, keys) in (0..).zip(&acknowledged) {
-        lost += missing(orders, name, keys)?;
+        lost += missing(options, name, keys)?;
     }
-    Ok(Account {
+    Ok(WriteReport {
         acknowledged: acknowledged.iter().map(|keys| count(keys)).sum(),
         lost,
         without_service_s: seconds(shared.longest_us.load(Ordering::Relaxed)),
@@ -109,8 +106,8 @@ pub fn write(orders: &Orders) -> Result<Account, WriterError> {
     })
 }
 
-impl Account {
-    /// One line for whoever started the writer.
+impl WriteReport {
+    /// Encodes the report as a line for the parent process.
     #[must_use]
     pub fn to_json(&self) -> String {
         let Self {
@@ -130,7 +127,7 @@ impl Account {
         .to_string()
     }
 
-    /// Reads that line; `None` for anything else.
+    /// Decodes that line; `None` for other text.
     pub(crate) fn from_json(text: &str) -> Option<Self> {
         let value: serde_json::Value = serde_json::from_str(text.trim()).ok()?;
         Some(Self {
@@ -143,16 +140,16 @@ impl Account {
     }
 }
 
-/// One connection after the other, until it is over; the numbers of acknowledged keys.
-fn write_one(orders: &Orders, name: u32, shared: &Shared) -> Vec<u64> {
-    let value = vec![b'x'; orders.value_bytes];
+/// Writes on one connection at a time until the end; returns the numbers of acknowledged keys.
+fn write_one(options: &WriterOptions, name: u32, shared: &Shared) -> Vec<u64> {
+    let value = vec![b'x'; options.value_bytes];
     let (mut acknowledged, mut next) = (Vec::new(), 0);
-    while !shared.is_over(orders.limit) {
-        let Ok((port, mut master)) = find_master(orders) else {
+    while !shared.is_over(options.limit) {
+        let Ok((port, mut master)) = find_master(options) else {
             thread::sleep(SEARCH_PAUSE);
             continue;
         };
-        while !shared.is_over(orders.limit) {
+        while !shared.is_over(options.limit) {
             let key = next;
             next += 1;
             match master.ask(&[b"SET", key_name(name, key).as_bytes(), &value]) {
@@ -171,11 +168,11 @@ impl Shared {
         u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX)
     }
 
-    /// Notes an acknowledgement by the master at `port`.
+    /// Records an acknowledgement by the master at `port`.
     fn acknowledge(&self, port: u16) {
         let now = self.now_us();
         let before = self.last_ack_us.fetch_max(now, Ordering::Relaxed);
-        // Before the first one there was no service to lose.
+        // The time before the first acknowledgement does not count.
         if before > 0 {
             let gap = now.saturating_sub(before);
             self.longest_us.fetch_max(gap, Ordering::Relaxed);
@@ -186,7 +183,7 @@ impl Shared {
             Err(first) => first,
         };
         if first != port {
-            // Whoever comes later finds it set.
+            // Only the first exchange succeeds; later ones leave the value.
             let _ = self.switched_us.compare_exchange(0, now, order, order);
         }
     }
@@ -202,10 +199,10 @@ impl Shared {
     }
 }
 
-/// The master that the first sentinel names which answers.
-fn find_master(orders: &Orders) -> io::Result<(u16, Control)> {
+/// Connects to the master that the first answering sentinel names.
+fn find_master(options: &WriterOptions) -> io::Result<(u16, Control)> {
     let mut last = io::Error::from(io::ErrorKind::NotFound);
-    for &sentinel in &orders.sentinels {
+    for &sentinel in &options.sentinels {
         match ask_sentinel(sentinel) {
             Ok(port) => return Ok((port, Control::to_port(port, ANSWER_LIMIT)?)),
             Err(error) => last = error,
@@ -222,9 +219,9 @@ fn ask_sentinel(sentinel: u16) -> io::Result<u16> {
     port.ok_or_else(|| io::Error::other("the sentinel names no master"))
 }
 
-/// How many of `keys` the master of now does not have.
-fn missing(orders: &Orders, name: u32, keys: &[u64]) -> io::Result<u64> {
-    let (_, mut master) = find_master(orders)?;
+/// Number of `keys` that the current master does not have.
+fn missing(options: &WriterOptions, name: u32, keys: &[u64]) -> io::Result<u64> {
+    let (_, mut master) = find_master(options)?;
     let mut missing = 0;
     for batch in keys.chunks(CHECK_BATCH) {
         let names: Vec<String> = batch.iter().map(|key| key_name(name, *key)).collect();
@@ -256,16 +253,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_account_survives_its_line() {
-        let account = Account {
+    fn a_report_is_encoded_and_decoded() {
+        let report = WriteReport {
             acknowledged: 41_234,
             lost: 7,
             without_service_s: 2.25,
             switched: true,
             wrote_s: 3.5,
         };
-        assert_eq!(Account::from_json(&account.to_json()), Some(account));
-        assert_eq!(Account::from_json("saiga: no master"), None);
+        assert_eq!(WriteReport::from_json(&report.to_json()), Some(report));
+        assert_eq!(WriteReport::from_json("saiga: no master"), None);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The cells of `compare sql`: the default plan, the full one, and hogs.
+//! The cells of `compare sql`: default plan, full plan, and plan with hogs.
 
 use saiga_experiment::cores::{Cores, Hog};
 use saiga_experiment::plan::{Cell, everywhere};
@@ -6,10 +6,10 @@ use saiga_experiment::plan::{Cell, everywhere};
 use crate::engine::Engine;
 use crate::load::{SqlLoad, Test};
 
-/// Connections that come and go side by side.
+/// Number of clients that reconnect for each transaction.
 const CHURNING: u32 = 4;
 
-/// Reads at 1, 16 and 64 connections, transactions that write at 16, and churn.
+/// Reads with 1, 16 and 64 connections, writing transactions with 16, and reconnecting clients.
 #[must_use]
 pub fn default_loads(engine: Engine) -> Vec<SqlLoad> {
     let mut loads: Vec<SqlLoad> = [1, 16, 64]
@@ -23,8 +23,8 @@ pub fn default_loads(engine: Engine) -> Vec<SqlLoad> {
     loads
 }
 
-/// Both tests at 1, 16, 64 and 256 connections, and churn: what `--full` runs, alone and
-/// beside hogs.
+/// The loads of `--full`: both tests with 1, 16, 64 and 256 connections, and reconnecting clients.
+/// They run with and without hogs.
 #[must_use]
 pub fn full_loads(engine: Engine) -> Vec<SqlLoad> {
     let mut loads = default_loads(engine);
@@ -34,8 +34,8 @@ pub fn full_loads(engine: Engine) -> Vec<SqlLoad> {
     loads
 }
 
-/// Each load in each placement that these cores allow, beside `hog`; none when the
-/// hog needs a core that is not there.
+/// A cell for each load in each placement that `cores` allow, beside `hog`; none if the hog needs a
+/// core that does not exist.
 #[must_use]
 pub fn cells(loads: &[SqlLoad], hog: Hog, cores: &Cores) -> Vec<Cell<SqlLoad>> {
     everywhere(loads, hog, cores, |_, _| true)

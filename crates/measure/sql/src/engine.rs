@@ -1,6 +1,6 @@
-//! The two database systems, and what they need of a machine.
+//! [`Engine`]: the database systems and their programs, packages and users.
 
-/// A database system.
+/// A database system under test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Engine {
     /// `mariadbd`, a thread per connection; sysbench as load.
@@ -10,10 +10,9 @@ pub enum Engine {
 }
 
 impl Engine {
-    /// Both.
     pub const ALL: [Self; 2] = [Self::MariaDb, Self::Postgres];
 
-    /// As on the command line.
+    /// The name on the command line.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -22,7 +21,7 @@ impl Engine {
         }
     }
 
-    /// The server, then the load generator: each program with its Debian package.
+    /// Server and load generator, each with its Debian package.
     pub(crate) fn measured_programs(self) -> [(&'static str, &'static str); 2] {
         match self {
             Self::MariaDb => [("mariadbd", "mariadb-server"), ("sysbench", "sysbench")],
@@ -30,7 +29,7 @@ impl Engine {
         }
     }
 
-    /// What makes an empty data directory, with its Debian package.
+    /// The program that creates an empty data directory, with its Debian package.
     pub(crate) fn installer(self) -> (&'static str, &'static str) {
         match self {
             Self::MariaDb => ("mariadb-install-db", "mariadb-server"),
@@ -38,7 +37,7 @@ impl Engine {
         }
     }
 
-    /// The user that its package makes for it.
+    /// The user that the Debian package creates for the server.
     pub(crate) fn user(self) -> &'static str {
         match self {
             Self::MariaDb => "mysql",
@@ -46,8 +45,8 @@ impl Engine {
         }
     }
 
-    /// What its log says when it takes connections.
-    pub(crate) fn ready_words(self) -> &'static str {
+    /// The text in the server's log when it accepts connections.
+    pub(crate) fn ready_text(self) -> &'static str {
         match self {
             Self::MariaDb => "ready for connections",
             Self::Postgres => "ready to accept connections",

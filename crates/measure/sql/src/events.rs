@@ -1,8 +1,8 @@
-//! What the load generators note of each transaction, and what holds for a stretch of time.
+//! Reads the transaction logs of the load generators, and computes figures for a time window.
 //!
-//! sysbench (by `load.lua`): `END_US TOOK_US`. pgbench: `CLIENT NUMBER TOOK_US SCRIPT
-//! END_S END_US` (`man pgbench`, "Per-Transaction Logging"), where a failed transaction has
-//! a word in place of its time. Ends are microseconds since 1970.
+//! Lines of sysbench (by `load.lua`): `END_US DURATION_US`. Lines of pgbench: `CLIENT NUMBER
+//! DURATION_US SCRIPT END_S END_US` (`man pgbench`, "Per-Transaction Logging"); a failed
+//! transaction has a word in place of its duration. Ends are microseconds since 1970.
 
 use std::fs;
 use std::io;
@@ -10,28 +10,28 @@ use std::path::Path;
 
 use crate::engine::Engine;
 
-/// Between two moments, in microseconds since 1970.
+/// A time window, in microseconds since 1970.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Window {
     pub(crate) from_us: u64,
     pub(crate) to_us: u64,
 }
 
-/// How long the transactions took that ended in a window, in order.
+/// Durations of the transactions that ended in a window, ascending.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Events {
-    took_us: Vec<u64>,
+    durations_us: Vec<u64>,
 }
 
 impl Events {
-    /// Reads every file `events.*` in `dir`.
+    /// Reads all files `events.*` in `dir`.
     pub(crate) fn read(engine: Engine, dir: &Path, window: Window) -> io::Result<Self> {
         let mut events = Self::default();
         for path in files(dir)? {
             let text = fs::read_to_string(&path)?;
             events.add(engine, &text, window);
         }
-        events.took_us.sort_unstable();
+        events.durations_us.sort_unstable();
         Ok(events)
     }
 
@@ -39,21 +39,21 @@ impl Events {
         let Window { from_us, to_us } = window;
         let ended = text.lines().filter_map(|line| transaction(engine, line));
         let inside = ended.filter(|(end, _)| (from_us..to_us).contains(end));
-        self.took_us.extend(inside.map(|(_, took)| took));
+        self.durations_us.extend(inside.map(|(_, took)| took));
     }
 
     pub(crate) fn count(&self) -> usize {
-        self.took_us.len()
+        self.durations_us.len()
     }
 
-    /// The time that `share` of the transactions did not exceed.
+    /// The percentile of the durations by nearest rank; `None` without transactions.
     pub(crate) fn percentile_us(&self, per_cent: usize) -> Option<u64> {
-        let rank = (self.took_us.len() * per_cent).div_ceil(100);
-        self.took_us.get(rank.saturating_sub(1)).copied()
+        let rank = (self.durations_us.len() * per_cent).div_ceil(100);
+        self.durations_us.get(rank.saturating_sub(1)).copied()
     }
 }
 
-/// Whether a load generator has noted anything: then its connections are made.
+/// Whether a load generator has logged a transaction, so that its connections exist.
 pub(crate) fn any(dir: &Path) -> io::Result<bool> {
     let sizes = files(dir)?
         .into_iter()
@@ -64,7 +64,7 @@ pub(crate) fn any(dir: &Path) -> io::Result<bool> {
         .any(|size| size > 0))
 }
 
-/// Removes the files of an earlier run.
+/// Removes the logs of an earlier run.
 pub(crate) fn remove(dir: &Path) -> io::Result<()> {
     files(dir)?.iter().try_for_each(fs::remove_file)
 }
@@ -79,7 +79,7 @@ fn files(dir: &Path) -> io::Result<Vec<std::path::PathBuf>> {
         .collect())
 }
 
-/// When a transaction ended and how long it took; `None` for one that failed.
+/// End and duration of a transaction; `None` for failed transactions.
 fn transaction(engine: Engine, line: &str) -> Option<(u64, u64)> {
     let fields: Vec<&str> = line.split_ascii_whitespace().collect();
     match (engine, fields.as_slice()) {
@@ -105,17 +105,17 @@ mod tests {
     fn of(engine: Engine, text: &str) -> Vec<u64> {
         let mut events = Events::default();
         events.add(engine, text, WINDOW);
-        events.took_us
+        events.durations_us
     }
 
     #[test]
-    fn only_what_ended_in_the_window_counts() {
+    fn only_transactions_that_ended_in_the_window_count() {
         let text = "9999999 1\n10000000 2\n19999999 3\n20000000 4\n";
         assert_eq!(of(Engine::MariaDb, text), [2, 3]);
     }
 
     #[test]
-    fn failed_and_torn_lines_of_pgbench_are_left_out() {
+    fn failed_and_incomplete_lines_of_pgbench_are_left_out() {
         let text = "2 1 1749 0 15 721696\n3 1 failed 0 15 721700\n4 1 17 0 9 999999\n5 1 88 0";
         assert_eq!(of(Engine::Postgres, text), [1749]);
         let retried = "2 1 1749 0 15 721696 3\n";
@@ -125,7 +125,7 @@ mod tests {
     #[test]
     fn percentiles_are_by_nearest_rank() {
         let events = Events {
-            took_us: (1..=200).collect(),
+            durations_us: (1..=200).collect(),
         };
         assert_eq!(events.percentile_us(50), Some(100));
         assert_eq!(events.percentile_us(99), Some(198));
@@ -143,7 +143,7 @@ mod tests {
             fs::write(dir.path().join(name), text).unwrap();
         }
         let events = Events::read(Engine::MariaDb, dir.path(), WINDOW).unwrap();
-        assert_eq!(events.took_us, [3, 5]);
+        assert_eq!(events.durations_us, [3, 5]);
         assert!(any(dir.path()).unwrap());
         remove(dir.path()).unwrap();
         assert!(!any(dir.path()).unwrap());

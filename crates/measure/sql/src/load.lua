@@ -1,10 +1,10 @@
--- Runs one of sysbench's own tests until it is told to stop, and notes when each transaction
--- ended and how long it took. sysbench alone counts in whole seconds, from its first connection.
--- It calls thread_run when every thread is connected.
+-- Runs one of sysbench's own tests until a flag is set, and logs the end and the duration of each
+-- transaction. sysbench itself counts in whole seconds, from its first connection.
+-- sysbench calls thread_run when every thread is connected.
 
 local ffi = require("ffi")
 
--- The test's name comes by environment: options are known only after it has defined its own.
+-- The test's name is in the environment, because options are parsed after the test defined its own.
 require(assert(os.getenv("SYSBENCH_TEST"), "SYSBENCH_TEST names no test"))
 
 sysbench.cmdline.options.load_stop = {"File whose first byte ends the load", ""}
@@ -25,7 +25,7 @@ local function now_us()
    return tonumber(time.seconds) * 1e6 + tonumber(time.nanoseconds) / 1e3
 end
 
--- Mapped, so that looking at it costs nothing; zero until we are to stop.
+-- Mapped, so that reading it costs nothing; zero until the load must stop.
 local function stop_flag()
    local fd = ffi.C.open(sysbench.opt.load_stop, 0)
    assert(fd >= 0, "cannot open " .. sysbench.opt.load_stop)
@@ -34,7 +34,7 @@ local function stop_flag()
    return ffi.cast("volatile char *", page)
 end
 
--- A deadlock or a lock wait that timed out is an answer too: sysbench would try again.
+-- Deadlocks and lock wait time-outs are results too; sysbench itself would retry.
 local function transaction()
    local done, problem = pcall(event)
    if done then

@@ -1,4 +1,4 @@
-//! One load of sysbench or pgbench, as an identifier and as the keys of a cell.
+//! [`SqlLoad`]: the parameters of sysbench or pgbench in one cell.
 
 use std::collections::BTreeMap;
 
@@ -7,30 +7,30 @@ use serde_json::{Value, json};
 
 use crate::engine::Engine;
 
-/// What each transaction does.
+/// The kind of transactions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Test {
-    /// One row by its key: sysbench `oltp_point_select`, pgbench `select-only`.
+    /// Reads a row by its key: sysbench `oltp_point_select`, pgbench `select-only`.
     Select,
-    /// A transaction that reads and writes: sysbench `oltp_read_write`, pgbench `tpcb-like`.
+    /// Reads and writes: sysbench `oltp_read_write`, pgbench `tpcb-like`.
     ReadWrite,
 }
 
-/// The conditions of a load besides placement and hog.
+/// The parameters of a load.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SqlLoad {
-    /// The database system, and with it the load generator.
+    /// The database system, which also determines the load generator.
     pub engine: Engine,
-    /// What each transaction does.
+    /// The kind of transactions.
     pub test: Test,
-    /// Parallel connections.
+    /// Number of parallel connections.
     pub connections: u32,
-    /// Whether each transaction has a connection of its own.
+    /// Whether each transaction opens a connection.
     pub reconnect: bool,
 }
 
 impl SqlLoad {
-    /// One with lasting connections.
+    /// A load with persistent connections.
     #[must_use]
     pub fn new(engine: Engine, test: Test, connections: u32) -> Self {
         Self {
@@ -41,7 +41,7 @@ impl SqlLoad {
         }
     }
 
-    /// The test by the name that its load generator has for it.
+    /// The name of the test in the load generator.
     pub(crate) fn test_name(&self) -> &'static str {
         match (self.engine, self.test) {
             (Engine::MariaDb, Test::Select) => "oltp_point_select",
@@ -76,9 +76,9 @@ impl Load for SqlLoad {
         params
     }
 
-    /// How much longer than others its runs are measured: many connections share the same
-    /// two cores, and each must get its turns; CPU time of backends that come and go is
-    /// counted in ticks of 10 ms.
+    /// Runs with many connections are longer, because the connections share two cores and each must
+    /// be scheduled often enough. Reconnecting clients need longer runs, because the CPU time of
+    /// short-lived backends is measured in ticks of 10 ms.
     fn length_factor(&self) -> f64 {
         let churn = if self.reconnect { 2.0 } else { 1.0 };
         churn * (1.0 + f64::from(self.connections) / 128.0)

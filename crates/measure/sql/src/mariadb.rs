@@ -1,34 +1,34 @@
 //! The command lines of MariaDB and sysbench.
 //!
-//! Nothing waits for a disk: the redo log is flushed once a second at most, and nothing
-//! is synchronised. sysbench runs its own tests; `load.lua` only decides when they end.
+//! No operation waits for a disk: the redo log is written once per second, and no file is
+//! synchronised. sysbench runs its own tests; `load.lua` only decides when they end.
 
-use saiga_experiment::process::{CommandLine, Endings};
+use saiga_experiment::process::{CommandLine, StopSignals};
 
+use crate::installation::{Endpoint, Installation};
 use crate::load::SqlLoad;
-use crate::site::{Endpoint, Site};
 
-/// Rows of the one table: some 25 MiB, well inside the buffer pool.
+/// Rows of the table: about 25 MiB, much less than the buffer pool.
 const ROWS: &str = "100000";
-/// What a server that is loaded for the first time is told.
+/// SQL for the first start.
 pub(crate) const INIT_SQL: &str = "\
 CREATE DATABASE sbtest;
 CREATE USER sbtest@'%' IDENTIFIED BY '';
 GRANT ALL ON sbtest.* TO sbtest@'%';
 ";
 
-/// The same for TPC-C.
+/// SQL for the first start, for TPC-C.
 pub(crate) const TPCC_SQL: &str = "\
 CREATE DATABASE tpcc;
 CREATE USER tpcc@'%' IDENTIFIED BY '';
 GRANT ALL ON tpcc.* TO tpcc@'%';
 ";
 
-/// Makes the data directory.
-pub(crate) fn initialise(site: &Site) -> CommandLine {
-    let data = format!("--datadir={}", site.file("data"));
-    // TMPDIR may be closed to the server's account.
-    let tmp = format!("--tmpdir={}", site.dir);
+/// Creates the data directory.
+pub(crate) fn initialise(installation: &Installation) -> CommandLine {
+    let data = format!("--datadir={}", installation.file("data"));
+    // The server's account may have no access to TMPDIR.
+    let tmp = format!("--tmpdir={}", installation.dir);
     let args = [
         "--no-defaults",
         &data,
@@ -37,17 +37,20 @@ pub(crate) fn initialise(site: &Site) -> CommandLine {
         "--skip-test-db",
         "--innodb-log-file-size=16M",
     ];
-    site.line("mariadb-install-db", args)
+    installation.line("mariadb-install-db", args)
 }
 
-/// The server.
-pub(crate) fn server(site: &Site, endpoint: &Endpoint, connections: u32) -> CommandLine {
+pub(crate) fn server(
+    installation: &Installation,
+    endpoint: &Endpoint,
+    connections: u32,
+) -> CommandLine {
     let mut args = vec![
         "--no-defaults".to_owned(),
-        format!("--datadir={}", site.file("data")),
-        format!("--tmpdir={}", site.dir),
-        format!("--pid-file={}", site.file("pid")),
-        format!("--socket={}", site.file("socket")),
+        format!("--datadir={}", installation.file("data")),
+        format!("--tmpdir={}", installation.dir),
+        format!("--pid-file={}", installation.file("pid")),
+        format!("--socket={}", installation.file("socket")),
     ];
     match endpoint {
         Endpoint::Tcp(port) => {
@@ -61,7 +64,7 @@ pub(crate) fn server(site: &Site, endpoint: &Endpoint, connections: u32) -> Comm
     args.push(format!("--max-connections={}", connections + 20));
     args.extend(
         [
-            // sysbench connects all threads at once; a queue that overflows costs seconds.
+            // sysbench connects all threads at once; a backlog that overflows costs seconds.
             "--back-log=1024",
             "--skip-name-resolve",
             "--skip-log-bin",
@@ -76,47 +79,51 @@ pub(crate) fn server(site: &Site, endpoint: &Endpoint, connections: u32) -> Comm
         .map(str::to_owned),
     );
     CommandLine {
-        endings: Endings::default(),
-        ..site.line("mariadbd", args)
+        stop_signals: StopSignals::default(),
+        ..installation.line("mariadbd", args)
     }
 }
 
-/// Loads the table, through the socket.
-pub(crate) fn fill(site: &Site) -> CommandLine {
+/// Loads the table through the socket.
+pub(crate) fn fill(installation: &Installation) -> CommandLine {
     let mut args = vec!["oltp_point_select".to_owned()];
-    args.extend(reach(site, &Endpoint::Unix));
+    args.extend(connection_options(installation, &Endpoint::Unix));
     args.extend(["--tables=1".to_owned(), format!("--table-size={ROWS}")]);
     args.push("prepare".to_owned());
-    site.line("sysbench", args)
+    installation.line("sysbench", args)
 }
 
 /// The load; it ends when the first byte of the file `stop` is set.
-pub(crate) fn client(site: &Site, endpoint: &Endpoint, load: &SqlLoad) -> CommandLine {
-    let mut args = vec![site.file("load.lua")];
-    args.extend(reach(site, endpoint));
+pub(crate) fn client(
+    installation: &Installation,
+    endpoint: &Endpoint,
+    load: &SqlLoad,
+) -> CommandLine {
+    let mut args = vec![installation.file("load.lua")];
+    args.extend(connection_options(installation, endpoint));
     args.extend(["--tables=1".to_owned(), format!("--table-size={ROWS}")]);
     args.extend([
         format!("--threads={}", load.connections),
         "--time=0".to_owned(),
-        format!("--load_stop={}", site.file("stop")),
-        format!("--load_events={}", site.file("events")),
+        format!("--load_stop={}", installation.file("stop")),
+        format!("--load_events={}", installation.file("events")),
     ]);
     if load.reconnect {
         args.push("--load_reconnect=on".to_owned());
     }
     args.push("run".to_owned());
-    let mut line = site.line("sysbench", args);
+    let mut line = installation.line("sysbench", args);
     let test = load.test_name().to_owned();
     line.env.insert("SYSBENCH_TEST".to_owned(), test);
     line
 }
 
-/// Lets the inputs of the load follow from `seed`.
+/// Sets the seed of the load's inputs.
 pub(crate) fn seed(line: &mut CommandLine, seed: &str) {
     line.args.push(format!("--rand-seed={seed}"));
 }
 
-fn reach(site: &Site, endpoint: &Endpoint) -> Vec<String> {
+fn connection_options(installation: &Installation, endpoint: &Endpoint) -> Vec<String> {
     let mut args = vec![
         "--mysql-user=sbtest".to_owned(),
         "--mysql-db=sbtest".to_owned(),
@@ -126,7 +133,7 @@ fn reach(site: &Site, endpoint: &Endpoint) -> Vec<String> {
             "--mysql-host=127.0.0.1".to_owned(),
             format!("--mysql-port={port}"),
         ]),
-        Endpoint::Unix => args.push(format!("--mysql-socket={}", site.file("socket"))),
+        Endpoint::Unix => args.push(format!("--mysql-socket={}", installation.file("socket"))),
     }
     args
 }

@@ -1,23 +1,24 @@
 //! The command lines of PostgreSQL and pgbench.
 //!
-//! Nothing waits for a disk: no fsync, no full pages in the log, commits do not wait for
-//! it. pgbench runs its own scripts and logs each transaction.
+//! No operation waits for a disk: no fsync, no full-page writes, asynchronous commits. pgbench runs
+//! its built-in scripts and logs each transaction.
 
-use saiga_experiment::process::{CommandLine, Endings, Signal};
+use saiga_experiment::process::{CommandLine, Signal, StopSignals};
 
+use crate::installation::{Endpoint, Installation};
 use crate::load::SqlLoad;
-use crate::site::{Endpoint, Site};
 
-/// pgbench's unit of 100,000 accounts, 15 MiB each; ten branches, for sixteen writers.
+/// Scale factor of pgbench, in units of 100,000 accounts (15 MiB). Ten branches are enough for
+/// sixteen writers.
 const SCALE: &str = "10";
-/// It is stopped by a signal long before.
+/// Duration for pgbench, which is stopped by a signal long before.
 const ENDLESS_S: &str = "3600";
-/// The name that both the database and its owner have.
+/// The name of the database and of its owner.
 const NAME: &str = "postgres";
 
-/// Makes the data directory.
-pub(crate) fn initialise(site: &Site) -> CommandLine {
-    let data = site.file("data");
+/// Creates the data directory.
+pub(crate) fn initialise(installation: &Installation) -> CommandLine {
+    let data = installation.file("data");
     let args = [
         "-D",
         &data,
@@ -29,13 +30,17 @@ pub(crate) fn initialise(site: &Site) -> CommandLine {
         "--encoding=UTF8",
     ];
     let args = args.into_iter().chain(["--no-sync", "--wal-segsize=4"]);
-    site.line("initdb", args)
+    installation.line("initdb", args)
 }
 
-/// The server. SIGINT is its fast shutdown, SIGQUIT the one at once, after which it still
-/// ends its children and removes its shared memory.
-pub(crate) fn server(site: &Site, endpoint: &Endpoint, connections: u32) -> CommandLine {
-    let mut args = vec!["-D".to_owned(), site.file("data")];
+/// The server. SIGINT requests a fast shutdown; SIGQUIT an immediate shutdown, in which the server
+/// still ends its children and removes its shared memory.
+pub(crate) fn server(
+    installation: &Installation,
+    endpoint: &Endpoint,
+    connections: u32,
+) -> CommandLine {
+    let mut args = vec!["-D".to_owned(), installation.file("data")];
     let mut set = |setting: String| args.extend(["-c".to_owned(), setting]);
     match endpoint {
         Endpoint::Tcp(port) => {
@@ -45,7 +50,7 @@ pub(crate) fn server(site: &Site, endpoint: &Endpoint, connections: u32) -> Comm
         }
         Endpoint::Unix => {
             set("listen_addresses=".to_owned());
-            set(format!("unix_socket_directories={}", site.dir));
+            set(format!("unix_socket_directories={}", installation.dir));
         }
     }
     set(format!("max_connections={}", connections + 20));
@@ -61,26 +66,30 @@ pub(crate) fn server(site: &Site, endpoint: &Endpoint, connections: u32) -> Comm
         set(setting.to_owned());
     }
     CommandLine {
-        endings: Endings {
+        stop_signals: StopSignals {
             ask: Signal::INT,
             force: Signal::QUIT,
         },
-        ..site.line("postgres", args)
+        ..installation.line("postgres", args)
     }
 }
 
-/// Loads the tables, through the socket.
-pub(crate) fn fill(site: &Site) -> CommandLine {
-    let mut line = site.line("pgbench", ["-i", "-q", "-s", SCALE]);
-    reach(&mut line, site, &Endpoint::Unix);
+/// Loads the tables through the socket.
+pub(crate) fn fill(installation: &Installation) -> CommandLine {
+    let mut line = installation.line("pgbench", ["-i", "-q", "-s", SCALE]);
+    add_connection(&mut line, installation, &Endpoint::Unix);
     line
 }
 
-/// The load; SIGALRM ends it as the end of its time would. Before it writes, it removes the
-/// history and dead rows of the run before, as pgbench always does.
-pub(crate) fn client(site: &Site, endpoint: &Endpoint, load: &SqlLoad) -> CommandLine {
+/// The load. SIGALRM ends it like the end of its duration. Before writing loads, pgbench removes
+/// the history and dead rows of the previous run (VACUUM), as by default.
+pub(crate) fn client(
+    installation: &Installation,
+    endpoint: &Endpoint,
+    load: &SqlLoad,
+) -> CommandLine {
     let connections = load.connections.to_string();
-    let events = format!("--log-prefix={}", site.file("events"));
+    let events = format!("--log-prefix={}", installation.file("events"));
     let args = [
         "-b",
         load.test_name(),
@@ -91,31 +100,33 @@ pub(crate) fn client(site: &Site, endpoint: &Endpoint, load: &SqlLoad) -> Comman
         "-l",
         &events,
     ];
-    let mut line = site.line("pgbench", args);
+    let mut line = installation.line("pgbench", args);
     if load.reconnect {
         line.args.push("-C".to_owned());
     }
     if load.test == crate::Test::Select {
         line.args.push("-n".to_owned());
     }
-    reach(&mut line, site, endpoint);
+    add_connection(&mut line, installation, endpoint);
     line
 }
 
-/// Lets the inputs of the load follow from `seed`.
+/// Sets the seed of the load's inputs.
 pub(crate) fn seed(line: &mut CommandLine, seed: &str) {
     line.args.insert(0, format!("--random-seed={seed}"));
 }
 
-fn reach(line: &mut CommandLine, site: &Site, endpoint: &Endpoint) {
+fn add_connection(line: &mut CommandLine, installation: &Installation, endpoint: &Endpoint) {
     match endpoint {
         Endpoint::Tcp(port) => line
             .args
             .extend(["-h", "127.0.0.1", "-p", port].map(str::to_owned)),
-        Endpoint::Unix => line.args.extend(["-h", &site.dir].map(str::to_owned)),
+        Endpoint::Unix => line
+            .args
+            .extend(["-h", &installation.dir].map(str::to_owned)),
     }
     line.args.extend(["-U", NAME, NAME].map(str::to_owned));
-    // The user's own settings for other servers must not meet ours.
+    // Overrides the user's settings for other servers.
     for (name, value) in [("PGSSLMODE", "disable"), ("PGGSSENCMODE", "disable")] {
         line.env.insert(name.to_owned(), value.to_owned());
     }

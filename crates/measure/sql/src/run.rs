@@ -1,9 +1,8 @@
-//! One run: the load warms up, is measured between two moments of our own clock, and ends.
+//! One run: the load warms up, is measured between two samples, and is stopped.
 //!
-//! Nothing that happens once counts, neither the connections that are made nor what they
-//! did before they earned their channels (DESIGN.md): it is warm when all work, and under
-//! Saiga when all are upgraded, or should long be. At both moments we read the CPU time of the
-//! server's whole tree and of the client; transactions are counted by when they ended.
+//! Connecting and the time before upgrades do not count: the load is warm when all connections
+//! work, and under Saiga when all are upgraded or should be. Both samples contain the CPU time of
+//! the server's process tree and of the client; transactions are counted by their ends.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -19,57 +18,57 @@ use saiga_experiment::workload::{Conditions, Failure, Measured, Meter};
 
 use crate::engine::Engine;
 use crate::events::{self, Events, Window};
+use crate::installation::Installation;
 use crate::load::SqlLoad;
 use crate::server::{Server, write};
-use crate::site::Site;
 
-/// Between two looks whether the load is warm.
-const LOOK_PAUSE: Duration = Duration::from_millis(10);
-/// Caches fill and the scheduler finds its ways.
+/// Interval between two checks whether the load is warm.
+const WARM_UP_PAUSE: Duration = Duration::from_millis(10);
+/// Time for caches and the scheduler to settle.
 const SETTLING: Duration = Duration::from_millis(200);
-/// Connections that are not upgraded by then are measured as they are.
+/// Time-out for upgrades; then the connections are measured as they are.
 const UPGRADE_LIMIT: Duration = Duration::from_secs(10);
 const CLIENT_LOG: &str = "client.log";
 
-/// What stands ready for one run.
-pub(crate) struct Ready<'a> {
-    pub(crate) site: &'a Site,
+/// A server and a client command line, ready for one run.
+pub(crate) struct PreparedRun<'a> {
+    pub(crate) installation: &'a Installation,
     pub(crate) server: &'a mut Server,
     pub(crate) load: &'a SqlLoad,
-    /// The client with its cores and environment.
+    /// The client with its CPUs and environment.
     pub(crate) line: &'a CommandLine,
     pub(crate) window: Duration,
-    /// Where the client must prove that its connections are accelerated.
+    /// Present if the client must prove that its connections are accelerated.
     pub(crate) probe: Option<&'a dyn AccelerationProbe>,
 }
 
-/// What was used up to one moment.
-struct Moment {
+/// CPU times and counters at one time.
+struct Sample {
     at_us: u64,
     server: Duration,
     client: Duration,
-    seen: Option<Result<Acceleration, String>>,
+    counters: Option<Result<Acceleration, String>>,
 }
 
-impl Ready<'_> {
-    /// Runs the load once.
+impl PreparedRun<'_> {
+    /// Runs the load once and measures it.
     pub(crate) fn run(self, conditions: &Conditions<'_>) -> Result<Measured, Failure> {
-        let dir = Path::new(&self.site.dir);
+        let dir = Path::new(&self.installation.dir);
         events::remove(dir).map_err(Failure::impossible)?;
-        write(self.site, "stop", "\0").map_err(Failure::impossible)?;
-        let log = self.site.file(CLIENT_LOG);
-        let [_, (_, package)] = self.site.engine.measured_programs();
+        write(self.installation, "stop", "\0").map_err(Failure::impossible)?;
+        let log = self.installation.file(CLIENT_LOG);
+        let [_, (_, package)] = self.installation.engine.measured_programs();
         let mut client = self
             .line
             .spawn_logged(package, Path::new(&log))
             .map_err(Failure::impossible)?;
 
         self.warm_up(&mut client, dir, conditions)?;
-        // The meter looks at all processes before it starts to count.
+        // The meter reads all processes before its interval begins.
         let meter = Meter::start(conditions).map_err(Failure::impossible)?;
-        let before = self.moment(&client).map_err(Failure::impossible)?;
-        self.pass(&mut client, self.window, conditions)?;
-        let after = self.moment(&client).map_err(Failure::impossible)?;
+        let before = self.sample(&client).map_err(Failure::impossible)?;
+        self.let_run(&mut client, self.window, conditions)?;
+        let after = self.sample(&client).map_err(Failure::impossible)?;
         let children_s = after.since(&before).as_secs_f64();
         let used = meter.stop(children_s).map_err(Failure::impossible)?;
 
@@ -78,10 +77,11 @@ impl Ready<'_> {
             from_us: before.at_us,
             to_us: after.at_us,
         };
-        let events = Events::read(self.site.engine, dir, window).map_err(Failure::impossible)?;
+        let events =
+            Events::read(self.installation.engine, dir, window).map_err(Failure::impossible)?;
         let seconds = Duration::from_micros(window.to_us - window.from_us).as_secs_f64();
-        let moments = [&before, &after];
-        let metrics = self.metrics(&events, moments, &used, seconds)?;
+        let samples = [&before, &after];
+        let metrics = self.metrics(&events, samples, &used, seconds)?;
         let mut measured = Measured {
             seconds,
             metrics,
@@ -94,7 +94,7 @@ impl Ready<'_> {
         Ok(measured)
     }
 
-    /// Lets the load run until it is at its pace.
+    /// Lets the load run until its rate is steady.
     fn warm_up(
         &self,
         client: &mut Child,
@@ -105,30 +105,30 @@ impl Ready<'_> {
         while !events::any(dir).map_err(Failure::impossible)? {
             if began.elapsed() > conditions.limit {
                 let seconds = conditions.limit.as_secs();
-                return Err(self.failure(&format!("began nothing within {seconds} s")));
+                return Err(self.failure(&format!("ran no transaction within {seconds} s")));
             }
-            self.pass(client, LOOK_PAUSE, conditions)?;
+            self.let_run(client, WARM_UP_PAUSE, conditions)?;
         }
-        self.pass(client, SETTLING, conditions)?;
+        self.let_run(client, SETTLING, conditions)?;
         let Some(probe) = self.probe else {
             return Ok(());
         };
         let settled = Instant::now();
         let connections = self.load.connections;
         let all = u64::from(connections);
-        // Whoever cannot be asked is judged when the run is over.
+        // If the probe fails, the run is rejected later.
         while probe
             .observe(client.pid(), connections)
-            .is_ok_and(|seen| seen.upgraded_sockets < all)
+            .is_ok_and(|counters| counters.upgraded_sockets < all)
             && settled.elapsed() < UPGRADE_LIMIT
         {
-            self.pass(client, LOOK_PAUSE, conditions)?;
+            self.let_run(client, WARM_UP_PAUSE, conditions)?;
         }
         Ok(())
     }
 
-    /// Lets the load run for some time.
-    fn pass(
+    /// Lets the load run for `time`; fails if it ends.
+    fn let_run(
         &self,
         client: &mut Child,
         time: Duration,
@@ -144,25 +144,27 @@ impl Ready<'_> {
         }
     }
 
-    fn moment(&self, client: &Child) -> io::Result<Moment> {
-        let seen = self
+    fn sample(&self, client: &Child) -> io::Result<Sample> {
+        let counters = self
             .probe
             .map(|probe| probe.observe(client.pid(), self.load.connections));
         let since_1970 = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();
-        Ok(Moment {
+        Ok(Sample {
             at_us: u64::try_from(since_1970.as_micros()).unwrap_or(u64::MAX),
             server: self.server.process.child.tree_cpu_time()?,
             client: client.cpu_time()?,
-            seen,
+            counters,
         })
     }
 
-    /// Tells the client to stop and waits until it has written its events.
+    /// Stops the client and waits until it has written its log.
     fn end(&self, mut client: Child, conditions: &Conditions<'_>) -> Result<(), Failure> {
-        match self.site.engine {
-            Engine::MariaDb => raise(&self.site.file("stop")).map_err(Failure::impossible)?,
+        match self.installation.engine {
+            Engine::MariaDb => {
+                set_flag(&self.installation.file("stop")).map_err(Failure::impossible)?
+            }
             Engine::Postgres => client.signal(Signal::ALARM),
         }
         let waited = client.wait(conditions.limit, conditions.interrupt);
@@ -178,20 +180,20 @@ impl Ready<'_> {
     }
 
     fn failure(&self, what: &str) -> Failure {
-        let [_, (program, _)] = self.site.engine.measured_programs();
-        let said = last_lines(Path::new(&self.site.file(CLIENT_LOG)));
-        Failure::run(format!("{program} {what}: {said}"))
+        let [_, (program, _)] = self.installation.engine.measured_programs();
+        let lines = last_lines(Path::new(&self.installation.file(CLIENT_LOG)));
+        Failure::run(format!("{program} {what}: {lines}"))
     }
 
     fn metrics(
         &self,
         events: &Events,
-        [before, after]: [&Moment; 2],
+        [before, after]: [&Sample; 2],
         used: &Used,
         seconds: f64,
     ) -> Result<BTreeMap<String, f64>, Failure> {
         if events.count() == 0 {
-            return Err(self.failure("ended no transaction while it was measured"));
+            return Err(self.failure("completed no transaction while it was measured"));
         }
         #[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^53")]
         let operations = events.count() as f64;
@@ -205,32 +207,34 @@ impl Ready<'_> {
             ("total_cpu_us_per_op".to_owned(), per_op_us(server + client)),
         ]);
         metrics.extend(used.metrics());
-        // The two tools do not agree on whether connecting is a part of the transaction.
+        // The tools differ in whether the time for connecting is a part of the transaction.
         let percentiles = [(50, "latency_p50_us"), (99, "latency_p99_us")];
         for (per_cent, name) in percentiles.into_iter().filter(|_| !self.load.reconnect) {
             #[expect(clippy::cast_precision_loss, reason = "times stay far below 2^53")]
-            let took = events.percentile_us(per_cent).map(|took| took as f64);
-            metrics.extend(took.map(|took| (name.to_owned(), took)));
+            let duration = events
+                .percentile_us(per_cent)
+                .map(|duration| duration as f64);
+            metrics.extend(duration.map(|duration| (name.to_owned(), duration)));
         }
         Ok(metrics)
     }
 }
 
-/// Sets the first byte of a file that others have mapped: it must not be cut meanwhile.
-fn raise(flag: &str) -> io::Result<()> {
+/// Sets the first byte of a file without truncating it, because the client has mapped the file.
+fn set_flag(flag: &str) -> io::Result<()> {
     File::options().write(true).open(flag)?.write_all(&[1])
 }
 
-impl Moment {
+impl Sample {
     /// CPU time of server and client since `earlier`.
     fn since(&self, earlier: &Self) -> Duration {
         self.server.saturating_sub(earlier.server) + self.client.saturating_sub(earlier.client)
     }
 }
 
-/// Makes a run invalid unless nearly all bytes of the window went by channel.
-fn judge(measured: &mut Measured, before: Moment, after: Moment, connections: u32) {
-    let (Some(before), Some(after)) = (before.seen, after.seen) else {
+/// Rejects a run unless nearly all bytes of the window went through channels.
+fn judge(measured: &mut Measured, before: Sample, after: Sample, connections: u32) {
+    let (Some(before), Some(after)) = (before.counters, after.counters) else {
         return;
     };
     let moved = before.and_then(|before| {
@@ -244,7 +248,7 @@ fn judge(measured: &mut Measured, before: Moment, after: Moment, connections: u3
 mod tests {
     use super::*;
 
-    fn moment(seen: Option<Result<(u64, u64), &str>>) -> Moment {
+    fn sample(counters: Option<Result<(u64, u64), &str>>) -> Sample {
         let answer = |one: Result<(u64, u64), &str>| {
             one.map_err(str::to_owned)
                 .map(|(channel_bytes, tcp_bytes)| Acceleration {
@@ -253,15 +257,15 @@ mod tests {
                     tcp_bytes,
                 })
         };
-        Moment {
+        Sample {
             at_us: 0,
             server: Duration::ZERO,
             client: Duration::ZERO,
-            seen: seen.map(answer),
+            counters: counters.map(answer),
         }
     }
 
-    fn invalid(before: Moment, after: Moment) -> Option<String> {
+    fn invalid(before: Sample, after: Sample) -> Option<String> {
         let mut measured = Measured {
             seconds: 1.0,
             metrics: BTreeMap::new(),
@@ -275,13 +279,13 @@ mod tests {
     }
 
     #[test]
-    fn only_bytes_of_the_window_are_the_proof() {
-        let early = || moment(Some(Ok((0, 5000))));
-        assert_eq!(invalid(early(), moment(Some(Ok((9000, 6000))))), None);
-        let late = invalid(early(), moment(Some(Ok((8999, 6001))))).unwrap();
+    fn only_bytes_of_the_window_count() {
+        let early = || sample(Some(Ok((0, 5000))));
+        assert_eq!(invalid(early(), sample(Some(Ok((9000, 6000))))), None);
+        let late = invalid(early(), sample(Some(Ok((8999, 6001))))).unwrap();
         assert_eq!(
             late,
-            "not accelerated: 8999 bytes went by channel and 1001 by TCP, and 16 of the client's \
+            "not accelerated: 8999 bytes went through channels and 1001 by TCP, and 16 of the client's \
              16 connections were upgraded"
         );
         assert!(
@@ -291,9 +295,9 @@ mod tests {
     }
 
     #[test]
-    fn without_an_answer_the_reason_is_given_and_without_a_question_nothing_is_judged() {
-        let mute = invalid(moment(Some(Err("no page"))), moment(Some(Ok((1, 0)))));
-        assert_eq!(mute.unwrap(), "not accelerated: no page");
-        assert_eq!(invalid(moment(None), moment(None)), None);
+    fn a_failed_probe_is_the_reason_and_without_a_probe_there_is_none() {
+        let failed = invalid(sample(Some(Err("no page"))), sample(Some(Ok((1, 0)))));
+        assert_eq!(failed.unwrap(), "not accelerated: no page");
+        assert_eq!(invalid(sample(None), sample(None)), None);
     }
 }

@@ -1,4 +1,4 @@
-//! [`SqlWorkload`]: the servers and load generators as the engine sees them.
+//! [`SqlWorkload`] and [`SqlTarget`]: the engine's workload for SQL servers and load generators.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
@@ -21,17 +21,17 @@ use saiga_experiment::workload::{Conditions, Failure, Figures, Load, Measured, T
 use tempfile::TempDir;
 
 use crate::engine::Engine;
+use crate::installation::{Endpoint, Installation};
 use crate::load::{SqlLoad, Test};
 use crate::programs::{self, Programs};
-use crate::run::Ready;
+use crate::run::PreparedRun;
 use crate::server::{self, Server, server_line};
-use crate::site::{Endpoint, Site};
 use crate::{mariadb, postgres};
 
-/// Stands for a seed that differs from pair to pair.
-const OF_PAIR: &str = "{seed}";
+/// Placeholder for the seed of a pair.
+const SEED_PLACEHOLDER: &str = "{seed}";
 
-/// MariaDB and PostgreSQL under test, sysbench and pgbench as load.
+/// MariaDB and PostgreSQL under test with sysbench and pgbench as load.
 pub struct SqlWorkload {
     engines: Vec<Engine>,
     kinds: Vec<ArmKind>,
@@ -40,11 +40,11 @@ pub struct SqlWorkload {
     probe: Option<Rc<dyn AccelerationProbe>>,
     programs: BTreeMap<Engine, Programs>,
     versions: BTreeMap<String, String>,
-    /// Folders of the engines; removed with everything in them when dropped.
+    /// The folder of all installations; removed with its contents when dropped.
     dir: OnceCell<TempDir>,
-    /// Made with its data when its first run needs it.
-    sites: RefCell<BTreeMap<Engine, Rc<Site>>>,
-    /// By the arm's place: the path from which it is preloaded.
+    /// Created with their data before the first run of an engine.
+    installations: RefCell<BTreeMap<Engine, Rc<Installation>>>,
+    /// Path of the preloaded library by index of the arm.
     libraries: RefCell<BTreeMap<usize, PathBuf>>,
 }
 
@@ -58,11 +58,11 @@ impl fmt::Debug for SqlWorkload {
 }
 
 impl SqlWorkload {
-    /// Finds all programs. Servers listen on `port`, or on any free one; a run is measured
-    /// for `window`.
+    /// Finds all programs. Servers listen on `port`, or on any free port; each run is measured for
+    /// `window`.
     ///
     /// # Errors
-    /// [`ProgramError`], when a program is missing or broken.
+    /// Fails if a program is missing or does not print its version.
     pub fn new(
         engines: &[Engine],
         kinds: &[ArmKind],
@@ -87,7 +87,7 @@ impl SqlWorkload {
         Ok(found)
     }
 
-    /// One that can say what it would run; the programs need not be there.
+    /// A workload for dry runs; the programs need not be installed.
     #[must_use]
     pub fn without_programs(
         engines: &[Engine],
@@ -104,12 +104,12 @@ impl SqlWorkload {
             programs: BTreeMap::new(),
             versions: BTreeMap::new(),
             dir: OnceCell::new(),
-            sites: RefCell::default(),
+            installations: RefCell::default(),
             libraries: RefCell::default(),
         }
     }
 
-    /// The folder of all engines, open to their accounts.
+    /// The folder of all installations, which all users may enter.
     fn dir(&self) -> io::Result<&TempDir> {
         if let Some(dir) = self.dir.get() {
             return Ok(dir);
@@ -121,24 +121,30 @@ impl SqlWorkload {
         Ok(self.dir.get_or_init(|| dir))
     }
 
-    fn site(&self, engine: Engine, interrupt: &Interrupt) -> Result<Rc<Site>, Failure> {
-        if let Some(site) = self.sites.borrow().get(&engine) {
-            return Ok(Rc::clone(site));
+    fn installation(
+        &self,
+        engine: Engine,
+        interrupt: &Interrupt,
+    ) -> Result<Rc<Installation>, Failure> {
+        if let Some(installation) = self.installations.borrow().get(&engine) {
+            return Ok(Rc::clone(installation));
         }
         let dir = self.dir().map_err(Failure::impossible)?;
         let dir = dir.path().join(engine.name()).display().to_string();
         let programs = self.programs.get(&engine).cloned().unwrap_or_default();
-        let site = Rc::new(Site::new(engine, dir, programs));
-        server::create(&site, interrupt)?;
-        self.sites.borrow_mut().insert(engine, Rc::clone(&site));
-        Ok(site)
+        let installation = Rc::new(Installation::new(engine, dir, programs));
+        server::create(&installation, interrupt)?;
+        self.installations
+            .borrow_mut()
+            .insert(engine, Rc::clone(&installation));
+        Ok(installation)
     }
 
-    /// Variables of both processes of an arm.
+    /// Environment variables of both processes of an arm.
     fn env(
         &self,
         arm: usize,
-        site: &Site,
+        installation: &Installation,
         interrupt: &Interrupt,
     ) -> Result<BTreeMap<String, String>, Failure> {
         let Some(library) = self.kinds[arm].library() else {
@@ -147,8 +153,8 @@ impl SqlWorkload {
         if let Some(known) = self.libraries.borrow().get(&arm) {
             return Ok(ArmKind::Saiga(known.clone()).env());
         }
-        // Ours may be in somebody's closed home.
-        let chosen = if site.may("-r", &library.display().to_string(), interrupt)? {
+        // The library may be in a home directory that the server's user cannot read.
+        let chosen = if installation.passes_test("-r", &library.display().to_string(), interrupt)? {
             library.to_owned()
         } else {
             let copy = self
@@ -165,7 +171,7 @@ impl SqlWorkload {
         Ok(ArmKind::Saiga(chosen).env())
     }
 
-    /// `{port}` unless the user chose one.
+    /// The address of an arm's servers, with the placeholder `{port}` unless the user chose a port.
     fn described_endpoint(&self, arm: usize) -> Endpoint {
         match self.kinds[arm] {
             ArmKind::Kernel | ArmKind::Saiga(_) => Endpoint::Tcp(
@@ -177,17 +183,22 @@ impl SqlWorkload {
     }
 }
 
-fn client_line(site: &Site, endpoint: &Endpoint, load: &SqlLoad) -> CommandLine {
-    match site.engine {
-        Engine::MariaDb => mariadb::client(site, endpoint, load),
-        Engine::Postgres => postgres::client(site, endpoint, load),
+fn client_line(installation: &Installation, endpoint: &Endpoint, load: &SqlLoad) -> CommandLine {
+    match installation.engine {
+        Engine::MariaDb => mariadb::client(installation, endpoint, load),
+        Engine::Postgres => postgres::client(installation, endpoint, load),
     }
 }
 
-/// The same with inputs that follow from `seed`, a number or what stands for it.
-fn seeded_line(site: &Site, endpoint: &Endpoint, load: &SqlLoad, seed: &str) -> CommandLine {
-    let mut line = client_line(site, endpoint, load);
-    seed_line(site.engine, &mut line, seed);
+/// The client's command line with `seed`, a number or a placeholder.
+fn seeded_line(
+    installation: &Installation,
+    endpoint: &Endpoint,
+    load: &SqlLoad,
+    seed: &str,
+) -> CommandLine {
+    let mut line = client_line(installation, endpoint, load);
+    seed_line(installation.engine, &mut line, seed);
     line
 }
 
@@ -210,10 +221,10 @@ impl Workload for SqlWorkload {
         let names = arm::names(&self.kinds);
         let described = |(arm, name): (usize, String)| {
             let endpoint = self.described_endpoint(arm);
-            let sides = |of: &dyn Fn(&Site, &SqlLoad) -> CommandLine| {
+            let sides = |of: &dyn Fn(&Installation, &SqlLoad) -> CommandLine| {
                 let line = |engine: &Engine| {
                     let load = SqlLoad::new(*engine, Test::Select, 16);
-                    let line = of(&Site::described(*engine), &load).to_string();
+                    let line = of(&Installation::described(*engine), &load).to_string();
                     line.replace("-c 16", "-c {clients}")
                         .replace("--threads=16", "--threads={clients}")
                 };
@@ -221,8 +232,12 @@ impl Workload for SqlWorkload {
             };
             Arm {
                 name,
-                server: sides(&|site, load| server_line(site, &endpoint, load.connections)),
-                client: sides(&|site, load| seeded_line(site, &endpoint, load, OF_PAIR)),
+                server: sides(&|installation, load| {
+                    server_line(installation, &endpoint, load.connections)
+                }),
+                client: sides(&|installation, load| {
+                    seeded_line(installation, &endpoint, load, SEED_PLACEHOLDER)
+                }),
                 env: self.kinds[arm].env(),
                 varies: None,
                 configuration: BTreeMap::new(),
@@ -239,14 +254,16 @@ impl Workload for SqlWorkload {
     fn caveats(&self) -> Vec<Warning> {
         vec![
             Warning::caveat(
-                "This measures the path between client and server: the tables are small and in memory, and \
-                 nothing waits for a disk (MariaDB: innodb_flush_log_at_trx_commit=0, \
-                 innodb_flush_method=nosync; PostgreSQL: fsync=off, synchronous_commit=off).",
-                "Expect less of a gain where commits wait for a disk or queries take long.",
+                "This measures the path between client and server: the tables are small and in \
+                 memory, and no operation waits for a disk (MariaDB: \
+                 innodb_flush_log_at_trx_commit=0, innodb_flush_method=nosync; PostgreSQL: \
+                 fsync=off, synchronous_commit=off).",
+                "Expect a smaller gain if commits wait for a disk or queries take long.",
             ),
             Warning::caveat(
-                "An operation is a transaction as its load generator counts them: one SELECT in \
-                 oltp_point_select and select-only, twenty statements in oltp_read_write, seven in tpcb-like.",
+                "An operation is a transaction of the load generator: one SELECT in \
+                 oltp_point_select and select-only, twenty statements in oltp_read_write, seven in \
+                 tpcb-like.",
                 "Compare arms, not engines.",
             ),
         ]
@@ -254,18 +271,21 @@ impl Workload for SqlWorkload {
 
     fn steps(&self, arm: usize, cell: &Cell<SqlLoad>, _operations: u64) -> Vec<String> {
         let load = &cell.load;
-        let (site, endpoint) = (Site::described(load.engine), self.described_endpoint(arm));
-        let mut server = server_line(&site, &endpoint, load.connections);
+        let (installation, endpoint) = (
+            Installation::described(load.engine),
+            self.described_endpoint(arm),
+        );
+        let mut server = server_line(&installation, &endpoint, load.connections);
         server.cpus.clone_from(&cell.cpus[0]);
         server.env.extend(self.kinds[arm].env());
-        let mut client = seeded_line(&site, &endpoint, load, OF_PAIR);
+        let mut client = seeded_line(&installation, &endpoint, load, SEED_PLACEHOLDER);
         client.cpus.clone_from(&cell.cpus[1]);
         client.env.extend(self.kinds[arm].env());
         let mut steps = vec![server.to_string()];
         steps.extend(cell.hog_steps());
         steps.push(client.to_string());
         steps.push(format!(
-            "# measured for {} s once every connection works",
+            "# measured for {} s after all connections have run transactions",
             self.window.mul_f64(load.length_factor()).as_secs_f64()
         ));
         steps.push(match load.engine {
@@ -282,8 +302,8 @@ impl Workload for SqlWorkload {
         interrupt: &Interrupt,
     ) -> Result<SqlTarget, Failure> {
         let load = &cell.load;
-        let site = self.site(load.engine, interrupt)?;
-        let env = self.env(arm, &site, interrupt)?;
+        let installation = self.installation(load.engine, interrupt)?;
+        let env = self.env(arm, &installation, interrupt)?;
         let tcp = match self.kinds[arm] {
             ArmKind::Kernel | ArmKind::Saiga(_) => Some(self.port),
             ArmKind::Unix => None,
@@ -292,15 +312,15 @@ impl Workload for SqlWorkload {
             line.cpus.clone_from(&cell.cpus[0]);
             line.env.extend(env.clone());
         };
-        let server = Server::start(&site, tcp, load.connections, finish, interrupt)?;
-        let mut client = client_line(&site, &server.endpoint, load);
+        let server = Server::start(&installation, tcp, load.connections, finish, interrupt)?;
+        let mut client = client_line(&installation, &server.endpoint, load);
         client.cpus.clone_from(&cell.cpus[1]);
         client.env.extend(env.clone());
-        // Connections that end after one transaction are meant to stay on TCP.
+        // Connections that end after one transaction stay on TCP by design.
         let expects = self.kinds[arm].library().is_some() && !load.reconnect;
         Ok(SqlTarget {
             server,
-            site,
+            installation,
             client,
             load: load.clone(),
             window: self.window.mul_f64(load.length_factor()),
@@ -309,10 +329,10 @@ impl Workload for SqlWorkload {
     }
 }
 
-/// A loaded server that waits for its load.
+/// A running server with its data, ready for the load.
 pub struct SqlTarget {
     server: Server,
-    site: Rc<Site>,
+    installation: Rc<Installation>,
     client: CommandLine,
     load: SqlLoad,
     window: Duration,
@@ -331,19 +351,23 @@ impl Target for SqlTarget {
     fn run(&mut self, _operations: u64, conditions: &Conditions<'_>) -> Result<Measured, Failure> {
         let mut line = self.client.clone();
         if conditions.seed != 0 {
-            seed_line(self.site.engine, &mut line, &conditions.seed.to_string());
+            seed_line(
+                self.installation.engine,
+                &mut line,
+                &conditions.seed.to_string(),
+            );
         }
-        let ready = Ready {
-            site: &self.site,
+        let prepared = PreparedRun {
+            installation: &self.installation,
             server: &mut self.server,
             load: &self.load,
             line: &line,
             window: self.window,
             probe: self.probe.as_deref(),
         };
-        let measured = ready.run(conditions);
-        match (measured, self.server.process.obituary()) {
-            (_, Some(obituary)) => Err(Failure::run(obituary)),
+        let measured = prepared.run(conditions);
+        match (measured, self.server.process.exit_report()) {
+            (_, Some(exit_report)) => Err(Failure::run(exit_report)),
             (measured, None) => measured,
         }
     }

@@ -21,7 +21,7 @@ use saiga_experiment::port;
 use saiga_experiment::process::{CommandLine, Waited, quoted};
 use saiga_program::library;
 use saiga_snapshot::{Unseen, check_not_running};
-use saiga_sql::{Engine, Private, TPCC_SQL};
+use saiga_sql::{Engine, PrivateServer, TPCC_SQL};
 use saiga_tpcc::props;
 
 use crate::exit;
@@ -70,7 +70,7 @@ pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
         props: real.join(PROPS),
         args: &args,
     };
-    let private = Private::find(engine, &plan.server(), plan.terminals(), plan.data_mib())?;
+    let private = PrivateServer::find(engine, &plan.server(), plan.terminals(), plan.data_mib())?;
     let toml = plan.experiment_file(&private).toml(&args);
     let experiment = parsed(&args, &toml)?;
     let props = plan.props_text();
@@ -101,7 +101,8 @@ fn describe(engine: Engine, args: Args) -> anyhow::Result<ExitCode> {
         props: dir.path().join(PROPS),
         args: &args,
     };
-    let private = Private::described(engine, &plan.server(), plan.terminals(), plan.data_mib());
+    let private =
+        PrivateServer::described(engine, &plan.server(), plan.terminals(), plan.data_mib());
     fs::write(&plan.props, plan.props_text())?;
     preface(&format!(
         "# once: create the private server in {}, start it, load its tables, check them, stop it\n\
@@ -172,7 +173,7 @@ impl Plan<'_> {
         )
     }
 
-    fn experiment_file(&self, private: &Private) -> ExperimentFile {
+    fn experiment_file(&self, private: &PrivateServer) -> ExperimentFile {
         let words: Vec<String> = private
             .command(self.port)
             .iter()
@@ -218,7 +219,12 @@ impl Plan<'_> {
     }
 
     /// Creates the server, builds and checks the tables, and takes the snapshot.
-    fn prepare(&self, private: &Private, tool: &Path, interrupt: &Interrupt) -> anyhow::Result<()> {
+    fn prepare(
+        &self,
+        private: &PrivateServer,
+        tool: &Path,
+        interrupt: &Interrupt,
+    ) -> anyhow::Result<()> {
         exit::say(&format!(
             "creating a private {} with {} in {}",
             self.engine.name(),
@@ -272,7 +278,7 @@ fn engine(args: &Args) -> anyhow::Result<Engine> {
 
 /// The port of the resumed campaign, the given port, or a free one.
 fn chosen_port(args: &Args, claim: &Claim, dir: &Path) -> anyhow::Result<u16> {
-    let before = claim.goes_on().and_then(|_| {
+    let before = claim.resumed_file().and_then(|_| {
         let file = Experiment::read(&dir.join(EXPERIMENT), &[]).ok()?;
         file.arms.first()?.servers.first()?.port
     });
@@ -304,13 +310,15 @@ fn bench(tool: &Path, step: &[&str], props: &Path, interrupt: &Interrupt) -> any
 
 /// This program, or a copy if the server's user cannot reach it, such as in a private home.
 fn tool_for(
-    private: &Private,
+    private: &PrivateServer,
     library: &Path,
     folder: &Path,
     interrupt: &Interrupt,
 ) -> anyhow::Result<PathBuf> {
     let tool = this_tool()?;
-    if private.may("-x", &tool, interrupt)? && private.may("-r", library, interrupt)? {
+    if private.passes_test("-x", &tool, interrupt)?
+        && private.passes_test("-r", library, interrupt)?
+    {
         return Ok(tool);
     }
     let (bin, lib) = (folder.join("bin"), folder.join("lib/saiga"));

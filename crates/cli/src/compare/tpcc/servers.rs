@@ -178,7 +178,7 @@ fn absolute(path: &Path) -> String {
 /// The user that owns the data directory, if that is not the current user.
 fn owner(data: &Path) -> Option<String> {
     let uid = fs::metadata(data).ok()?.uid();
-    if !Account::are_root() || uid == 0 {
+    if !Account::is_root() || uid == 0 {
         return None;
     }
     Account::of_uid(uid).map(|account| account.name)

@@ -31,7 +31,7 @@ impl LiveTrace {
         let name = keep.map_or(Ok(PathBuf::new()), std::path::absolute)?;
         let mut options = wanted.options(&target, name)?;
         // For the whole run: temporary files must be removed even after several signals.
-        let interrupt = Interrupt::on_signals_for_good().context("cannot watch for Ctrl-C")?;
+        let interrupt = Interrupt::on_signals_without_exit().context("cannot watch for Ctrl-C")?;
         let folder = match keep {
             Some(_) => None,
             None => Some(folder(places(), &options.dirs)?),

@@ -1,24 +1,24 @@
-//! Pair by pair: same placement, and the best placement of each arm.
+//! Compares arms pair by pair: in the same placement, and each arm in its best placement.
 //!
-//! The best placement of an arm is the one with the highest median throughput. It is
-//! chosen from the same runs, for both arms alike, so both are flattered alike. Runs of
-//! one pair number belong to one round, minutes apart at most when placements differ.
-//! `holds_corrected` is Holm's procedure over all comparisons of the experiment.
+//! The best placement of an arm is that with the highest median throughput. It is chosen from the
+//! same runs for both arms, so the choice favours both equally. Runs of one pair belong to one
+//! round, so they are at most minutes apart even in different placements. `holds_corrected` is
+//! Holm's procedure over all comparisons of the experiment.
 
 use crate::result::{Arm, Better, Cell, Comparison, ComparisonKind, Verdict};
 use crate::stats::{RatioSummary, holm, median};
 
-use super::{Counted, Group, Measure, Side, best_cell, ratio_of};
+use super::{AcceptedRuns, Group, Measure, Side, best_cell, ratio_of};
 
-/// Chance of at least one wrong corrected verdict in an experiment.
+/// Probability of at least one wrong corrected verdict in an experiment.
 pub(super) const FAMILY_ERROR: f64 = 0.05;
 
-/// Every comparison, and the cells that best-against-best comparisons stand in.
+/// All comparisons, and the cells of the best-against-best comparisons.
 pub(super) fn all(
     arms: &[Arm],
     cells: &[Cell],
     groups: &[Group<'_>],
-    counted: &Counted<'_>,
+    accepted: &AcceptedRuns<'_>,
 ) -> (Vec<Cell>, Vec<Comparison>) {
     let mut found: Vec<(Comparison, f64)> = Vec::new();
     let mut best_cells = Vec::new();
@@ -39,15 +39,15 @@ pub(super) fn all(
                 a,
                 b,
                 ComparisonKind::SamePlacement,
-                counted,
+                accepted,
             ));
         }
         for group in groups.iter().filter(|group| group.cells.len() > 1) {
-            let (Some(a), Some(b)) = (best(group, a, counted), best(group, b, counted)) else {
+            let (Some(a), Some(b)) = (best(group, a, accepted), best(group, b, accepted)) else {
                 continue;
             };
             let kind = ComparisonKind::BestAgainstBest;
-            found.extend(compare(&group.best_id, a, b, kind, counted));
+            found.extend(compare(&group.best_id, a, b, kind, accepted));
             let cell = best_cell(group);
             if !best_cells.contains(&cell) {
                 best_cells.push(cell);
@@ -67,7 +67,7 @@ pub(super) fn all(
     (best_cells, corrected.collect())
 }
 
-/// Each arm against each earlier one.
+/// All pairs of arms, the earlier arm first.
 fn arm_pairs(arms: &[Arm]) -> Vec<(&str, &str)> {
     let later = |i: usize| {
         arms[i + 1..]
@@ -77,15 +77,19 @@ fn arm_pairs(arms: &[Arm]) -> Vec<(&str, &str)> {
     (0..arms.len()).flat_map(later).collect()
 }
 
-/// The arm in the placement in which its median throughput is best.
-pub(super) fn best<'a>(group: &Group<'a>, arm: &'a str, counted: &Counted<'_>) -> Option<Side<'a>> {
-    let (metric, _, better) = counted.ranked();
+/// The arm in the placement with its best median of the ranking metric.
+pub(super) fn best<'a>(
+    group: &Group<'a>,
+    arm: &'a str,
+    accepted: &AcceptedRuns<'_>,
+) -> Option<Side<'a>> {
+    let (metric, _, better) = accepted.ranked();
     let median_of = |cell: &&'a Cell| {
         let side = Side {
             cell: &cell.id,
             arm,
         };
-        let values: Vec<f64> = counted.counts(side, metric).into_values().collect();
+        let values: Vec<f64> = accepted.counts(side, metric).into_values().collect();
         Some((side, median(&values)?))
     };
     let sides = group.cells.iter().filter_map(median_of);
@@ -97,17 +101,17 @@ pub(super) fn best<'a>(group: &Group<'a>, arm: &'a str, counted: &Counted<'_>) -
         .map(|(side, _)| side)
 }
 
-/// One comparison for each metric that both sides have, with its p-value.
+/// A comparison for each metric that both sides have, with its p-value.
 fn compare(
     cell: &str,
     a: Side<'_>,
     b: Side<'_>,
     kind: ComparisonKind,
-    counted: &Counted<'_>,
+    accepted: &AcceptedRuns<'_>,
 ) -> Vec<(Comparison, f64)> {
     let one = |(metric, unit, better): Measure<'_>| {
-        let pairs = counted.figures(a, b, metric);
-        let summary = counted.compared(a, b, metric)?;
+        let pairs = accepted.figures(a, b, metric);
+        let summary = accepted.compared(a, b, metric)?;
         let side = |of: fn(&(f64, f64)) -> f64| median(&pairs.iter().map(of).collect::<Vec<_>>());
         let crossed = kind == ComparisonKind::BestAgainstBest;
         let comparison = Comparison {
@@ -128,10 +132,10 @@ fn compare(
         };
         Some((comparison, summary.p_value))
     };
-    counted.measures().into_iter().filter_map(one).collect()
+    accepted.measures().into_iter().filter_map(one).collect()
 }
 
-/// What the interval says about B, given which direction is better.
+/// The verdict about B from the interval and the direction of the metric.
 pub(super) fn verdict(summary: &RatioSummary, better: Better) -> Verdict {
     let improvement = match better {
         Better::Higher => summary.direction(),

@@ -1,10 +1,10 @@
-//! The few sentences that a reader takes away.
+//! The sentences of the headline, and the comparison of the first sentence.
 //!
-//! The main one is a single comparison, so it needs no correction: in each pair the
-//! geometric mean, over all workloads without hogs, of subject over reference, each in
-//! its best placement; then the median over pairs. The sentence about CPU time is a second
-//! one: it claims a difference only when that holds by Holm's procedure over both. The tally of
-//! single workloads uses the verdicts that hold corrected over all comparisons of the experiment.
+//! The main sentence is about a single comparison, so it needs no correction: in each pair the
+//! geometric mean, over all workloads without hogs, of subject over reference, each in its best
+//! placement; then the median over pairs. The sentence about CPU time is about a second comparison
+//! and claims a difference only if it holds by Holm's procedure over both. The summary of single
+//! workloads uses the verdicts corrected over all comparisons.
 
 use std::collections::BTreeMap;
 
@@ -12,35 +12,37 @@ use crate::result::{Arm, Better, Comparison, ComparisonKind, HeadlineComparison,
 use crate::stats::{Method, RatioSummary, holm, median};
 
 use super::compare::{FAMILY_ERROR, best, verdict};
-use super::{Counted, Group, Measure, SERVER_CPU, Side, THROUGHPUT, judged, left_out, ratio_of};
+use super::{
+    AcceptedRuns, Group, Measure, SERVER_CPU, Side, THROUGHPUT, judged, left_out, ratio_of,
+};
 
-/// Sentences, and the comparison of the first.
+/// The sentences, and the comparison of the first sentence.
 pub(super) fn write(
     arms: &[Arm],
     groups: &[Group<'_>],
     comparisons: &[Comparison],
-    counted: &Counted<'_>,
+    accepted: &AcceptedRuns<'_>,
 ) -> (Vec<String>, Option<HeadlineComparison>) {
     let nothing = (Vec::new(), None);
     let Some((reference, subject)) = judged(arms) else {
         return nothing;
     };
     let groups = headline_groups(groups);
-    let measure = counted.ranked();
+    let measure = accepted.ranked();
     let (a, b) = (&reference.name, &subject.name);
     let sides = groups
         .iter()
-        .map(|group| (best(group, a, counted), best(group, b, counted)));
+        .map(|group| (best(group, a, accepted), best(group, b, accepted)));
     let sides: Vec<_> = sides.filter_map(|(a, b)| a.zip(b)).collect();
     let throughput: Vec<_> = sides
         .iter()
-        .map(|&(a, b)| log_ratios(a, b, measure.0, counted))
+        .map(|&(a, b)| log_ratios(a, b, measure.0, accepted))
         .filter(|s| !s.is_empty())
         .collect();
-    let Some(summary) = counted.summary(&combined(&throughput)) else {
+    let Some(summary) = accepted.summary(&combined(&throughput)) else {
         return nothing;
     };
-    let with_zeros = Zeros::of(&sides, measure, counted);
+    let with_zeros = Zeros::of(&sides, measure, accepted);
     let summary = match with_zeros {
         Some(_) => summary.of_selection(),
         None => summary,
@@ -52,10 +54,16 @@ pub(super) fn write(
         None => main_sentence(measure, &summary, verdict, reference, subject, workloads),
     };
     let mut sentences = vec![main];
-    let cpu = CpuTime::of(&groups, reference, subject, counted);
+    let cpu = CpuTime::of(&groups, reference, subject, accepted);
     sentences.extend(cpu.map(|cpu| cpu.sentence(summary.p_value)));
     let ids: Vec<&str> = groups.iter().map(|group| headline_id(group)).collect();
-    sentences.extend(tally(measure.0, &ids, comparisons, reference, subject));
+    sentences.extend(workload_summary(
+        measure.0,
+        &ids,
+        comparisons,
+        reference,
+        subject,
+    ));
     let (metric, unit, better) = measure;
     let comparison = HeadlineComparison {
         a: reference.name.clone(),
@@ -70,7 +78,7 @@ pub(super) fn write(
     (sentences, Some(comparison))
 }
 
-/// Undisturbed groups; with none of them, all.
+/// The groups without hogs; all groups if every group has a hog.
 fn headline_groups<'g, 'a>(groups: &'g [Group<'a>]) -> Vec<&'g Group<'a>> {
     let undisturbed: Vec<_> = groups.iter().filter(|group| group.undisturbed).collect();
     if undisturbed.is_empty() {
@@ -80,7 +88,7 @@ fn headline_groups<'g, 'a>(groups: &'g [Group<'a>]) -> Vec<&'g Group<'a>> {
     }
 }
 
-/// The cell whose comparison stands for the group in the tally.
+/// The cell whose comparison represents the group in the summary of workloads.
 fn headline_id<'g>(group: &'g Group<'_>) -> &'g str {
     if group.cells.len() > 1 {
         &group.best_id
@@ -89,14 +97,18 @@ fn headline_id<'g>(group: &'g Group<'_>) -> &'g str {
     }
 }
 
-fn log_ratios(a: Side<'_>, b: Side<'_>, metric: &str, counted: &Counted<'_>) -> BTreeMap<u32, f64> {
-    let pairs = counted.pairs(a, b, metric).into_iter();
+fn log_ratios(
+    a: Side<'_>,
+    b: Side<'_>,
+    metric: &str,
+    accepted: &AcceptedRuns<'_>,
+) -> BTreeMap<u32, f64> {
+    let pairs = accepted.pairs(a, b, metric).into_iter();
     pairs.map(|(pair, (a, b))| (pair, (b / a).ln())).collect()
 }
 
-/// Geometric mean over the series for each pair that at least half of them have. A
-/// series that lacks a pair is replaced by its own median, so that its absence does
-/// not move the mean.
+/// Geometric mean over the series, for each pair that at least half of the series have. A missing
+/// value is replaced by the median of its series, so that it does not move the mean.
 fn combined(series: &[BTreeMap<u32, f64>]) -> Vec<f64> {
     let middle = |one: &BTreeMap<u32, f64>| median(&one.values().copied().collect::<Vec<_>>());
     let with_middle: Vec<_> = series
@@ -137,11 +149,11 @@ fn main_sentence(
         interval(summary)
     );
     if subject.repeats(reference) {
-        return itself(measure, summary, verdict, reference, subject, &spread);
+        return same_arm_sentence(measure, summary, verdict, reference, subject, &spread);
     }
     if measure.0 != THROUGHPUT {
         let what = named(measure);
-        return own_sentence(&what, summary, verdict, reference, subject, &spread);
+        return sentence_of_own_metric(&what, summary, verdict, reference, subject, &spread);
     }
     let times = times(summary.median);
     let (name, reference) = (capital(&subject.name), &reference.name);
@@ -161,27 +173,27 @@ fn main_sentence(
     }
 }
 
-/// Workloads in which pairs have no ratio of the metric, because a figure in them is 0.
+/// Workloads with pairs without a ratio, because a figure is 0.
 struct Zeros {
-    /// How many of how many workloads.
+    /// Number of workloads with zeros, and of all workloads.
     workloads: [usize; 2],
-    /// All pairs of the first of them, by both sides' figures.
+    /// The figures of both sides in all pairs of the first workload with zeros.
     figures: Vec<(f64, f64)>,
 }
 
 impl Zeros {
-    /// `None` where all pairs of all workloads have a ratio.
+    /// `None` if all pairs of all workloads have a ratio.
     fn of(
         sides: &[(Side<'_>, Side<'_>)],
         measure: Measure<'_>,
-        counted: &Counted<'_>,
+        accepted: &AcceptedRuns<'_>,
     ) -> Option<Self> {
-        let has = |(a, b): &&(Side<'_>, Side<'_>)| counted.has_zeros(*a, *b, measure.0);
-        let found: Vec<_> = sides.iter().filter(has).collect();
+        let has_zeros = |(a, b): &&(Side<'_>, Side<'_>)| accepted.has_zeros(*a, *b, measure.0);
+        let found: Vec<_> = sides.iter().filter(has_zeros).collect();
         let (a, b) = found.first()?;
         Some(Self {
             workloads: [found.len(), sides.len()],
-            figures: counted.figures(*a, *b, measure.0),
+            figures: accepted.figures(*a, *b, measure.0),
         })
     }
 
@@ -212,13 +224,13 @@ impl Zeros {
     }
 }
 
-/// A metric as sentences call it.
+/// The name of a metric in sentences.
 fn named((metric, unit, _): Measure<'_>) -> String {
     format!("{} ({unit})", metric.replace('_', " "))
 }
 
-/// The same about a metric of the experiment's own, whose name says what it is.
-fn own_sentence(
+/// The main sentence about a metric specific to the experiment.
+fn sentence_of_own_metric(
     what: &str,
     summary: &RatioSummary,
     verdict: Verdict,
@@ -235,8 +247,9 @@ fn own_sentence(
     }
 }
 
-/// One arm against itself: what is found is the machine, or chance.
-fn itself(
+/// The main sentence if an arm is compared with itself; a difference is then due to the machine or
+/// to chance.
+fn same_arm_sentence(
     (metric, ..): Measure<'_>,
     summary: &RatioSummary,
     verdict: Verdict,
@@ -262,17 +275,19 @@ fn itself(
     );
     match verdict {
         Verdict::NoDifferenceShown => {
-            format!("No difference shown between one arm and itself, as it should be: {served}.")
+            format!(
+                "No difference shown between the arm and its repetition, as expected: {served}."
+            )
         }
         Verdict::Faster | Verdict::Slower => format!(
-            "A difference is shown between one arm and itself: {served}. Nothing differs but the \
-             moment; one such experiment in twenty says so by chance, more of them say that this \
-             machine is not steady enough."
+            "A difference is shown between the arm and its repetition: {served}. Only the times of \
+             the runs differ. One such experiment in twenty shows a difference by chance; if more \
+             do, the speed of this machine varies too much."
         ),
     }
 }
 
-/// The server's CPU time, each placement against itself.
+/// The comparison of the servers' CPU time, in the same placement on both sides.
 struct CpuTime {
     summary: RatioSummary,
     cells: usize,
@@ -283,7 +298,7 @@ impl CpuTime {
         groups: &[&Group<'_>],
         reference: &Arm,
         subject: &Arm,
-        counted: &Counted<'_>,
+        accepted: &AcceptedRuns<'_>,
     ) -> Option<Self> {
         let cells = groups.iter().flat_map(|group| group.cells.iter());
         let sides = cells.map(|cell| {
@@ -296,12 +311,12 @@ impl CpuTime {
         let sides: Vec<_> = sides.collect();
         let series = sides
             .iter()
-            .map(|&(a, b)| log_ratios(a, b, SERVER_CPU, counted));
+            .map(|&(a, b)| log_ratios(a, b, SERVER_CPU, accepted));
         let series: Vec<_> = series.filter(|one| !one.is_empty()).collect();
-        let summary = counted.summary(&combined(&series))?;
+        let summary = accepted.summary(&combined(&series))?;
         let has_zeros = sides
             .iter()
-            .any(|&(a, b)| counted.has_zeros(a, b, SERVER_CPU));
+            .any(|&(a, b)| accepted.has_zeros(a, b, SERVER_CPU));
         Some(Self {
             summary: if has_zeros {
                 summary.of_selection()
@@ -312,7 +327,7 @@ impl CpuTime {
         })
     }
 
-    /// What it shows beside a main comparison with this p-value.
+    /// The verdict, corrected for the main comparison with the given p-value.
     fn verdict(&self, main_p_value: f64) -> Verdict {
         let [_, corrected] = holm(&[main_p_value, self.summary.p_value])[..] else {
             unreachable!("two p-values remain two")
@@ -328,10 +343,10 @@ impl CpuTime {
         let Self { summary, cells } = self;
         let (text, spread) = match self.verdict(main_p_value) {
             Verdict::Faster => {
-                let turned = inverse(summary);
+                let inverse = inverse(summary);
                 (
-                    format!("{} times less CPU", times(turned.median)),
-                    interval(&turned),
+                    format!("{} times less CPU", times(inverse.median)),
+                    interval(&inverse),
                 )
             }
             Verdict::Slower => (
@@ -347,19 +362,21 @@ impl CpuTime {
             ),
         };
         let uncorrected = verdict(summary, Better::Lower);
-        let why = match self.verdict(main_p_value) == uncorrected {
+        let note = match self.verdict(main_p_value) == uncorrected {
             true => "",
-            false => "; the interval alone shows one, but not corrected for the sentence before",
+            false => {
+                "; the interval alone shows a difference, but not corrected for the first sentence"
+            }
         };
         format!(
             "Its server used {text} per operation (geometric mean of {cells} cells, same placement on \
-             both sides; {spread}{why})."
+             both sides; {spread}{note})."
         )
     }
 }
 
-/// How many single workloads show what, corrected for the number of comparisons.
-fn tally(
+/// The summary of single workloads, corrected for the number of comparisons.
+fn workload_summary(
     metric: &str,
     ids: &[&str],
     comparisons: &[Comparison],
@@ -427,7 +444,7 @@ fn interval(summary: &RatioSummary) -> String {
             "95 % interval{} {} to {}, {pairs} pairs",
             match summary.method {
                 Method::Fixed => "",
-                Method::Sequential => ", valid at every look:",
+                Method::Sequential => ", valid after every pair:",
             },
             times(lo),
             times(hi)
@@ -439,7 +456,7 @@ fn interval(summary: &RatioSummary) -> String {
     }
 }
 
-/// A factor for people: two decimals near one, one above ten.
+/// A factor with two decimals, with one decimal above ten.
 fn times(factor: f64) -> String {
     if factor >= 9.95 {
         format!("{factor:.1}")
@@ -459,7 +476,7 @@ fn capital(name: &str) -> String {
 mod tests {
     use super::*;
 
-    /// The interval excludes 1, and what p-value it comes with is less than 5 %.
+    /// The interval excludes 1 and all p-values are less than 5 %.
     #[test]
     fn cpu_time_is_corrected_for_the_main_sentence() {
         let summary = |p_value| RatioSummary {
@@ -469,7 +486,7 @@ mod tests {
             p_value,
             method: Method::Fixed,
         };
-        let said = |main_p_value, p_value| {
+        let result = |main_p_value, p_value| {
             let cpu = CpuTime {
                 summary: summary(p_value),
                 cells: 3,
@@ -482,7 +499,7 @@ mod tests {
             (0.5, 0.04, false),
             (0.03, 0.04, false),
         ] {
-            let (verdict, sentence) = said(main_p_value, p_value);
+            let (verdict, sentence) = result(main_p_value, p_value);
             assert_eq!(
                 verdict == Verdict::Faster,
                 shown,
@@ -498,8 +515,8 @@ mod tests {
                 !shown,
                 "{sentence}"
             );
-            let is_told = sentence.contains("but not corrected for the sentence before");
-            assert_eq!(is_told, !shown, "{sentence}");
+            let has_note = sentence.contains("but not corrected for the first sentence");
+            assert_eq!(has_note, !shown, "{sentence}");
         }
     }
 

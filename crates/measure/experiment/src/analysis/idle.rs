@@ -1,21 +1,21 @@
-//! What an idle connection holds, as sentences of the headline.
+//! Sentences of the headline about the memory of idle connections.
 //!
-//! Resident memory, a shared page counted on either side that touches it. No verdict: the
-//! library's part is the difference between two arms, and both are said.
+//! The figures are resident memory; a shared page counts for each side that touches it. There is no
+//! verdict: readers compare the sentences of two arms to see the library's part.
 
 use crate::result::Arm;
 use crate::stats::median;
 
-use super::{Counted, Side};
+use super::{AcceptedRuns, Side};
 
-/// One sentence for each arm that ran beside idle connections.
-pub(super) fn sentences(arms: &[Arm], counted: &Counted<'_>) -> Vec<String> {
+/// A sentence for each arm with idle connections.
+pub(super) fn sentences(arms: &[Arm], accepted: &AcceptedRuns<'_>) -> Vec<String> {
     let one = |arm: &Arm| {
         let of = |metric| -> Vec<f64> {
-            let places = counted.runs.keys().filter(|(_, name)| *name == arm.name);
+            let places = accepted.runs.keys().filter(|(_, name)| *name == arm.name);
             let sides = places.map(|(cell, arm)| Side { cell, arm });
             sides
-                .flat_map(|side| counted.counts(side, metric).into_values())
+                .flat_map(|side| accepted.counts(side, metric).into_values())
                 .collect()
         };
         let connections = median(&of("idle_connections"))?;

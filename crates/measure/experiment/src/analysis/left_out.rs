@@ -1,8 +1,8 @@
-//! Pairs that have no ratio although both of their runs count.
+//! Warns of pairs that have no ratio although both of their runs are accepted.
 //!
-//! A figure is missing, or it is not positive. Zeros are results: that nothing was lost, for example.
-//! The pairs without them are a selection, which says nothing about the others, so a comparison with
-//! zeros has no interval and shows no difference (ADR 6).
+//! The cause is a figure that is missing or not positive. Zeros are results, for example that no
+//! writes were lost. The pairs without zeros are a selection that allows no conclusion about the
+//! others, so a comparison with zeros has no interval and shows no difference (ADR 6).
 
 use std::collections::BTreeMap;
 
@@ -11,12 +11,12 @@ use saiga_document::number;
 use crate::result::{Metric, Run, Warning};
 use crate::stats::{Method, median};
 
-use super::{Counted, Side};
+use super::{AcceptedRuns, Side};
 
-/// What the text of these warnings contains.
+/// A part of the text of these warnings, by which they are recognised.
 pub const NO_RATIO: &str = "no ratio:";
 
-/// Warns of the pairs of arms `a` and `b` that have no ratio of `metric`, for each of `cells`.
+/// Warns of the pairs of arms `a` and `b` without a ratio of `metric`, for each of `cells`.
 #[must_use]
 pub fn left_out(
     own: &[Metric],
@@ -25,20 +25,20 @@ pub fn left_out(
     [a, b]: [&str; 2],
     metric: &str,
 ) -> Vec<Warning> {
-    let counted = Counted::of(Method::Fixed, own, runs);
-    let of_cell = |cell: &&str| of_cell(&counted, cell, [a, b], metric);
+    let accepted = AcceptedRuns::of(Method::Fixed, own, runs);
+    let of_cell = |cell: &&str| of_cell(&accepted, cell, [a, b], metric);
     cells.iter().filter_map(of_cell).collect()
 }
 
-/// The same for one cell.
+/// [`left_out`] for one cell.
 pub(super) fn of_cell(
-    counted: &Counted<'_>,
+    accepted: &AcceptedRuns<'_>,
     cell: &str,
     [a, b]: [&str; 2],
     metric: &str,
 ) -> Option<Warning> {
     let side = |arm| Side { cell, arm };
-    let pairs = counted.both(side(a), side(b), metric);
+    let pairs = accepted.both(side(a), side(b), metric);
     let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
     for reason in pairs.iter().filter_map(|pair| reason(*pair, [a, b])) {
         *reasons.entry(reason).or_default() += 1;
@@ -53,11 +53,14 @@ pub(super) fn of_cell(
         pairs.len(),
         listed(&reasons)
     );
-    let action = if counted.has_zeros(side(a), side(b), metric) {
-        text.push_str(&medians(&counted.figures(side(a), side(b), metric), [a, b]));
-        "Compare a figure that is never 0, such as what was done in place of what was lost."
+    let action = if accepted.has_zeros(side(a), side(b), metric) {
+        text.push_str(&medians(
+            &accepted.figures(side(a), side(b), metric),
+            [a, b],
+        ));
+        "Compare a figure that is never 0, such as completed operations instead of lost ones."
     } else {
-        "result.json says which runs lack the figure; find out why, or compare another figure."
+        "Find the runs without the figure in result.json, or compare another figure."
     };
     Some(Warning {
         text,
@@ -84,7 +87,7 @@ fn reason((a, b): (Option<f64>, Option<f64>), names: [&str; 2]) -> Option<String
     }
 }
 
-/// `is 0 in b`; of several reasons each with how many pairs it holds for.
+/// For example `is 0 in b`; several reasons are listed with their number of pairs.
 fn listed(reasons: &BTreeMap<String, usize>) -> String {
     let mut all = reasons.iter();
     match (all.next(), all.next()) {
@@ -111,7 +114,7 @@ fn medians(figures: &[(f64, f64)], [a, b]: [&str; 2]) -> String {
     )
 }
 
-/// A figure without zeros that say nothing: `4`, `2.5`.
+/// A figure without trailing zeros: `4`, `2.5`.
 pub(super) fn shown(figure: f64) -> String {
     let text = number::value(figure);
     if text.contains('.') {

@@ -1,8 +1,8 @@
-//! From raw runs to comparisons, a headline and warnings.
+//! Computes comparisons, a headline and warnings from raw runs.
 //!
-//! Reads only what `result.json` holds, so every conclusion can be drawn again from the
-//! file. Rejected runs never enter. The last arm is the subject; the arm that it varies is its
-//! reference, or the first one.
+//! The input is a part of `result.json`, so every conclusion can be computed again from the file.
+//! Rejected runs are ignored. The last arm is the subject; its reference is the arm that it varies,
+//! or the first arm.
 //!
 //! Deliberately absent: files, clocks, and any knowledge of one workload.
 
@@ -26,15 +26,15 @@ pub use left_out::{NO_RATIO, left_out};
 pub use until::{Until, Width, percent, widths};
 pub use warnings::Shortfall;
 
-/// The metric by which placements are ranked and headlines are made.
+/// The metric for the ranking of placements and for the headline.
 const THROUGHPUT: &str = "throughput_ops_s";
-/// The metric that the load generator cannot flatter.
+/// The metric that does not depend on the speed of the load generator.
 const SERVER_CPU: &str = "server_cpu_us_per_op";
 
-/// How long a fail-over took, for the clients; a cell that measures it has no throughput.
+/// Duration of a fail-over for the clients; cells with this metric have no throughput.
 const WITHOUT_SERVICE: &str = "without_service_s";
 
-/// What is compared: name, unit for people, direction.
+/// The standard metrics: name, unit for display, direction.
 const METRICS: [(&str, &str, Better); 8] = [
     (THROUGHPUT, "ops/s", Better::Higher),
     ("latency_p50_us", "µs", Better::Lower),
@@ -46,31 +46,31 @@ const METRICS: [(&str, &str, Better); 8] = [
     (WITHOUT_SERVICE, "s", Better::Lower),
 ];
 
-/// What the runs show.
+/// The conclusions from the runs of an experiment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Conclusion {
-    /// Cells without runs, in which each arm stands in its best placement.
+    /// Cells without runs that stand for the best placement of each arm.
     pub best_cells: Vec<Cell>,
-    /// Every comparison, cell by cell.
     pub comparisons: Vec<Comparison>,
-    /// Sentences, the main one first.
+    /// Sentences, the main sentence first.
     pub headline: Vec<String>,
-    /// That of the main sentence.
+    /// The comparison of the main sentence.
     pub headline_comparison: Option<HeadlineComparison>,
-    /// Of the main sentence.
+    /// The verdict of the main sentence.
     pub verdict: Verdict,
-    /// What the numbers themselves warn of.
+    /// Warnings that follow from the runs.
     pub warnings: Vec<Warning>,
 }
 
-/// Draws every conclusion from `runs` of `arms` in `cells`.
+/// Computes all conclusions from `runs` of `arms` in `cells`, for a fixed number of pairs and
+/// standard metrics.
 #[must_use]
 pub fn conclude(arms: &[Arm], cells: &[Cell], runs: &[Run], shortfall: &Shortfall) -> Conclusion {
     conclude_by(Method::Fixed, &[], arms, cells, runs, shortfall)
 }
 
-/// The same by the method that fits how the number of pairs came about, where runs have metrics
-/// of their own: the first of them stands in for the throughput where there is none.
+/// [`conclude`] with a method and with metrics specific to the experiment. The first of these
+/// replaces the throughput if no run has a throughput.
 #[must_use]
 pub fn conclude_by(
     method: Method,
@@ -80,14 +80,14 @@ pub fn conclude_by(
     runs: &[Run],
     shortfall: &Shortfall,
 ) -> Conclusion {
-    let counted = Counted::of(method, own, runs);
+    let accepted = AcceptedRuns::of(method, own, runs);
     let groups = groups(cells);
-    let (best_cells, comparisons) = compare::all(arms, cells, &groups, &counted);
-    let (mut headline, main) = headline::write(arms, &groups, &comparisons, &counted);
+    let (best_cells, comparisons) = compare::all(arms, cells, &groups, &accepted);
+    let (mut headline, main) = headline::write(arms, &groups, &comparisons, &accepted);
     let verdict = main.as_ref().map(|main| main.verdict);
-    headline.extend(service::sentences(arms, cells, &counted));
-    headline.extend(idle::sentences(arms, &counted));
-    let warnings = warnings::all(arms, cells, runs, &comparisons, &counted, shortfall);
+    headline.extend(service::sentences(arms, cells, &accepted));
+    headline.extend(idle::sentences(arms, &accepted));
+    let warnings = warnings::all(arms, cells, runs, &comparisons, &accepted, shortfall);
     Conclusion {
         best_cells,
         comparisons,
@@ -98,13 +98,13 @@ pub fn conclude_by(
     }
 }
 
-/// The metric that decides where none is named: headlines are made by it, and expectations judged.
+/// The metric of the headline and of expectations that name no metric.
 #[must_use]
 pub fn main_metric<'a>(own: &'a [Metric], runs: &[Run]) -> &'a str {
     ranked(own, runs.iter().filter(|run| run.rejected.is_none())).0
 }
 
-/// A metric that every experiment may have.
+/// The standard metric of this name.
 #[must_use]
 pub fn standard(name: &str) -> Option<Metric> {
     let (name, unit, better) = METRICS.into_iter().find(|(known, ..)| *known == name)?;
@@ -116,8 +116,8 @@ pub fn standard(name: &str) -> Option<Metric> {
     })
 }
 
-/// The one that is said to decide; else the throughput, where one of the runs that count has it;
-/// else the first of the experiment's own.
+/// The metric that is marked to decide; else the throughput, if an accepted run has one; else the
+/// first metric specific to the experiment.
 fn ranked<'a, 'r>(own: &'a [Metric], mut runs: impl Iterator<Item = &'r Run>) -> Measure<'a> {
     if let Some(metric) = own.iter().find(|metric| metric.decides) {
         return (&metric.name, &metric.unit, metric.better);
@@ -129,7 +129,7 @@ fn ranked<'a, 'r>(own: &'a [Metric], mut runs: impl Iterator<Item = &'r Run>) ->
     }
 }
 
-/// The last arm, behind the one that it is judged against: the one that it varies, or the first.
+/// Reference and subject: the arm that the last arm varies, or the first arm, and the last arm.
 fn judged(arms: &[Arm]) -> Option<(&Arm, &Arm)> {
     let [first, .., subject] = arms else {
         return None;
@@ -137,12 +137,12 @@ fn judged(arms: &[Arm]) -> Option<(&Arm, &Arm)> {
     Some((subject.varied(arms).unwrap_or(first), subject))
 }
 
-/// Cells that differ in placement only.
+/// Cells that differ only in placement.
 #[derive(Debug)]
 struct Group<'a> {
-    /// Identifier of the best-against-best cell.
+    /// Id of the best-against-best cell.
     best_id: String,
-    /// Whether nothing else was run on the cores on purpose.
+    /// Whether the cells have no CPU hog.
     undisturbed: bool,
     cells: Vec<&'a Cell>,
 }
@@ -195,26 +195,26 @@ fn ratio_of(summary: &RatioSummary) -> Ratio {
     }
 }
 
-/// Name, unit for people, direction.
+/// Name, unit for display and direction of a metric.
 type Measure<'a> = (&'a str, &'a str, Better);
 
-/// The runs that count, by cell, arm and pair, and how ratios of them are summarised.
+/// The accepted runs by cell, arm and pair, and the method to summarise their ratios.
 #[derive(Debug)]
-struct Counted<'a> {
+struct AcceptedRuns<'a> {
     method: Method,
-    /// Metrics that only this experiment has, the main one first.
+    /// Metrics specific to this experiment, the main metric first.
     own: &'a [Metric],
     runs: BTreeMap<(&'a str, &'a str), BTreeMap<u32, &'a Run>>,
 }
 
-/// One side of a comparison: an arm in a cell.
+/// A side of a comparison: an arm in a cell.
 #[derive(Debug, Clone, Copy)]
 struct Side<'a> {
     cell: &'a str,
     arm: &'a str,
 }
 
-impl<'a> Counted<'a> {
+impl<'a> AcceptedRuns<'a> {
     fn of(method: Method, own: &'a [Metric], runs: &'a [Run]) -> Self {
         let mut by_place: BTreeMap<_, BTreeMap<u32, &Run>> = BTreeMap::new();
         for run in runs.iter().filter(|run| run.rejected.is_none()) {
@@ -232,7 +232,8 @@ impl<'a> Counted<'a> {
         RatioSummary::by(self.method, ratios)
     }
 
-    /// B/A of `metric`. Where a figure is 0 its pair has no ratio, and the other pairs are a selection.
+    /// Summary of B/A of `metric`. A pair with a figure of 0 has no ratio; the other pairs are then
+    /// a selection, without an interval.
     fn compared(&self, a: Side<'_>, b: Side<'_>, metric: &str) -> Option<RatioSummary> {
         let summary = self.summary(&self.ratios(a, b, metric))?;
         Some(if self.has_zeros(a, b, metric) {
@@ -242,20 +243,20 @@ impl<'a> Counted<'a> {
         })
     }
 
-    /// Whether a pair has no ratio because a figure in it is not positive.
     fn has_zeros(&self, a: Side<'_>, b: Side<'_>, metric: &str) -> bool {
         let mut figures = self.figures(a, b, metric).into_iter();
         figures.any(|(a, b)| a <= 0.0 || b <= 0.0)
     }
 
-    /// Values of `metric` by pair; what is not positive and finite is left out.
+    /// The positive and finite values of `metric`, by pair.
     fn values(&self, side: Side<'_>, metric: &str) -> BTreeMap<u32, f64> {
         let mut values = self.counts(side, metric);
         values.retain(|_, value| *value > 0.0);
         values
     }
 
-    /// The same with zeros: nothing lost is a result, although it has no ratio.
+    /// The finite values of `metric`, by pair, including zeros: zero lost writes are a result,
+    /// although they have no ratio.
     fn counts(&self, side: Side<'_>, metric: &str) -> BTreeMap<u32, f64> {
         let Some(runs) = self.runs.get(&(side.cell, side.arm)) else {
             return BTreeMap::new();
@@ -265,7 +266,7 @@ impl<'a> Counted<'a> {
         values.filter(|(_, value)| value.is_finite()).collect()
     }
 
-    /// Every metric that is compared.
+    /// All metrics to compare.
     fn measures(&self) -> Vec<Measure<'a>> {
         let known = |metric: &&Metric| METRICS.iter().all(|(name, ..)| *name != metric.name);
         let own = self.own.iter().filter(known);
@@ -273,7 +274,7 @@ impl<'a> Counted<'a> {
         METRICS.into_iter().chain(own).collect()
     }
 
-    /// The metric by which placements are ranked and headlines are made.
+    /// The metric for the ranking of placements and for the headline.
     fn ranked(&self) -> Measure<'a> {
         ranked(
             self.own,
@@ -281,7 +282,7 @@ impl<'a> Counted<'a> {
         )
     }
 
-    /// The metric by which a cell is judged.
+    /// The main metric of a cell.
     fn main_metric(&self, cell: &Cell, arms: &[Arm]) -> &'a str {
         let measures = |arm: &Arm| {
             let (cell, arm) = (cell.id.as_str(), arm.name.as_str());
@@ -294,7 +295,7 @@ impl<'a> Counted<'a> {
         }
     }
 
-    /// Pairs in which the runs of both sides count, and what these have of `metric`.
+    /// The figures of `metric` in each pair in which the runs of both sides are accepted.
     fn both(&self, a: Side<'_>, b: Side<'_>, metric: &str) -> Vec<(Option<f64>, Option<f64>)> {
         let places = [(a.cell, a.arm), (b.cell, b.arm)];
         let [Some(runs_a), Some(runs_b)] = places.map(|place| self.runs.get(&place)) else {
@@ -306,19 +307,19 @@ impl<'a> Counted<'a> {
         figures.collect()
     }
 
-    /// Both sides' figures in the pairs that both have, zeros included.
+    /// The figures of both sides in the pairs in which both have one, including zeros.
     fn figures(&self, a: Side<'_>, b: Side<'_>, metric: &str) -> Vec<(f64, f64)> {
         let both = self.both(a, b, metric).into_iter();
         both.filter_map(|(a, b)| a.zip(b)).collect()
     }
 
-    /// B/A of `metric` in the pairs that both sides have.
+    /// B/A of `metric` in the pairs in which both sides have a positive value.
     fn ratios(&self, a: Side<'_>, b: Side<'_>, metric: &str) -> Vec<f64> {
         let pairs = self.pairs(a, b, metric).into_values();
         pairs.map(|(a, b)| b / a).collect()
     }
 
-    /// Both sides' values in the pairs that both have.
+    /// The values of both sides in the pairs in which both are positive.
     fn pairs(&self, a: Side<'_>, b: Side<'_>, metric: &str) -> BTreeMap<u32, (f64, f64)> {
         let (a, b) = (self.values(a, metric), self.values(b, metric));
         a.into_iter()

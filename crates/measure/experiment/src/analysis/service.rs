@@ -1,21 +1,21 @@
-//! What a fail-over cost the clients, as sentences of the headline.
+//! Sentences of the headline about fail-overs: time without service and lost writes.
 //!
-//! No verdict: how long it takes is decided by time-outs of the servers more than by the
-//! arm, and writes are lost in few runs or none. So every arm is said for itself.
+//! There is no verdict, because the duration depends on time-outs of the servers more than on the
+//! arm, and writes are lost in few runs or none. Each arm has a sentence of its own.
 
 use crate::result::{Arm, Cell};
 use crate::stats::median;
 
-use super::{Counted, Side, WITHOUT_SERVICE};
+use super::{AcceptedRuns, Side, WITHOUT_SERVICE};
 
-/// One sentence for each arm of each cell in which a master was killed.
-pub(super) fn sentences(arms: &[Arm], cells: &[Cell], counted: &Counted<'_>) -> Vec<String> {
+/// A sentence for each arm of each cell with a fail-over.
+pub(super) fn sentences(arms: &[Arm], cells: &[Cell], accepted: &AcceptedRuns<'_>) -> Vec<String> {
     let one = |cell: &Cell, arm: &Arm| {
         let side = Side {
             cell: &cell.id,
             arm: &arm.name,
         };
-        let of = |metric| -> Vec<f64> { counted.counts(side, metric).into_values().collect() };
+        let of = |metric| -> Vec<f64> { accepted.counts(side, metric).into_values().collect() };
         let (gaps, written) = (of(WITHOUT_SERVICE), of("acknowledged_writes"));
         let lost = of("lost_writes");
         let [low, high] = range(&gaps)?;

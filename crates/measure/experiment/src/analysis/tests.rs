@@ -1,4 +1,4 @@
-//! Comparisons and headlines of made-up runs, against literal expectations.
+//! Comparisons, headlines and warnings of invented runs.
 
 mod left_out;
 
@@ -46,7 +46,7 @@ fn run(cell: &str, arm: &str, pair: u32, throughput: f64) -> Run {
     }
 }
 
-/// Six pairs of both arms around the given throughputs, with one per cent of noise.
+/// Six pairs around the given throughputs, with 1 % of noise.
 fn runs(cell: &str, kernel: f64, saiga: f64) -> Vec<Run> {
     let noise = [1.0, 0.99, 1.01, 1.005, 0.995, 1.002];
     (0..6u32)
@@ -80,7 +80,7 @@ fn find<'a>(conclusion: &'a Conclusion, cell: &str, metric: &str) -> &'a Compari
 }
 
 #[test]
-fn each_arm_stands_in_its_best_placement() {
+fn each_arm_is_compared_in_its_best_placement() {
     let (arms, cells, runs) = two_loads();
     let conclusion = conclude(&arms, &cells, &runs, &Shortfall::default());
     let ids: Vec<&str> = conclusion
@@ -115,7 +115,7 @@ fn less_cpu_is_faster_and_equal_is_no_difference() {
     assert_eq!(equal.holds_corrected, Some(false));
 }
 
-/// Best against best is 8 for set and 2 for get: 4 in the geometric mean.
+/// Best against best is 8 for set and 2 for get; the geometric mean is 4.
 #[test]
 fn the_headline_is_the_geometric_mean_of_workloads() {
     let (arms, cells, runs) = two_loads();
@@ -132,9 +132,9 @@ fn the_headline_is_the_geometric_mean_of_workloads() {
     assert!(tally.contains("faster in 2 of 2"), "{tally}");
 }
 
-/// Saiga beside idle connections is judged against Saiga without, not against the kernel.
+/// Saiga with idle connections is compared with Saiga without, not with the kernel.
 #[test]
-fn an_arm_that_varies_another_is_judged_against_it() {
+fn an_arm_that_varies_another_is_compared_with_it() {
     let mut beside = arm("saiga+idle");
     beside.varies = Some("saiga".to_owned());
     let arms = [arm("kernel"), arm("saiga"), beside];
@@ -173,7 +173,7 @@ fn an_arm_that_varies_another_is_judged_against_it() {
 }
 
 #[test]
-fn rejected_runs_do_not_count_and_are_warned_of() {
+fn rejected_runs_are_ignored_with_a_warning() {
     let (arms, cells, mut runs) = two_loads();
     let bad = runs
         .iter_mut()
@@ -199,11 +199,11 @@ fn rejected_runs_do_not_count_and_are_warned_of() {
 }
 
 #[test]
-fn a_client_that_fills_its_core_is_named() {
+fn a_saturated_client_is_named() {
     let cells = vec![cell("set", "two cores")];
     let mut runs = runs("set-two-cores", 100_000.0, 100_000.0);
     for run in runs.iter_mut().filter(|run| run.arm == "saiga") {
-        // At 100,000 operations a second, 10 µs each fill a core and 5 µs half of it.
+        // At 100,000 operations per second, 10 µs each use a whole core and 5 µs half of it.
         run.metrics.insert("client_cpu_us_per_op".into(), 10.0);
         run.metrics.insert(SERVER_CPU.into(), 5.0);
     }
@@ -224,7 +224,7 @@ fn a_client_that_fills_its_core_is_named() {
 }
 
 #[test]
-fn nothing_measured_concludes_nothing() {
+fn without_runs_there_is_no_conclusion() {
     let (arms, cells, _) = two_loads();
     let shortfall = Shortfall {
         stopped: Some("interrupted".into()),
@@ -251,7 +251,7 @@ fn fail_over(arm: &str, pair: u32, without_service_s: f64, lost: f64) -> Run {
 }
 
 #[test]
-fn a_fail_over_is_said_for_each_arm_and_missed_by_no_warning() {
+fn each_arm_has_a_sentence_about_fail_overs_and_no_false_warning() {
     let cells = [cell("failover", "unpinned")];
     let arms = [arm("kernel"), arm("saiga")];
     let runs: Vec<Run> = (0..6u32)
@@ -278,9 +278,9 @@ fn a_fail_over_is_said_for_each_arm_and_missed_by_no_warning() {
     assert_eq!(compared.verdict, Verdict::Faster);
 }
 
-/// Without a throughput the first metric of the experiment's own decides, in its direction.
+/// Without a throughput the first metric specific to the experiment decides, in its direction.
 #[test]
-fn an_own_metric_decides_where_there_is_no_throughput() {
+fn an_own_metric_decides_if_there_is_no_throughput() {
     let own = [crate::result::Metric {
         name: "build_s".to_owned(),
         unit: "s".to_owned(),
@@ -308,7 +308,8 @@ fn an_own_metric_decides_where_there_is_no_throughput() {
     assert_eq!(conclusion.warnings, []);
 }
 
-/// Eight pairs of one arm against itself; `second` is added to all throughputs of the second.
+/// Eight pairs of an arm and its repetition; `second` is added to all throughputs of the
+/// repetition.
 fn against_itself(method: Method, second: f64) -> Conclusion {
     let again = arm("kernel (again)");
     let noise = [0.0, 1.0, -1.0, 2.0, -2.0, 0.5, -0.5, 1.5];
@@ -338,26 +339,27 @@ fn against_itself(method: Method, second: f64) -> Conclusion {
 }
 
 #[test]
-fn one_arm_against_itself_is_said_to_be_that() {
+fn a_repeated_arm_is_named_as_such() {
     let same = against_itself(Method::Fixed, 0.0);
     assert_eq!(same.verdict, Verdict::NoDifferenceShown);
-    let wanted = "No difference shown between one arm and itself, as it should be: kernel (again) \
+    let wanted = "No difference shown between the arm and its repetition, as expected: kernel (again) \
                   served 1.00 times the operations per second of the kernel arm (";
     assert!(same.headline[0].starts_with(wanted), "{}", same.headline[0]);
     let other = against_itself(Method::Fixed, 10.0);
     assert_eq!(other.verdict, Verdict::Faster);
-    let wanted = "A difference is shown between one arm and itself: kernel (again) served 1.10";
+    let wanted =
+        "A difference is shown between the arm and its repetition: kernel (again) served 1.10";
     assert!(
         other.headline[0].starts_with(wanted),
         "{}",
         other.headline[0]
     );
-    assert!(other.headline[0].contains("one such experiment in twenty"));
+    assert!(other.headline[0].contains("One such experiment in twenty"));
 }
 
-/// Two arms that are named alike but started differently are two arms.
+/// Arms with similar names but different commands are different arms.
 #[test]
-fn an_arm_is_itself_only_when_it_is_started_alike() {
+fn an_arm_is_a_repetition_only_with_equal_commands() {
     let (kernel, again) = (arm("kernel"), arm("kernel (again)"));
     assert!(again.repeats(&kernel) && !kernel.repeats(&again) && !kernel.repeats(&kernel));
     let mut other = again.clone();
@@ -367,7 +369,7 @@ fn an_arm_is_itself_only_when_it_is_started_alike() {
 }
 
 #[test]
-fn the_sequential_method_reaches_every_figure_and_its_words() {
+fn the_sequential_method_is_used_in_figures_and_sentences() {
     let fixed = against_itself(Method::Fixed, 0.0);
     let sequential = against_itself(Method::Sequential, 0.0);
     for (one, other) in fixed.comparisons.iter().zip(&sequential.comparisons) {
@@ -381,8 +383,8 @@ fn the_sequential_method_reaches_every_figure_and_its_words() {
             "what holds at every look is wider"
         );
     }
-    assert!(!fixed.headline[0].contains("valid at every look"));
-    let wanted = "95 % interval, valid at every look: 0.98 to 1.02, 8 pairs";
+    assert!(!fixed.headline[0].contains("valid after every pair"));
+    let wanted = "95 % interval, valid after every pair: 0.98 to 1.02, 8 pairs";
     assert!(
         sequential.headline[0].contains(wanted),
         "{}",
@@ -413,7 +415,7 @@ fn six_pairs_are_too_few_for_the_sequential_method() {
 }
 
 #[test]
-fn stolen_time_is_warned_of_in_its_own_words() {
+fn stolen_time_has_a_warning_of_its_own() {
     let (arms, cells, mut runs) = two_loads();
     let reason = "the hypervisor took 0.40 s of CPU in 1.00 s, more than 0.12 of a core";
     runs[0].rejected = Some(reason.into());
@@ -430,7 +432,7 @@ fn stolen_time_is_warned_of_in_its_own_words() {
     );
 }
 
-/// Headlines and expectations without a metric are about the same one.
+/// Headlines, and expectations without a metric, are about the same metric.
 #[test]
 fn the_first_own_metric_decides_unless_runs_have_a_throughput() {
     let own = ["rate_per_s", THROUGHPUT].map(|name| Metric {

@@ -1,69 +1,73 @@
-//! When a sequential experiment has seen enough.
+//! The stopping rule of a sequential experiment.
 //!
-//! Each cell is judged by the sequential interval of its own headline comparison: subject over
-//! reference, by the metric of the cell. That interval is valid at every look, so that asking
-//! after every round costs nothing but its width.
+//! Each cell is judged by the sequential interval of its headline comparison: subject over
+//! reference, in the main metric of the cell. This interval is valid after every pair, so checking
+//! after every round needs no correction.
 
 use crate::engine::Outcome;
 use crate::result::{Arm, Cell, Metric, Run, Warning};
 use crate::stats::Method;
 
-use super::{Counted, Side, judged};
+use super::{AcceptedRuns, Side, judged};
 
-/// How sure an experiment must be before it ends.
+/// The width of intervals at which an experiment ends.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Until {
-    /// Half the width of an interval, as a share: 0.02 is 2 %.
+    /// Half the width of an interval as a fraction: 0.02 is 2 %.
     pub half_width: f64,
-    /// Only cells whose name contains one of these decide; empty means all.
+    /// Only cells whose id contains one of these texts decide; empty means all.
     pub cells: Vec<String>,
 }
 
-/// How sure a cell is so far.
+/// The width of the interval of a cell so far.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Width {
-    /// Its name.
+    /// Id of the cell.
     pub cell: String,
-    /// Subject over reference in each pair that counts.
+    /// Subject over reference in each accepted pair.
     pub ratios: Vec<f64>,
-    /// Half the width of its sequential interval as a share; `None` with too few pairs for one.
+    /// Half the width of the sequential interval as a fraction; `None` for too few pairs.
     pub half_width: Option<f64>,
 }
 
-/// How sure every cell is, by the sequential method; `own` are metrics that only this experiment
-/// has.
+/// The widths of all cells by the sequential method; `own` are metrics specific to the experiment.
 #[must_use]
 pub fn widths(own: &[Metric], arms: &[Arm], cells: &[Cell], runs: &[Run]) -> Vec<Width> {
     let Some((reference, subject)) = judged(arms) else {
         return Vec::new();
     };
-    let counted = Counted::of(Method::Sequential, own, runs);
+    let accepted = AcceptedRuns::of(Method::Sequential, own, runs);
     let one = |cell: &Cell| {
         let side = |arm| Side {
             cell: &cell.id,
             arm,
         };
-        let metric = counted.main_metric(cell, arms);
+        let metric = accepted.main_metric(cell, arms);
         let (a, b) = (side(&reference.name), side(&subject.name));
-        let summary = counted.compared(a, b, metric);
+        let summary = accepted.compared(a, b, metric);
         Width {
             cell: cell.id.clone(),
             half_width: summary.and_then(|summary| summary.half_width()),
-            ratios: counted.ratios(a, b, metric),
+            ratios: accepted.ratios(a, b, metric),
         }
     };
     cells.iter().map(one).collect()
 }
 
 impl Until {
-    /// Whether `cell` has a say; one in which an arm was given up will never know more.
+    /// Whether `cell` takes part in the decision. Cells in which an arm was given up do not,
+    /// because they get no more pairs.
     #[must_use]
     pub fn decides(&self, cell: &str, outcome: &Outcome) -> bool {
         let named = self.cells.is_empty() || self.cells.iter().any(|text| cell.contains(text));
-        named && !outcome.given_up.iter().any(|(gone, _, _)| gone == cell)
+        named
+            && !outcome
+                .given_up
+                .iter()
+                .any(|(given_up, _, _)| given_up == cell)
     }
 
-    /// The cells that are not yet sure enough.
+    /// The cells whose intervals are still too wide.
     #[must_use]
     pub fn open(
         &self,
@@ -80,8 +84,8 @@ impl Until {
         widths
     }
 
-    /// What to say of an experiment that ended with cells still open; `longer` is what makes its runs
-    /// longer.
+    /// The warning about an experiment that ended with too wide intervals. `longer` is the advice
+    /// on how to make runs longer.
     #[must_use]
     pub fn warning(&self, open: &[Width], longer: &str) -> Option<Warning> {
         let cells: Vec<String> = open.iter().map(|width| width.cell.clone()).collect();
@@ -95,14 +99,14 @@ impl Until {
                 cells.len(),
                 percent(self.half_width)
             ),
-            cause: Some("The experiment ended before that: by --max-pairs, or early.".to_owned()),
+            cause: Some("The experiment reached --max-pairs, or was ended early.".to_owned()),
             action: Some(format!("Allow more --max-pairs, or {longer}.")),
             cells,
         })
     }
 }
 
-/// `2`, `0.5`: a share for people, in per cent.
+/// A fraction in per cent, for display: `2`, `0.5`.
 #[must_use]
 pub fn percent(share: f64) -> String {
     let percent = share * 100.0;
@@ -148,7 +152,7 @@ mod tests {
         }
     }
 
-    /// As many pairs as ratios, all with a throughput of 100 in the first arm.
+    /// A pair for each ratio, with a throughput of 100 in the first arm.
     fn pairs(cell: &str, ratios: &[f64]) -> Vec<Run> {
         let run = |arm: &str, pair, throughput: f64| Run {
             cell: cell.into(),

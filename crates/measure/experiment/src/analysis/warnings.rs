@@ -1,4 +1,4 @@
-//! What a reader must know before believing the numbers.
+//! The warnings of an experiment: reasons to doubt its numbers, each with cause and advice.
 
 use std::collections::BTreeMap;
 
@@ -6,43 +6,43 @@ use crate::engine::{OTHERS, REPEATED, STOLEN};
 use crate::result::{Arm, Cell, Comparison, Run, Warning};
 use crate::stats::{Method, median};
 
-use super::{Counted, Side, THROUGHPUT, judged, left_out};
+use super::{AcceptedRuns, Side, THROUGHPUT, judged, left_out};
 
-/// An interval whose ends differ by more than this factor is wide.
+/// An interval is wide if its ends differ by more than this factor.
 const WIDE: f64 = 1.5;
-/// Share of its cores from which on a client is busy all the time.
-const BUSY: f64 = 0.95;
-/// Share of a core below which a server has time left.
-const IDLE: f64 = 0.85;
+/// A client that uses more than this share of its cores counts as saturated.
+const SATURATED: f64 = 0.95;
+/// A server that uses less than this share of a core counts as not saturated.
+const NOT_SATURATED: f64 = 0.85;
 
-/// What kept a plan from being done as planned.
+/// The parts of a plan that were not carried out.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Shortfall {
-    /// Why it ended before the plan was done.
+    /// The reason if the experiment ended before its plan was complete.
     pub stopped: Option<String>,
-    /// Cell, arm and reason of each arm that was given up.
+    /// Cell, arm and last reason of each arm that was given up.
     pub given_up: Vec<(String, String, String)>,
-    /// What makes runs of the workload longer, for advice: `longer --seconds`.
+    /// A phrase for advice that says how runs become longer: `longer --seconds`.
     pub longer: String,
 }
 
-/// Every warning that the runs and comparisons justify, the gravest first.
+/// All warnings about the runs and comparisons, in order of severity.
 pub(super) fn all(
     arms: &[Arm],
     cells: &[Cell],
     runs: &[Run],
     comparisons: &[Comparison],
-    counted: &Counted<'_>,
+    accepted: &AcceptedRuns<'_>,
     shortfall: &Shortfall,
 ) -> Vec<Warning> {
     let mut warnings = Vec::new();
     warnings.extend(stopped(shortfall));
     warnings.extend(given_up(shortfall));
     warnings.extend(rejected(runs));
-    warnings.extend(without_ratio(arms, cells, counted));
-    warnings.extend(too_few(arms, cells, counted));
-    warnings.extend(wide(arms, comparisons, counted, &shortfall.longer));
-    warnings.extend(client_limited(arms, cells, counted));
+    warnings.extend(without_ratio(arms, cells, accepted));
+    warnings.extend(too_few(arms, cells, accepted));
+    warnings.extend(wide(arms, comparisons, accepted, &shortfall.longer));
+    warnings.extend(client_limited(arms, cells, accepted));
     warnings
 }
 
@@ -58,15 +58,14 @@ fn warning(text: String, cause: &str, action: &str, cells: Vec<String>) -> Warni
 
 fn stopped(shortfall: &Shortfall) -> Option<Warning> {
     let reason = shortfall.stopped.as_ref()?;
-    let text = format!(
-        "The experiment ended early ({reason}): only what was measured until then is here."
-    );
+    let text =
+        format!("The experiment ended early ({reason}); the result contains the runs until then.");
     let action = "Repeat it to the end before you draw conclusions.";
     Some(warning(text, "", action, vec![]))
 }
 
-/// `1 cell`, `2 cells`.
-fn counted_as(count: usize, noun: &str) -> String {
+/// For example `1 cell`, `2 cells`.
+fn with_plural(count: usize, noun: &str) -> String {
     if count == 1 {
         format!("1 {noun}")
     } else {
@@ -97,7 +96,7 @@ fn rejected(runs: &[Run]) -> Vec<Warning> {
     };
     let noisy = matching(|reason| reason.starts_with(OTHERS));
     let stolen = matching(|reason| reason.starts_with(STOLEN));
-    let mute = matching(|reason| reason.starts_with("not accelerated"));
+    let unproven = matching(|reason| reason.starts_with("not accelerated"));
     let failed = matching(|reason| {
         ![OTHERS, STOLEN, "not accelerated", REPEATED]
             .iter()
@@ -113,19 +112,19 @@ fn rejected(runs: &[Run]) -> Vec<Warning> {
         );
         warnings.push(warning(text, "", "", cells_of(&failed)));
     }
-    if let [first, ..] = mute.as_slice() {
+    if let [first, ..] = unproven.as_slice() {
         let reason = first.rejected.as_deref().unwrap_or_default();
-        let text = format!("{} of {total} runs were {reason}", mute.len());
-        let action = "`saiga status` on such a server says why; those runs do not count.";
-        warnings.push(warning(text, "", action, cells_of(&mute)));
+        let text = format!("{} of {total} runs were {reason}", unproven.len());
+        let action = "Run `saiga status` while such a server runs to see the reason. These runs are rejected.";
+        warnings.push(warning(text, "", action, cells_of(&unproven)));
     }
     if !noisy.is_empty() {
         let text = format!(
             "{} of {total} runs were rejected: other processes used the CPU.",
             noisy.len()
         );
-        let cause = "Something else was running on this machine.";
-        let action = "Stop it or wait until it is done, then repeat; --max-foreign sets the limit.";
+        let cause = "Other programs were running on this machine.";
+        let action = "Stop them or wait for their end, then repeat; --max-foreign sets the limit.";
         warnings.push(warning(text, cause, action, cells_of(&noisy)));
     }
     if !stolen.is_empty() {
@@ -147,30 +146,30 @@ fn cells_of(runs: &[&Run]) -> Vec<String> {
     cells
 }
 
-/// Pairs that drop out of what the headline is about.
-fn without_ratio(arms: &[Arm], cells: &[Cell], counted: &Counted<'_>) -> Vec<Warning> {
+/// Pairs without a ratio of the main metric.
+fn without_ratio(arms: &[Arm], cells: &[Cell], accepted: &AcceptedRuns<'_>) -> Vec<Warning> {
     let Some((reference, subject)) = judged(arms) else {
         return Vec::new();
     };
     let sides = [reference.name.as_str(), subject.name.as_str()];
     let of_cell = |cell: &Cell| {
-        let metric = counted.main_metric(cell, arms);
-        left_out::of_cell(counted, &cell.id, sides, metric)
+        let metric = accepted.main_metric(cell, arms);
+        left_out::of_cell(accepted, &cell.id, sides, metric)
     };
     cells.iter().filter_map(of_cell).collect()
 }
 
-/// Pairs without a ratio are told by [`without_ratio`].
-fn too_few(arms: &[Arm], cells: &[Cell], counted: &Counted<'_>) -> Option<Warning> {
+/// Cells with too few accepted pairs; pairs without a ratio are the subject of [`without_ratio`].
+fn too_few(arms: &[Arm], cells: &[Cell], accepted: &AcceptedRuns<'_>) -> Option<Warning> {
     let (reference, subject) = judged(arms)?;
-    let least = counted.method.min_pairs();
+    let least = accepted.method.min_pairs();
     let lacks = |cell: &&Cell| {
         let side = |arm| Side {
             cell: &cell.id,
             arm,
         };
-        let metric = counted.main_metric(cell, arms);
-        let pairs = counted.both(side(&reference.name), side(&subject.name), metric);
+        let metric = accepted.main_metric(cell, arms);
+        let pairs = accepted.both(side(&reference.name), side(&subject.name), metric);
         pairs.len() < least
     };
     let cells: Vec<String> = cells
@@ -181,11 +180,11 @@ fn too_few(arms: &[Arm], cells: &[Cell], counted: &Counted<'_>) -> Option<Warnin
     (!cells.is_empty()).then(|| {
         let text = format!(
             "Fewer than {} pairs count in {}: no verdict there.",
-            match counted.method {
+            match accepted.method {
                 Method::Fixed => "six",
                 Method::Sequential => "eight",
             },
-            counted_as(cells.len(), "cell")
+            with_plural(cells.len(), "cell")
         );
         warning(
             text,
@@ -199,12 +198,12 @@ fn too_few(arms: &[Arm], cells: &[Cell], counted: &Counted<'_>) -> Option<Warnin
 fn wide(
     arms: &[Arm],
     comparisons: &[Comparison],
-    counted: &Counted<'_>,
+    accepted: &AcceptedRuns<'_>,
     longer: &str,
 ) -> Option<Warning> {
     let (reference, subject) = judged(arms)?;
     let wide = |c: &&Comparison| {
-        c.metric == counted.ranked().0
+        c.metric == accepted.ranked().0
             && c.a == reference.name
             && c.b == subject.name
             && c.ratio.ci95.is_some_and(|[lo, hi]| hi > lo * WIDE)
@@ -214,11 +213,11 @@ fn wide(
         .filter(wide)
         .map(|c| c.cell.clone())
         .collect();
-    // Best-against-best cells have no runs of their own; the result lists them all the same.
+    // Best-against-best cells have no runs, but the result lists them like other cells.
     (!cells.is_empty()).then(|| {
         let text = format!(
             "The spread is wide in {}: the interval's ends differ by more than half.",
-            counted_as(cells.len(), "comparison")
+            with_plural(cells.len(), "comparison")
         );
         warning(
             text,
@@ -229,9 +228,9 @@ fn wide(
     })
 }
 
-fn client_limited(arms: &[Arm], cells: &[Cell], counted: &Counted<'_>) -> Vec<Warning> {
+fn client_limited(arms: &[Arm], cells: &[Cell], accepted: &AcceptedRuns<'_>) -> Vec<Warning> {
     let on = |arm: &Arm| {
-        let limited = |cell: &&Cell| client_was_the_limit(cell, &arm.name, counted);
+        let limited = |cell: &&Cell| client_was_the_limit(cell, &arm.name, accepted);
         let cells: Vec<String> = cells
             .iter()
             .filter(limited)
@@ -240,19 +239,19 @@ fn client_limited(arms: &[Arm], cells: &[Cell], counted: &Counted<'_>) -> Vec<Wa
         (!cells.is_empty()).then(|| {
             let text = format!(
                 "The client was the limit of the {} arm in {}: it used its whole core while the \
-                 server had time left.",
+                 server was not saturated.",
                 arm.name,
-                counted_as(cells.len(), "cell")
+                with_plural(cells.len(), "cell")
             );
             let action =
-                "Throughput there understates this arm's server; its CPU per operation does not.";
+                "Throughput understates the server of this arm; its CPU time per operation does not.";
             warning(text, "The load generator runs one thread.", action, cells)
         })
     };
     arms.iter().filter_map(on).collect()
 }
 
-fn client_was_the_limit(cell: &Cell, arm: &str, counted: &Counted<'_>) -> bool {
+fn client_was_the_limit(cell: &Cell, arm: &str, accepted: &AcceptedRuns<'_>) -> bool {
     if cell.params.placement == "one core" || cell.params.hog != "none" {
         return false;
     }
@@ -265,13 +264,13 @@ fn client_was_the_limit(cell: &Cell, arm: &str, counted: &Counted<'_>) -> bool {
         cell: &cell.id,
         arm,
     };
-    let rates = counted.values(side, THROUGHPUT);
+    let rates = accepted.values(side, THROUGHPUT);
     let cores = |metric: &str| {
-        let cpu = counted.values(side, metric);
+        let cpu = accepted.values(side, metric);
         let used = |(pair, rate): (&u32, &f64)| Some(cpu.get(pair)? * rate / 1e6);
         median(&rates.iter().filter_map(used).collect::<Vec<_>>())
     };
     let (client, server) = (cores("client_cpu_us_per_op"), cores("server_cpu_us_per_op"));
-    client.is_some_and(|cores| cores > BUSY * threads.unwrap_or(1.0))
-        && server.is_some_and(|cores| cores < IDLE)
+    client.is_some_and(|cores| cores > SATURATED * threads.unwrap_or(1.0))
+        && server.is_some_and(|cores| cores < NOT_SATURATED)
 }

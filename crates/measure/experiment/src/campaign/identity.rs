@@ -1,9 +1,9 @@
-//! What decides which runs a plan consists of and what they mean, as one value.
+//! [`Identity`]: everything that determines the runs of a plan, as one value.
 //!
-//! Two processes may add to one campaign only if these facts are the same: arms and cells,
-//! order, size, limits, versions of the programs, the bytes of a preloaded library, what else the
-//! workload says of itself ([`Workload::facts`]), and the machine with its kernel. The facts are kept beside their hash, so that a difference can be
-//! named.
+//! A campaign can be resumed only with the same identity: arms and cells, order, size, limits,
+//! versions of programs, hashes of preloaded libraries, the fingerprint of the workload
+//! ([`Workload::fingerprint`]), and the machine with its kernel. The values are stored beside their
+//! hash, so that messages can name differences.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -20,15 +20,15 @@ use crate::workload::{Load, Workload};
 
 use super::lines::{PRIME, START, continued};
 
-/// Differences that are named; more would hide them.
+/// Maximum number of differences in a message.
 const NAMED: usize = 3;
-/// Bytes of a file that are read at once.
+/// Bytes per read of a file.
 const PIECE_BYTES: usize = 1 << 20;
-/// What a workload says of itself. What was null when the campaign began was not known then: a hook
-/// may make it before the first run.
+/// Key of the workload's fingerprint. A value that was null when the campaign began was unknown
+/// then; a hook may create it before the first run.
 const FACTS: &str = "facts";
 const PROGRAMS: &str = "facts.programs";
-/// The variable that names libraries of ours.
+/// The variable that names preloaded libraries.
 const PRELOAD: &str = "LD_PRELOAD";
 
 /// The identity of a plan on a machine.
@@ -39,7 +39,8 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Of `plan` with `workload` on `host`; `until` when the results decide how many pairs.
+    /// The identity of `plan` with `workload` on `host`; `until` is the stopping rule of a
+    /// sequential experiment.
     #[must_use]
     pub fn of<W: Workload>(
         workload: &W,
@@ -84,12 +85,12 @@ impl Identity {
             "pairs": pairs,
             "seed": seed,
             "size": size,
-            // JSON has no infinity: a limit that nothing reaches is none.
+            // JSON has no infinity; no limit is null.
             "max_foreign_cores": max_foreign_cores.is_finite().then_some(max_foreign_cores),
             "until": until,
             "versions": versions(workload),
             "libraries": libraries,
-            FACTS: workload.facts(),
+            FACTS: workload.fingerprint(),
             "host": {"cpu": host.cpu, "cores": host.cores, "kernel": host.kernel},
         }))
     }
@@ -102,26 +103,27 @@ impl Identity {
         }
     }
 
-    /// The seed of the order.
+    /// The seed of the plan.
     #[must_use]
     pub fn seed(&self) -> Option<u64> {
         self.facts.get("seed")?.as_u64()
     }
 
-    /// What the workload says of itself.
+    /// The fingerprint of the workload.
     pub(super) fn of_workload(&self) -> &Value {
         &self.facts[FACTS]
     }
 
-    /// The same plan, of which hooks have made `facts`.
-    fn made_into(&self, facts: &Value) -> Value {
+    /// The values with the fingerprint `facts`, recorded after hooks.
+    fn with_fingerprint(&self, facts: &Value) -> Value {
         let mut all = self.facts.clone();
         all[FACTS] = facts.clone();
         all
     }
 
-    /// In what `now` differs, as `name: there, here`; `None` when it does not. What is as hooks of an
-    /// earlier process have `made` it does not differ: they will make it again.
+    /// The differences of `now` as `name: VALUE there, VALUE here`; `None` if there are none.
+    /// Values that are as in `made`, the fingerprint after the hooks of an earlier process, do not
+    /// differ, because the hooks will create them again.
     pub(super) fn differences(&self, made: Option<&Value>, now: &Self) -> Option<String> {
         if self.hash == now.hash {
             return None;
@@ -130,9 +132,9 @@ impl Identity {
         differ("", &self.facts, &now.facts, &mut found);
         if let Some(made) = made {
             let mut others = Vec::new();
-            differ("", &self.made_into(made), &now.facts, &mut others);
-            let is_other = |place: &str| others.iter().any(|(other, _)| other == place);
-            found.retain(|(place, _)| is_other(place));
+            differ("", &self.with_fingerprint(made), &now.facts, &mut others);
+            let is_changed = |place: &str| others.iter().any(|(other, _)| other == place);
+            found.retain(|(place, _)| is_changed(place));
         }
         if found.is_empty() {
             return None;
@@ -156,8 +158,8 @@ fn versions<W: Workload>(workload: &W) -> BTreeMap<String, String> {
     versions
 }
 
-/// A hash of the bytes of a program, a library or another file, whatever its name; `None` when it
-/// cannot be read. One that was built again is another one.
+/// Hash of the bytes of a file, such as a program or library; `None` if it cannot be read. A
+/// rebuilt program has another hash.
 #[must_use]
 pub fn contents(path: &Path) -> Option<String> {
     let mut file = File::open(path).ok()?;
@@ -174,7 +176,7 @@ pub fn contents(path: &Path) -> Option<String> {
     }
 }
 
-/// In words of eight bytes, for programs are large.
+/// Hashes words of eight bytes instead of single bytes, for speed: programs are large.
 fn mixed(before: u64, bytes: &[u8]) -> u64 {
     bytes.chunks(8).fold(before, |hash, chunk| {
         let mut word = [0; 8];
@@ -186,8 +188,8 @@ fn mixed(before: u64, bytes: &[u8]) -> u64 {
     })
 }
 
-/// Whether nobody could tell this fact when the campaign began: a hook may make programs and
-/// snapshots afterwards.
+/// Whether the value was unknown when the campaign began, because a hook creates programs and
+/// snapshots later.
 fn was_unknown(place: &str, old: Option<&Value>) -> bool {
     match old {
         Some(old) => place.starts_with(FACTS) && old.is_null(),
@@ -195,7 +197,7 @@ fn was_unknown(place: &str, old: Option<&Value>) -> bool {
     }
 }
 
-/// Every place in which two values differ, with both of them.
+/// Finds all positions at which two values differ, with both values.
 fn differ(place: &str, there: &Value, here: &Value, found: &mut Vec<(String, String)>) {
     let inside = |name: &str| match place {
         "" => name.to_owned(),
@@ -231,7 +233,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_hook_makes_after_the_beginning_is_no_difference() {
+    fn programs_that_a_hook_creates_after_the_beginning_do_not_differ() {
         let facts = |programs: Value, steps: &str| {
             Identity::from_facts(json!({"facts": {"programs": programs, "steps": steps}}))
         };
@@ -244,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_hook_makes_again_may_be_as_before_it_or_as_it_left_it() {
+    fn a_snapshot_that_a_hook_creates_may_be_as_before_or_after_the_hook() {
         let of = |snapshot: &str, steps: &str| {
             Identity::from_facts(json!({"facts": {"snapshot": snapshot, "steps": steps}}))
         };
@@ -252,14 +254,14 @@ mod tests {
         let differences = |now: &Identity| old.differences(Some(made.of_workload()), now);
         assert_eq!(differences(&old), None);
         assert_eq!(differences(&made), None);
-        let told = "facts.snapshot: \"old\" there, \"third\" here";
-        assert_eq!(differences(&of("third", "one")).as_deref(), Some(told));
-        let told = "facts.steps: \"one\" there, \"two\" here";
-        assert_eq!(differences(&of("made", "two")).as_deref(), Some(told));
+        let wanted = "facts.snapshot: \"old\" there, \"third\" here";
+        assert_eq!(differences(&of("third", "one")).as_deref(), Some(wanted));
+        let wanted = "facts.steps: \"one\" there, \"two\" here";
+        assert_eq!(differences(&of("made", "two")).as_deref(), Some(wanted));
     }
 
     #[test]
-    fn differences_are_named_by_their_place() {
+    fn differences_are_named_by_their_position() {
         let old = Identity::from_facts(json!({
             "seed": 1, "pairs": 6, "cells": [{"id": "a"}], "arms": [{"env": {"X": "1"}}],
         }));
@@ -274,17 +276,17 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_known_at_the_beginning_is_no_difference() {
+    fn values_unknown_at_the_beginning_do_not_differ() {
         let with = |snapshot: Value| Identity::from_facts(json!({"facts": {"snapshot": snapshot}}));
         let (unknown, one, other) = (with(Value::Null), with(json!("a")), with(json!("b")));
         assert_eq!(unknown.differences(None, &one), None);
-        let said = one.differences(None, &other).unwrap();
-        assert_eq!(said, "facts.snapshot: \"a\" there, \"b\" here");
+        let text = one.differences(None, &other).unwrap();
+        assert_eq!(text, "facts.snapshot: \"a\" there, \"b\" here");
         assert!(one.differences(None, &unknown).is_some());
     }
 
     #[test]
-    fn a_file_is_known_by_every_byte_of_it() {
+    fn the_hash_of_a_file_depends_on_every_byte() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("program");
         assert_eq!(contents(&path), None);
@@ -308,9 +310,9 @@ mod tests {
             let facts = names.map(|name| (name.to_owned(), json!(value)));
             Identity::from_facts(Value::Object(facts.into_iter().collect()))
         };
-        let said = all(1).differences(None, &all(2)).unwrap();
+        let text = all(1).differences(None, &all(2)).unwrap();
         assert_eq!(
-            said,
+            text,
             "a: 1 there, 2 here; b: 1 there, 2 here; c: 1 there, 2 here; and 2 more"
         );
     }

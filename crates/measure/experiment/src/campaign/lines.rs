@@ -1,8 +1,8 @@
-//! One entry as one line, and back.
+//! Encodes an entry as a line, and decodes lines.
 //!
-//! Each line begins with a check (FNV-1a, 64 bits) over its own text and the check of the line
-//! before, so that a changed, missing or moved line shows. Only the last line may be torn: every
-//! line was on the disk before the next one was begun.
+//! Each line begins with a check value (FNV-1a, 64 bits) of its text and the check value of the
+//! previous line, so that changed, missing and moved lines are detected. Only the last line may be
+//! incomplete, because each line is on the disk before the next one is written.
 
 use std::io;
 
@@ -10,33 +10,34 @@ use serde::de::IgnoredAny;
 
 use super::Entry;
 
-/// The check before the first line: FNV's offset basis.
+/// The check value before the first line: FNV's offset basis.
 pub(super) const START: u64 = 0xcbf2_9ce4_8422_2325;
-/// FNV's prime.
+/// The 64-bit prime of FNV-1a.
 pub(super) const PRIME: u64 = 0x0100_0000_01b3;
 const HEAD: &str = "{\"check\":\"";
 const AFTER_CHECK: &str = "\",";
-/// Digits of a check.
+/// Hexadecimal digits of a check value.
 const DIGITS: usize = 16;
 
-/// A line that neither this program nor a power cut leaves.
+/// A line with damage that neither this program nor a power failure causes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Damage {
     pub(super) line: usize,
     pub(super) reason: String,
 }
 
-/// What a file holds.
+/// The decoded lines of a file.
 #[derive(Debug, PartialEq)]
 pub(super) struct Contents {
     pub(super) entries: Vec<Entry>,
-    /// Of the last whole line.
+    /// Check value of the last complete line.
     pub(super) check: u64,
-    /// Bytes of all whole lines.
+    /// Length of all complete lines in bytes.
     pub(super) length: usize,
 }
 
-/// `entry` as a line that follows one with the check `before`, and its own check.
+/// Encodes `entry` as a line after a line with the check value `before`; also returns its own check
+/// value.
 pub(super) fn line(entry: &Entry, before: u64) -> io::Result<(String, u64)> {
     let text = serde_json::to_string(entry)?;
     let body = text.strip_prefix('{').unwrap_or(&text);
@@ -44,7 +45,7 @@ pub(super) fn line(entry: &Entry, before: u64) -> io::Result<(String, u64)> {
     Ok((format!("{HEAD}{check:016x}{AFTER_CHECK}{body}\n"), check))
 }
 
-/// Reads every whole line; a torn one at the end is left out.
+/// Decodes all complete lines; an incomplete last line is left out.
 pub(super) fn read(bytes: &[u8]) -> Result<Contents, Damage> {
     let mut contents = Contents {
         entries: Vec::new(),
@@ -75,7 +76,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Contents, Damage> {
     Ok(contents)
 }
 
-/// `bytes` added to what led to the check `before`.
+/// The check value of `bytes` after a line with the check value `before`.
 pub(super) fn continued(before: u64, bytes: &[u8]) -> u64 {
     let chained = before.to_le_bytes();
     chained.iter().chain(bytes).fold(START, |hash, byte| {
@@ -83,21 +84,23 @@ pub(super) fn continued(before: u64, bytes: &[u8]) -> u64 {
     })
 }
 
-/// What is wrong with a line.
+/// The reason why a line cannot be decoded.
 enum Flaw {
-    /// Not JSON to its end: the power went.
+    /// Not complete JSON, as after a power failure.
     Torn,
-    /// JSON, with another check.
+    /// JSON with a wrong check value.
     Changed,
-    /// Rightly checked, and not one of ours.
+    /// A correct check value, but an unknown kind of entry.
     Unknown,
 }
 
 impl Flaw {
     fn reason(&self) -> &'static str {
         match self {
-            Self::Torn => "it is cut off, and others follow",
-            Self::Changed => "its check is wrong: it was changed, or a line before it is missing",
+            Self::Torn => "the line is incomplete, but other lines follow",
+            Self::Changed => {
+                "its check value is wrong: the line was changed, or a line before it is missing"
+            }
             Self::Unknown => "it was written by another version of saiga",
         }
     }
@@ -105,7 +108,7 @@ impl Flaw {
 
 fn parsed(line: &[u8], before: u64) -> Result<(Entry, u64), Flaw> {
     let text = line.strip_suffix(b"\n").ok_or(Flaw::Torn)?;
-    // Whether it is whole is asked before whether it is right: only the last line may be torn.
+    // Completeness is checked first, because an incomplete last line is not damage.
     serde_json::from_slice::<IgnoredAny>(text).map_err(|_| Flaw::Torn)?;
     let text = std::str::from_utf8(text).map_err(|_| Flaw::Torn)?;
     let (check, body) = text

@@ -1,4 +1,4 @@
-//! One process at a time: a lock on the campaign's file, which goes again when nothing was written into it.
+//! Exclusive lock on the campaign's file; an unused new file is removed again.
 
 use std::fs::{self, File};
 use std::io;
@@ -10,27 +10,28 @@ use rustix::io::Errno;
 
 use super::CampaignError;
 
-/// A file that only this process works on.
+/// A file that this process has locked.
 #[derive(Debug)]
 pub(super) struct Locked {
     pub(super) file: File,
-    /// Where it is when this process has made it and not written into it: then it goes again.
+    /// Path of the file if this process created it and has not written to it; it is removed on
+    /// drop.
     pub(super) unused: Option<PathBuf>,
 }
 
 impl Drop for Locked {
     fn drop(&mut self) {
         if let Some(path) = &self.unused {
-            // Should it stay, it holds nothing, and the next command begins in it.
+            // If this fails, the file is empty and the next command uses it.
             let _ = fs::remove_file(path);
         }
-        // Closing would not do: a child between fork and exec holds the same lock. When even this
-        // fails, the end of this process frees it.
+        // Closing the file is not enough, because a child between fork and exec holds the same
+        // lock. If the unlock fails, the end of this process releases the lock.
         let _ = flock(&self.file, FlockOperation::Unlock);
     }
 }
 
-/// The file, made if need be.
+/// Opens and locks the file; creates it if it does not exist.
 pub(super) fn locked(path: &Path) -> Result<Locked, CampaignError> {
     let io = |error| CampaignError::Io {
         path: path.to_owned(),
@@ -47,17 +48,18 @@ pub(super) fn locked(path: &Path) -> Result<Locked, CampaignError> {
             Err(errno) => return Err(io(errno.into())),
         }
         let mut locked = Locked { file, unused: None };
-        // Who had made it may have taken it away again before we had the lock.
+        // Another process may have created the file and removed it again before this process got
+        // the lock.
         let inode = locked.file.metadata().map_err(io)?.ino();
-        if fs::metadata(path).is_ok_and(|there| there.ino() == inode) {
-            // Not before: what has that name by now may be somebody else's.
+        if fs::metadata(path).is_ok_and(|current| current.ino() == inode) {
+            // Set only now: before, the name could belong to another process's file.
             locked.unused = is_new.then(|| path.to_owned());
             return Ok(locked);
         }
     }
 }
 
-/// The file, and whether this process has made it.
+/// Opens the file; the second value says whether this call created it.
 fn opened(path: &Path) -> io::Result<(File, bool)> {
     let mut options = File::options();
     options.read(true).write(true);

@@ -1,4 +1,4 @@
-//! What is refused, what is forgiven, and that two processes never meet in one file.
+//! Tests of campaigns: refusals, incomplete and damaged files, exclusive locks.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ fn run(pair: u32) -> Run {
         pair,
         position: 0,
         started: String::new(),
-        // No short decimal is this number.
+        // A number without a short decimal representation.
         seconds: 1.0 / 3.0 + f64::from(pair),
         metrics: BTreeMap::from([("throughput_ops_s".to_owned(), 1e5 / 7.0)]),
         foreign_cpu_s: 0.1 + 0.2,
@@ -30,7 +30,7 @@ fn open(dir: &Path, begin: Begin) -> Result<Campaign, CampaignError> {
     Campaign::open(dir, &identity(1), begin)
 }
 
-/// A campaign of three runs.
+/// Writes a campaign of three runs.
 fn three_runs(dir: &Path) {
     let mut campaign = open(dir, Begin::Fresh).unwrap();
     for pair in 0..3 {
@@ -39,11 +39,11 @@ fn three_runs(dir: &Path) {
 }
 
 fn refusal(dir: &Path, begin: Begin) -> String {
-    let said = open(dir, begin).unwrap_err().to_string();
-    said.replace(&dir.display().to_string(), "DIR")
+    let error = open(dir, begin).unwrap_err().to_string();
+    error.replace(&dir.display().to_string(), "DIR")
 }
 
-/// The lines of the file, each with its end.
+/// The lines of the file, including line feeds.
 fn text(dir: &Path) -> Vec<String> {
     let text = std::fs::read_to_string(dir.join(FILE)).unwrap();
     text.split_inclusive('\n').map(str::to_owned).collect()
@@ -54,27 +54,27 @@ fn write(dir: &Path, lines: &[String]) {
 }
 
 #[test]
-fn what_was_kept_comes_back_to_the_last_bit() {
+fn recorded_runs_are_read_without_rounding() {
     let dir = tempfile::tempdir().unwrap();
     three_runs(dir.path());
     let campaign = open(dir.path(), Begin::Resume).unwrap();
     assert_eq!(campaign.recorded(), [run(0), run(1), run(2)]);
     assert!(!campaign.was_finished());
-    let seen = recorded(dir.path()).unwrap().unwrap();
-    assert_eq!((seen.identity.seed(), seen.finished), (Some(1), false));
-    assert_eq!(seen.runs.len(), 3);
+    let read = recorded(dir.path()).unwrap().unwrap();
+    assert_eq!((read.identity.seed(), read.finished), (Some(1), false));
+    assert_eq!(read.runs.len(), 3);
 }
 
 #[test]
-fn beginning_anew_loses_nothing_unfinished() {
+fn a_new_campaign_does_not_overwrite_an_unfinished_one() {
     let dir = tempfile::tempdir().unwrap();
     assert!(open(dir.path(), Begin::Fresh).is_ok());
-    // There is a plan, but no run that could be lost.
+    // The file contains a plan, but no run that could be lost.
     three_runs(dir.path());
     assert_eq!(
         refusal(dir.path(), Begin::Fresh),
-        "DIR/campaign.jsonl holds an unfinished campaign of 3 runs; the same command with \
-         --resume finishes it, another --out (or removing the file) begins anew"
+        "DIR/campaign.jsonl holds an unfinished campaign of 3 runs; use --resume to finish it, or \
+         choose another --out (or remove the file) to begin a new one"
     );
     let mut campaign = open(dir.path(), Begin::Resume).unwrap();
     for pair in 0..3 {
@@ -84,19 +84,22 @@ fn beginning_anew_loses_nothing_unfinished() {
     campaign.finish("then".into()).unwrap();
     drop(campaign);
     assert!(open(dir.path(), Begin::Resume).unwrap().was_finished());
-    let anew = open(dir.path(), Begin::Fresh).unwrap();
-    assert_eq!((anew.recorded().len(), text(dir.path()).len()), (0, 1));
+    let begun_again = open(dir.path(), Begin::Fresh).unwrap();
+    assert_eq!(
+        (begun_again.recorded().len(), text(dir.path()).len()),
+        (0, 1)
+    );
 }
 
 #[test]
 fn another_plan_is_refused_and_the_difference_named() {
     let dir = tempfile::tempdir().unwrap();
     three_runs(dir.path());
-    let said = Campaign::open(dir.path(), &identity(2), Begin::Resume).unwrap_err();
-    let said = said.to_string();
+    let message = Campaign::open(dir.path(), &identity(2), Begin::Resume).unwrap_err();
+    let message = message.to_string();
     assert!(
-        said.contains("is of another plan (seed: 1 there, 2 here)"),
-        "{said}"
+        message.contains("belongs to another plan (seed: 1 there, 2 here)"),
+        "{message}"
     );
     assert_eq!(text(dir.path()).len(), 4, "nothing is changed");
 }
@@ -154,7 +157,7 @@ fn zeros_at_the_end_are_a_torn_line() {
 }
 
 #[test]
-fn not_even_a_first_line_is_a_beginning() {
+fn a_file_with_an_incomplete_first_line_is_a_new_campaign() {
     let dir = tempfile::tempdir().unwrap();
     three_runs(dir.path());
     let first = text(dir.path()).remove(0);
@@ -166,7 +169,7 @@ fn not_even_a_first_line_is_a_beginning() {
 }
 
 #[test]
-fn any_other_damage_is_refused_with_its_line() {
+fn damage_is_refused_with_its_line() {
     let dir = tempfile::tempdir().unwrap();
     three_runs(dir.path());
     let whole = text(dir.path());
@@ -189,57 +192,57 @@ fn any_other_damage_is_refused_with_its_line() {
             "a digit",
             changed(1, "\"pair\":0", "\"pair\":7"),
             2,
-            "its check is wrong",
+            "its check value is wrong",
         ),
         (
             "the last digit",
             changed(3, "\"pair\":2", "\"pair\":7"),
             4,
-            "its check is wrong",
+            "its check value is wrong",
         ),
-        ("a missing line", without(2), 3, "its check is wrong"),
-        ("two lines swapped", swapped, 2, "its check is wrong"),
+        ("a missing line", without(2), 3, "its check value is wrong"),
+        ("two lines swapped", swapped, 2, "its check value is wrong"),
         (
             "cut in the middle",
             cut,
             3,
-            "it is cut off, and others follow",
+            "the line is incomplete, but other lines follow",
         ),
-        ("no plan", without(0), 1, "its check is wrong"),
+        ("no plan", without(0), 1, "its check value is wrong"),
         (
             "not ours",
             vec!["{\"a\":1}\n".to_owned()],
             1,
-            "its check is wrong",
+            "its check value is wrong",
         ),
     ] {
         write(dir.path(), &lines);
         for begin in [Begin::Resume, Begin::Fresh] {
-            let said = refusal(dir.path(), begin);
+            let message = refusal(dir.path(), begin);
             let wanted = format!("DIR/campaign.jsonl is damaged in line {line}: {reason}");
-            assert!(said.starts_with(&wanted), "{damage}: {said}");
+            assert!(message.starts_with(&wanted), "{damage}: {message}");
         }
         assert!(recorded(dir.path()).is_err(), "{damage}");
         assert_eq!(text(dir.path()), lines, "{damage}: nothing is changed");
     }
 }
 
-/// A hook makes the data once more each time that the campaign goes on.
+/// A hook creates the data again each time the campaign is resumed.
 #[test]
-fn what_hooks_have_made_may_be_found_when_it_goes_on() {
+fn data_that_hooks_create_may_differ_on_resume() {
     let dir = tempfile::tempdir().unwrap();
     let of = |snapshot: &str| Identity::from_facts(json!({"facts": {"snapshot": snapshot}}));
     let facts = |snapshot: &str| BTreeMap::from([("snapshot".to_owned(), json!(snapshot))]);
     let open = |snapshot: &str| Campaign::open(dir.path(), &of(snapshot), Begin::Resume);
     let mut campaign = open("old").unwrap();
     for made in ["old", "first", "first"] {
-        campaign.keep_facts(&facts(made)).unwrap();
+        campaign.keep_fingerprint(&facts(made)).unwrap();
     }
     drop(campaign);
-    assert_eq!(text(dir.path()).len(), 2, "said once");
+    assert_eq!(text(dir.path()).len(), 2, "recorded once");
     let mut campaign = open("first").unwrap();
     campaign.add_run(&run(0), false).unwrap();
-    campaign.keep_facts(&facts("second")).unwrap();
+    campaign.keep_fingerprint(&facts("second")).unwrap();
     drop(campaign);
     let error = open("third").unwrap_err().to_string();
     assert!(

@@ -1,4 +1,4 @@
-//! The CPU time of every process and kernel thread that `/proc` shows.
+//! CPU time of all processes and kernel threads in `/proc`, by two reads and their difference.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,38 +8,37 @@ use super::stat::ticks_per_second;
 /// `PF_KTHREAD` of the kernel's `include/linux/sched.h`.
 const KERNEL_THREAD: u64 = 0x0020_0000;
 
-/// One look at all of them. Times are in ticks.
+/// The result of one read of `/proc`. Times are in ticks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Census {
-    /// Kernel threads by number and start time.
+    /// Kernel threads by PID and start time.
     threads: BTreeMap<(u64, u64), Thread>,
-    /// The sum over all processes that live, with their children that ended and were waited for.
-    /// A process that ends moves within this sum.
+    /// The sum over all living processes and their children that ended and were waited for. A
+    /// process that ends stays in this sum.
     processes: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Thread {
     ticks: u64,
-    /// `ksoftirqd` handles the soft interrupts that would otherwise keep a process from running.
+    /// `ksoftirqd` handles soft interrupts that would otherwise delay processes.
     is_softirqd: bool,
 }
 
-/// What they used between two looks.
+/// CPU time used between two reads.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct Worked {
-    /// CPU seconds of the threads `ksoftirqd`.
     pub(super) softirqd_s: f64,
-    /// All other kernel threads.
+    /// CPU seconds of all other kernel threads.
     pub(super) threads_s: f64,
-    /// Processes. It is too low when the time of a process that ended went to no parent.
+    /// CPU seconds of processes. Too low if a process ended whose parent did not wait for it.
     pub(super) processes_s: f64,
-    /// Whether kernel threads were seen, and so all processes of the host. A container shows only
+    /// Whether kernel threads are visible, and so all processes of the host. A container shows only
     /// its own processes.
     pub(super) sees_all: bool,
 }
 
-/// One line of `/proc/PID/stat`.
+/// The parsed line of `/proc/PID/stat`.
 struct Line {
     key: (u64, u64),
     is_thread: bool,
@@ -49,7 +48,7 @@ struct Line {
 }
 
 impl Census {
-    /// Reads `/proc`. Processes that end during the walk are skipped.
+    /// Reads `/proc`; processes that end during the read are skipped.
     pub(super) fn take() -> Self {
         let mut census = Self::default();
         let Ok(entries) = fs::read_dir("/proc") else {
@@ -81,7 +80,7 @@ impl Census {
         }
     }
 
-    /// What was used since `earlier`. A kernel thread that has ended is left out.
+    /// CPU time used since `earlier`. Kernel threads that have ended are left out.
     pub(super) fn since(&self, earlier: &Self) -> Worked {
         let mut worked = Worked {
             processes_s: seconds(self.processes) - seconds(earlier.processes),
@@ -102,7 +101,8 @@ impl Census {
 }
 
 impl Line {
-    /// The name, in parentheses, may contain anything; fields are counted behind it.
+    /// Parses a line. Fields are counted from the last parenthesis, because the name may contain
+    /// any character.
     fn parse(stat: &str) -> Option<Self> {
         let (head, rest) = stat.rsplit_once(')')?;
         let (pid, name) = head.split_once(" (")?;
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
     use crate::process::own_cpu_time;
 
-    /// Lines as 6.18 writes them, shortened behind the start time.
+    /// Lines of Linux 6.18, cut after the start time.
     const BEFORE: [&str; 5] = [
         "2 (kthreadd) S 0 0 0 0 -1 2129984 0 0 0 0 0 4 0 0 20 0 1 0 2 0 0",
         "15 (ksoftirqd/0) S 2 0 0 0 -1 69238848 0 0 0 0 0 700 0 0 20 0 1 0 3 0 0",
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn soft_interrupts_kernel_threads_and_processes_are_told_apart() {
+    fn soft_interrupts_kernel_threads_and_processes_are_distinguished() {
         let later = after(&[
             (" 0 700 ", " 0 725 "),
             (" 0 300 ", " 0 350 "),
@@ -189,11 +189,11 @@ mod tests {
     }
 
     #[test]
-    fn a_child_that_ended_stays_in_the_sum_and_a_new_number_is_a_new_thread() {
+    fn an_ended_child_stays_in_the_sum_and_a_reused_pid_is_a_new_thread() {
         let child = "501 (burn) R 500 500 500 0 -1 4194304 0 0 0 0 30 10 0 0 20 0 1 0 950 0 0";
         let before = census(&[&BEFORE[..], &[child]].concat());
-        // The shell waited for its child, whose 40 ticks had become 50; another thread has taken
-        // the number of the worker.
+        // The shell waited for its child, whose 40 ticks had become 50; another thread has the PID
+        // of the worker.
         let later = after(&[
             (" 100 200 ", " 135 215 "),
             (" 0 300 0 0 20 0 1 0 9 ", " 0 8 0 0 20 0 1 0 970 "),

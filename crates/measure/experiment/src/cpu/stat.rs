@@ -1,43 +1,44 @@
-//! `/proc/stat`: the CPU time of the whole host by what it was spent on.
+//! Reads the host's CPU time by kind from `/proc/stat` (`man 5 proc`).
 
 use std::fs;
 use std::io;
 
-/// Least share of `irq` in all time that was spent, where the kernel keeps the time of interrupts
-/// apart. Each tick of a busy core is an interrupt of about a microsecond, 100 to 1000 times a
-/// second: there the share is 1/10,000 or more. Without it the kernel looks only at each tick, from
-/// within the tick's own interrupt, so `irq` stays 0. A kernel whose clock proved unreliable soon
-/// after it booted has stopped to keep interrupts apart, and `irq` keeps the little that it had.
-const LEAST_SHARE: f64 = 1e-5;
+/// Minimum share of `irq` in the busy time of a kernel that accounts interrupts separately. Each
+/// tick of a busy core is an interrupt of about a microsecond, 100 to 1000 times per second, so the
+/// share is 1/10,000 or more. A kernel without this accounting only samples at each tick, within
+/// the tick's own interrupt, so `irq` stays 0. A kernel that disabled the accounting soon after
+/// boot, because its clock was unreliable, keeps the small `irq` that it had.
+const MIN_SHARE: f64 = 1e-5;
 
-/// Seconds since the host booted, of all its CPUs together.
+/// CPU seconds since boot, of all CPUs of the host together.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct HostTime {
-    /// `user`, `nice` and `system`. Guests are contained in `user`.
+    /// Columns `user`, `nice` and `system`; `user` includes guests.
     pub processes_s: f64,
-    /// The column `irq`.
+    /// Column `irq`.
     pub hard_interrupts_s: f64,
-    /// `softirq`, that of the threads `ksoftirqd` included.
+    /// Column `softirq`, including the threads `ksoftirqd`.
     pub soft_interrupts_s: f64,
-    /// `steal`: what the hypervisor gave to others.
+    /// Column `steal`: time that the hypervisor gave to other guests.
     pub stolen_s: f64,
 }
 
-/// Where a kernel keeps the time that it spends on interrupts.
+/// The way in which a kernel accounts the time of interrupts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Interrupts {
-    /// In `irq` and `softirq` alone, to the nanosecond (`CONFIG_IRQ_TIME_ACCOUNTING`).
+    /// Separately, in `irq` and `softirq`, with nanosecond resolution
+    /// (`CONFIG_IRQ_TIME_ACCOUNTING`).
     Apart,
-    /// In the time of the process that was interrupted. `irq` and `softirq` are an estimate of what
-    /// is contained there, from a look at each tick.
+    /// As time of the interrupted process. `irq` and `softirq` are an estimate of the part of
+    /// interrupts, from a sample at each tick.
     InProcesses,
 }
 
 impl HostTime {
-    /// Until now. The resolution is a tick, 10 ms on each CPU.
+    /// Reads the CPU time so far. The resolution is a tick, 10 ms per CPU.
     ///
     /// # Errors
-    /// `/proc/stat` cannot be read.
+    /// Fails if `/proc/stat` cannot be read or parsed.
     pub fn read() -> io::Result<Self> {
         let stat = fs::read_to_string("/proc/stat")?;
         Self::parse(&stat).ok_or_else(|| {
@@ -48,7 +49,7 @@ impl HostTime {
         })
     }
 
-    /// `None` for a kernel that is too old to count `steal`.
+    /// `None` for kernels without the column `steal`.
     pub(super) fn parse(stat: &str) -> Option<Self> {
         let fields = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
         let fields: Vec<f64> = fields
@@ -68,24 +69,24 @@ impl HostTime {
         })
     }
 
-    /// Interrupts of both kinds.
+    /// Hard and soft interrupts together.
     #[must_use]
     pub fn interrupts_s(&self) -> f64 {
         self.hard_interrupts_s + self.soft_interrupts_s
     }
 
-    /// Where this kernel keeps the time of interrupts, told by what it has counted since it booted.
+    /// The accounting of interrupts by this kernel, inferred from its counters since boot.
     #[must_use]
     pub fn interrupts(&self) -> Interrupts {
         let spent_s = self.processes_s + self.interrupts_s();
-        if self.hard_interrupts_s > 0.0 && self.hard_interrupts_s >= spent_s * LEAST_SHARE {
+        if self.hard_interrupts_s > 0.0 && self.hard_interrupts_s >= spent_s * MIN_SHARE {
             Interrupts::Apart
         } else {
             Interrupts::InProcesses
         }
     }
 
-    /// What was added since `earlier`. Counters that went backwards count as unchanged.
+    /// The difference from `earlier`. Counters that decreased count as unchanged.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let added = |of: fn(&Self) -> f64| (of(self) - of(earlier)).max(0.0);
@@ -97,8 +98,8 @@ impl HostTime {
         }
     }
 
-    /// Seconds of interrupts for each second of a process since `earlier`, which the time of the
-    /// process does not contain.
+    /// Seconds of interrupts per CPU second of processes since `earlier`, if the kernel accounts
+    /// interrupts separately; else 0.
     #[must_use]
     pub fn interrupts_beside_processes_since(&self, earlier: &Self) -> f64 {
         let added = self.since(earlier);
@@ -111,7 +112,7 @@ impl HostTime {
     }
 }
 
-/// CPUs of the host that are switched on, whichever of them we may use.
+/// Number of online CPUs of the host, whatever the affinity of this process.
 pub(super) fn cpus() -> usize {
     fs::read_to_string("/proc/stat").map_or(0, |stat| cpus_in(&stat))
 }
@@ -149,7 +150,7 @@ mod tests {
         assert_eq!(without_steal, None);
     }
 
-    /// The first is of the machine on which this was written, the others are made after it.
+    /// The first line is from a real machine, the others are derived from it.
     const KERNELS: [(&str, &str, Interrupts); 3] = [
         (
             "6.18 in a virtual machine, without it",
@@ -169,12 +170,12 @@ mod tests {
     ];
 
     #[test]
-    fn the_counters_tell_where_the_kernel_keeps_the_time_of_interrupts() {
+    fn the_accounting_of_interrupts_is_inferred_from_counters() {
         for (kernel, stat, wanted) in KERNELS {
             let time = HostTime::parse(stat).unwrap();
             assert_eq!(time.interrupts(), wanted, "{kernel}");
         }
-        // 250 ticks a second on a busy core, half a microsecond each.
+        // 250 ticks per second on a busy core, half a microsecond each.
         let least = HostTime {
             processes_s: 80_000.0,
             hard_interrupts_s: 10.0,
@@ -184,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn only_interrupts_that_are_kept_apart_are_added_to_processes() {
+    fn only_separate_interrupts_are_added_to_processes() {
         let from = HostTime::default();
         let apart = HostTime {
             processes_s: 4.0,

@@ -1,21 +1,21 @@
-//! One run: servers are made ready, the load runs, servers are stopped.
+//! One run: prepares servers, runs the load beside hogs and an observer, stops the servers.
 //!
-//! What was measured stays, whatever comes after the load.
+//! The measurements are kept even if a step after the load fails.
 
 use std::fs::File;
 use std::time::Duration;
 
-use crate::beside::{self, Begun, Beside};
 use crate::cpu::{StealWindow, Stolen};
 use crate::interrupt::Interrupt;
+use crate::observer::{self, HostObserver, ObservedLoad};
 use crate::plan::Cell;
 use crate::process::{Child, CommandLine};
 use crate::workload::{Conditions, Failure, Measured, Target, Workload};
 
-/// One run from the start of its servers to their end, which is part of no pair.
+/// Makes one run that is not part of a pair, from the start of its servers to their end.
 ///
 /// # Errors
-/// [`Failure`]; nothing is left running.
+/// On failure no process is left running.
 pub fn measure<W: Workload>(
     workload: &W,
     arm: usize,
@@ -24,55 +24,55 @@ pub fn measure<W: Workload>(
     limit: Duration,
     interrupt: &Interrupt,
 ) -> Result<Measured, Failure> {
-    let asked = Asked {
+    let settings = RunSettings {
         operations,
         limit,
         seed: 0,
     };
-    let Watched {
+    let ObservedRun {
         measured, after, ..
-    } = watched(workload, arm, cell, asked, interrupt, None)?;
+    } = run_observed(workload, arm, cell, settings, interrupt, None)?;
     after.map(|()| measured)
 }
 
-/// What a run is asked for.
+/// Settings of a run that do not depend on its arm and cell.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Asked {
+pub(super) struct RunSettings {
     pub(super) operations: u64,
     pub(super) limit: Duration,
     pub(super) seed: u64,
 }
 
-/// Who looks on, at which arm, and for how long that is planned to run.
-pub(super) type Looker<'a, 'e> = (&'a mut (dyn Beside + 'e), &'a str, Option<Duration>);
+/// The observer, the name of the arm and the planned length of the run.
+pub(super) type Observation<'a, 'e> = (&'a mut (dyn HostObserver + 'e), &'a str, Option<Duration>);
 
-/// A run and what happened beside it.
-pub(super) struct Watched {
+/// A run and the events beside it.
+pub(super) struct ObservedRun {
     pub(super) measured: Measured,
-    /// What the hypervisor took while the load ran.
+    /// CPU time that the hypervisor took during the load.
     pub(super) stolen: Stolen,
-    /// How what came after the load went.
+    /// The result of the steps after the load.
     pub(super) after: Result<(), Failure>,
 }
 
-/// The same, with what happened beside the load.
-pub(super) fn watched<W: Workload>(
+/// Makes one run with observer and hogs.
+pub(super) fn run_observed<W: Workload>(
     workload: &W,
     arm: usize,
     cell: &Cell<W::Load>,
-    asked: Asked,
+    settings: RunSettings,
     interrupt: &Interrupt,
-    mut beside: Option<Looker<'_, '_>>,
-) -> Result<Watched, Failure> {
+    mut observation: Option<Observation<'_, '_>>,
+) -> Result<ObservedRun, Failure> {
     if interrupt.raised() {
         return Err(Failure::Interrupted);
     }
     let mut target = workload.prepare(arm, cell, interrupt)?;
     let hogs = start_hogs(&cell.hogged)?;
-    match &mut beside {
+    match &mut observation {
         None => {}
-        Some((looker, ..)) if target.watches_host() => looker.stand_back(),
-        Some((looker, arm, planned)) => looker.begin(&Begun {
+        Some((observer, ..)) if target.watches_host() => observer.begin_self_observed(),
+        Some((observer, arm, planned)) => observer.begin(&ObservedLoad {
             arm,
             servers: target.servers(),
             hogs: hogs.iter().map(Child::pid).collect(),
@@ -82,30 +82,30 @@ pub(super) fn watched<W: Workload>(
     }
     let window = StealWindow::open().map_err(Failure::impossible)?;
     let measured = target.run(
-        asked.operations,
+        settings.operations,
         &Conditions {
             interrupt,
             hogs: &hogs,
-            seed: asked.seed,
-            limit: asked.limit,
+            seed: settings.seed,
+            limit: settings.limit,
         },
     );
-    let stolen = window.stolen().map_err(Failure::impossible)?;
-    let seen = beside.and_then(|(looker, _, _)| looker.end());
+    let stolen = window.close().map_err(Failure::impossible)?;
+    let seen = observation.and_then(|(observer, _, _)| observer.end());
     drop(hogs);
-    // What ended the load is the cause; what then went wrong with its servers follows from it.
+    // The error of the load takes precedence; errors of the steps after it follow from it.
     let (figures, after) = target.teardown();
     let mut measured = measured?;
     measured.add_figures(figures);
-    measured.detail = beside::joined(measured.detail, seen);
-    Ok(Watched {
+    measured.detail = observer::joined(measured.detail, seen);
+    Ok(ObservedRun {
         measured,
         stolen,
         after,
     })
 }
 
-/// One endless loop on each of `cpus`; dropping them ends them.
+/// Starts an endless loop on each of `cpus`; dropping the children kills them.
 fn start_hogs(cpus: &[usize]) -> Result<Vec<Child>, Failure> {
     let start = |&cpu: &usize| {
         let mut line = CommandLine::new("sh", ["-c", "while :; do :; done"]);

@@ -1,7 +1,7 @@
-//! The engine with a workload of the test's own: order, repeats, interruption.
+//! Tests of the engine with a fake workload: order, repeats, interruption.
 
 mod after_load;
-mod looking_on;
+mod observer;
 mod resume;
 mod units;
 
@@ -18,7 +18,7 @@ use crate::interrupt::Interrupt;
 use crate::result::{Arm, Warning};
 use crate::workload::{Conditions, Figures, Load, Measured, Target};
 
-/// What a run of the fake workload does, given the arm and how often that arm ran before.
+/// The result of a run of the fake workload, given the arm and the number of its earlier runs.
 type Script = fn(arm: usize, nth: u32) -> Result<Measured, Failure>;
 
 struct Fake {
@@ -26,23 +26,23 @@ struct Fake {
     /// The arm that the second one varies.
     varies: Option<&'static str>,
     ran: RefCell<BTreeMap<usize, u32>>,
-    /// Where the record is that says how often an arm ran, in other processes as well.
+    /// The record with the runs of other processes.
     record: Option<PathBuf>,
-    /// Runs after which the user stops it.
-    patience: usize,
-    /// Whether its servers do not stop.
+    /// Number of runs after which the user stops the experiment.
+    runs_until_stop: usize,
+    /// Whether the servers fail to stop.
     stubborn: bool,
-    /// How what comes after the load of an arm goes.
+    /// The result of the steps after the load of an arm.
     after: fn(arm: usize) -> Result<(), Failure>,
-    /// What was measured around each run.
+    /// Figures of hooks.
     around: BTreeMap<String, f64>,
-    /// And in which units, after so many runs.
+    /// Units of these figures, by the number of runs so far.
     units: fn(runs: usize) -> BTreeMap<String, String>,
-    /// Arms whose settings it was told by the record.
-    recalled: RefCell<Vec<(usize, BTreeMap<String, String>)>>,
+    /// Arms and settings that the engine passed on from the record.
+    passed_settings: RefCell<Vec<(usize, BTreeMap<String, String>)>>,
     /// Arm and operations of every run, in order.
     log: RefCell<Vec<(usize, u64)>>,
-    /// Their seeds.
+    /// Seed of every run, in order.
     seeds: RefCell<Vec<u64>>,
 }
 
@@ -66,12 +66,12 @@ impl Fake {
             script,
             varies: None,
             record: None,
-            patience: usize::MAX,
+            runs_until_stop: usize::MAX,
             stubborn: false,
             after: |_| Ok(()),
             around: BTreeMap::new(),
             units: |_| BTreeMap::new(),
-            recalled: RefCell::default(),
+            passed_settings: RefCell::default(),
             ran: RefCell::default(),
             log: RefCell::default(),
             seeds: RefCell::default(),
@@ -80,7 +80,7 @@ impl Fake {
 }
 
 impl Fake {
-    /// How often an arm ran before, voided runs left out.
+    /// Number of earlier runs of an arm without void runs.
     fn runs_of(&self, arm: usize) -> u32 {
         let Some(dir) = &self.record else {
             let mut ran = self.ran.borrow_mut();
@@ -95,7 +95,7 @@ impl Fake {
     }
 }
 
-/// A load that is tried with a hundred operations.
+/// A load whose calibration begins with a hundred operations.
 #[derive(Clone)]
 struct Hundred;
 
@@ -145,11 +145,13 @@ impl Workload for &'static Fake {
         BTreeMap::new()
     }
     fn settings(&self, arm: usize) -> Option<BTreeMap<String, String>> {
-        let said = BTreeMap::from([("buffer".to_owned(), arm.to_string())]);
-        self.ran.borrow().contains_key(&arm).then_some(said)
+        let settings = BTreeMap::from([("buffer".to_owned(), arm.to_string())]);
+        self.ran.borrow().contains_key(&arm).then_some(settings)
     }
     fn recall(&self, arm: usize, settings: &BTreeMap<String, String>) {
-        self.recalled.borrow_mut().push((arm, settings.clone()));
+        self.passed_settings
+            .borrow_mut()
+            .push((arm, settings.clone()));
     }
     fn caveats(&self) -> Vec<Warning> {
         vec![]
@@ -169,7 +171,7 @@ impl Workload for &'static Fake {
 
 impl Target for FakeTarget<'_> {
     fn run(&mut self, operations: u64, conditions: &Conditions<'_>) -> Result<Measured, Failure> {
-        if self.fake.log.borrow().len() == self.fake.patience {
+        if self.fake.log.borrow().len() == self.fake.runs_until_stop {
             return Err(Failure::Interrupted);
         }
         let nth = self.fake.runs_of(self.arm);
@@ -202,7 +204,7 @@ impl Target for FakeTarget<'_> {
     }
 }
 
-/// One operation takes a millisecond; strangers used this much CPU.
+/// A run with a millisecond per operation and the given CPU time of foreign processes.
 fn run_with(foreign_cpu_s: f64) -> Result<Measured, Failure> {
     Ok(Measured {
         seconds: 0.001,
@@ -228,7 +230,7 @@ fn plan(pairs: u32, size: RunSize) -> Plan<Hundred> {
         pairs,
         seed: 1,
         size,
-        // Far more than a hypervisor can take from the machine that runs the tests.
+        // More than a hypervisor can take from the machine that runs the tests.
         max_foreign_cores: 100.0,
     }
 }
@@ -246,7 +248,7 @@ fn counted(outcome: &Outcome) -> usize {
 }
 
 #[test]
-fn each_arm_runs_as_long_as_wanted_after_calibration() {
+fn calibration_gives_each_arm_the_planned_length() {
     // The second arm is ten times as fast.
     let fake = Fake::new(|arm, _| {
         let seconds = if arm == 0 { 0.001 } else { 0.0001 };
@@ -267,9 +269,9 @@ fn each_arm_runs_as_long_as_wanted_after_calibration() {
     );
 }
 
-/// Its own calibration would set up the thing that it varies, which may take long.
+/// A calibration of its own would need the set-up of its variation, which may take long.
 #[test]
-fn an_arm_that_varies_another_does_as_much_as_that_one_and_is_not_calibrated() {
+fn an_arm_that_varies_another_uses_the_calibration_of_that_arm() {
     // The second arm is half as fast.
     let fake = Fake::varying(Some("a"), |arm, _| {
         let seconds = if arm == 0 { 0.001 } else { 0.002 };
@@ -290,12 +292,12 @@ fn an_arm_that_varies_another_does_as_much_as_that_one_and_is_not_calibrated() {
     assert_eq!(
         log[0],
         (0, 150),
-        "the first one is calibrated, whichever comes first"
+        "the first arm is calibrated, whatever the order"
     );
 }
 
 #[test]
-fn a_disturbed_visit_is_repeated_whole_after_the_others() {
+fn a_disturbed_visit_is_repeated_as_a_whole_after_the_others() {
     let fake = Fake::new(|arm, nth| run_with(if (arm, nth) == (1, 0) { 500.0 } else { 0.0 }));
     let outcome = outcome(fake, &plan(3, RunSize::Operations(10))).unwrap();
     let pairs: Vec<(u32, bool)> = outcome
@@ -335,16 +337,19 @@ fn a_disturbed_visit_is_repeated_whole_after_the_others() {
 }
 
 #[test]
-fn repeats_are_bounded_when_the_noise_never_ends() {
+fn repeats_are_bounded_under_permanent_noise() {
     let fake = Fake::new(|_, _| run_with(500.0));
     let outcome = outcome(fake, &plan(8, RunSize::Operations(10))).unwrap();
     // Eight visits and at most half as many repeats, two runs each.
     assert_eq!((outcome.runs.len(), counted(&outcome)), (24, 0));
-    assert!(outcome.given_up.is_empty(), "noise is nobody's failure");
+    assert!(
+        outcome.given_up.is_empty(),
+        "noise is not a failure of an arm"
+    );
 }
 
 #[test]
-fn an_arm_that_keeps_failing_is_given_up_and_the_other_goes_on() {
+fn an_arm_that_keeps_failing_is_given_up_and_the_other_continues() {
     let fake = Fake::new(|arm, _| match arm {
         0 => run_with(0.0),
         _ => Err(Failure::run("connection reset")),
@@ -362,7 +367,7 @@ fn an_arm_that_keeps_failing_is_given_up_and_the_other_goes_on() {
 }
 
 #[test]
-fn an_interrupt_keeps_what_was_measured() {
+fn an_interrupt_keeps_earlier_runs() {
     let fake = Fake::new(|arm, nth| match (arm, nth) {
         (_, 2) => Err(Failure::Interrupted),
         _ => run_with(0.0),
@@ -373,7 +378,7 @@ fn an_interrupt_keeps_what_was_measured() {
 }
 
 #[test]
-fn what_makes_every_run_impossible_ends_the_experiment() {
+fn an_impossible_run_ends_the_experiment() {
     let at_once = Fake::new(|_, _| Err(Failure::impossible(std::io::Error::other("no disk"))));
     let error = outcome(at_once, &plan(6, RunSize::Operations(10))).unwrap_err();
     assert_eq!(error.to_string(), "no disk");
@@ -386,15 +391,16 @@ fn what_makes_every_run_impossible_ends_the_experiment() {
     });
     let outcome = outcome(later, &plan(6, RunSize::Operations(10))).unwrap();
     assert_eq!(outcome.stopped.as_deref(), Some("the disk is full"));
-    assert_eq!(counted(&outcome), 6, "what was measured stays");
+    assert_eq!(counted(&outcome), 6, "earlier runs are kept");
 }
 
-/// What the load said is the cause, and Ctrl-C is nobody's failure, whatever the servers do then.
+/// The error of the load is the cause, and Ctrl-C is not a failure of an arm, even if the servers
+/// then fail to stop.
 #[test]
-fn servers_that_do_not_stop_hide_no_cause() {
-    let stubborn = |script: Script, patience| -> &'static Fake {
+fn servers_that_fail_to_stop_do_not_hide_the_cause() {
+    let stubborn = |script: Script, runs_until_stop| -> &'static Fake {
         Box::leak(Box::new(Fake {
-            patience,
+            runs_until_stop,
             stubborn: true,
             ..Fake::plain(script)
         }))
@@ -413,7 +419,7 @@ fn servers_that_do_not_stop_hide_no_cause() {
     let stopped = outcome(stubborn(|_, _| run_with(0.0), 0), &plan).unwrap();
     assert_eq!(stopped.stopped.as_deref(), Some("interrupted"));
     assert_eq!(stopped.runs, []);
-    // Without another cause it is one itself.
+    // Without another error it is the cause itself.
     let left = outcome(stubborn(|_, _| run_with(0.0), usize::MAX), &plan).unwrap();
     let reason = left.runs[0].rejected.as_deref();
     assert_eq!(reason, Some("the server does not stop"));
@@ -421,12 +427,12 @@ fn servers_that_do_not_stop_hide_no_cause() {
 }
 
 #[test]
-fn what_was_measured_around_a_run_is_its_own_and_takes_no_name_of_its_load() {
+fn figures_of_hooks_belong_to_their_run_and_cannot_replace_metrics() {
     for (name, wanted) in [
         ("moved_bytes", None),
         (
             "throughput_ops_s",
-            Some("a hook printed throughput_ops_s, which Saiga measures; name it otherwise"),
+            Some("a hook printed throughput_ops_s, which is a metric of Saiga; use another name"),
         ),
     ] {
         let fake: &'static Fake = Box::leak(Box::new(Fake {
@@ -444,7 +450,7 @@ fn what_was_measured_around_a_run_is_its_own_and_takes_no_name_of_its_load() {
 }
 
 #[test]
-fn the_arms_of_a_pair_are_given_the_same_seed_and_each_pair_another() {
+fn the_arms_of_a_pair_share_a_seed_and_pairs_do_not() {
     let fake = Fake::new(|_, _| run_with(0.0));
     outcome(fake, &plan(3, RunSize::Operations(1))).unwrap();
     let seeds = fake.seeds.borrow();
@@ -455,12 +461,13 @@ fn the_arms_of_a_pair_are_given_the_same_seed_and_each_pair_another() {
 }
 
 #[test]
-fn what_ends_an_experiment_takes_no_run_with_it() {
+fn the_runs_before_a_fatal_failure_are_kept() {
     let fake = Fake::new(|arm, nth| match (arm, nth) {
         (1, _) => Err(Failure::Impossible("the disk is full".into())),
         _ => run_with(0.0),
     });
-    // The order of the first pair is that of the seed; in one of two the other arm comes first.
+    // The seed determines the order of the first pair; with one of two seeds the other arm is
+    // first.
     let ran: Vec<usize> = (1..9)
         .map(|seed| {
             let plan = Plan {
@@ -479,9 +486,9 @@ fn what_ends_an_experiment_takes_no_run_with_it() {
     assert!(ran.contains(&1), "{ran:?}");
 }
 
-/// One such value must not cost the campaign: it cannot be kept, and what is kept must be readable.
+/// JSON cannot represent such a value, so it must not get into the record.
 #[test]
-fn a_run_with_something_that_is_no_number_is_rejected_and_the_others_stay() {
+fn a_run_with_a_non_finite_value_is_rejected_and_the_others_are_kept() {
     let fake = Fake::new(|arm, nth| match (arm, nth) {
         (1, 1) => run_with(0.0).map(|measured| Measured {
             metrics: BTreeMap::from([
@@ -513,16 +520,16 @@ fn a_run_with_something_that_is_no_number_is_rejected_and_the_others_stay() {
         reasons,
         [
             "throughput_ops_s is not a number",
-            "the CPU time of others is not a number"
+            "the CPU time of other processes is not a number"
         ]
     );
     let kept = recorded(dir.path()).unwrap().unwrap();
     assert_eq!(kept.runs.len(), done.runs.len());
 }
 
-/// The runs of a plan that is done may be written over only when what they show is on the disk.
+/// The runs of a complete plan may be overwritten only when the result is on disk.
 #[test]
-fn a_campaign_is_finished_by_whoever_has_written_its_result() {
+fn a_campaign_is_finished_only_after_its_result_is_written() {
     let dir = tempfile::tempdir().unwrap();
     let fake = Fake::new(|_, _| run_with(0.0));
     let plan = plan(6, RunSize::Operations(1));
@@ -546,9 +553,10 @@ fn a_campaign_is_finished_by_whoever_has_written_its_result() {
     assert!(again().is_ok());
 }
 
-/// Servers are asked when they run; a process that only resumes a finished campaign starts none.
+/// Settings are read from running servers; a process that only resumes a finished campaign starts
+/// none.
 #[test]
-fn settings_of_servers_outlive_the_process_that_asked() {
+fn settings_of_servers_are_recorded_for_later_processes() {
     let dir = tempfile::tempdir().unwrap();
     let plan = plan(2, RunSize::Operations(1));
     let process = |begin| {
@@ -560,7 +568,10 @@ fn settings_of_servers_outlive_the_process_that_asked() {
             ..Extras::default()
         };
         execute_with(&fake, &plan, extras, &Interrupt::never(), &mut |_| {}).unwrap();
-        (fake.log.borrow().len(), fake.recalled.borrow().clone())
+        (
+            fake.log.borrow().len(),
+            fake.passed_settings.borrow().clone(),
+        )
     };
     assert_eq!(process(Begin::Fresh), (4, vec![]));
     let text = std::fs::read_to_string(dir.path().join(crate::campaign::FILE)).unwrap();
@@ -568,11 +579,11 @@ fn settings_of_servers_outlive_the_process_that_asked() {
         .lines()
         .filter(|line| line.contains("\"settings\":{\"arm\""));
     assert_eq!(kept.count(), 2, "once for each arm: {text}");
-    let said = |arm: usize| {
+    let passed = |arm: usize| {
         (
             arm,
             BTreeMap::from([("buffer".to_owned(), arm.to_string())]),
         )
     };
-    assert_eq!(process(Begin::Resume), (0, vec![said(0), said(1)]));
+    assert_eq!(process(Begin::Resume), (0, vec![passed(0), passed(1)]));
 }

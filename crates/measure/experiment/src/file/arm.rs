@@ -1,43 +1,39 @@
-//! The arms of a file: what all of them have, and what each has of its own.
+//! Parses the arms of a file: common options, overridden by the options of each arm.
 //!
-//! `[[server]]` and `[client]` hold for every arm. `[[arm.server]]` of the same name and
-//! `[arm.client]` are laid over them key by key, so that an arm says what differs.
+//! `[[server]]` and `[client]` apply to every arm. `[[arm.server]]` of the same name and
+//! `[arm.client]` override them key by key, so that an arm contains only its differences.
 
 use std::collections::BTreeSet;
 
 use super::hook::Hooks;
 use super::reader::{Problems, Table};
-use super::server::{Dress, Server};
+use super::server::{Launch, Server};
 use super::tree::{Entries, overlay};
 
-/// One of the things compared.
+/// A compared configuration: servers, client and hooks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Arm {
-    /// Unique.
     pub name: String,
-    /// One sentence for people.
+    /// A sentence for reports.
     pub description: Option<String>,
-    /// In the order in which they start.
+    /// Servers start in this order and stop in reverse order.
     pub servers: Vec<Server>,
-    /// Around the load generator.
-    pub client: Dress,
-    /// Hooks of this arm alone, inside those of all.
+    /// Launch options of the load generator.
+    pub client: Launch,
+    /// Hooks of this arm, enclosed by those of all arms.
     pub hooks: Hooks,
 }
 
-/// Reads every arm of the file `root`.
+/// Parses all arms of the file `root`.
 pub(super) fn read(root: &Table<'_>, problems: &Problems) -> Vec<Arm> {
     let servers = root.tables("server");
-    named(root, "server", &servers);
+    check_names(root, "server", &servers);
     let client = root.table("client");
     let arms = root.tables("arm");
     if arms.len() < 2 {
-        root.problem(
-            "arm",
-            "must be there twice at least: [[arm]] with a name each",
-        );
+        root.problem("arm", "must occur at least twice: [[arm]] with a name each");
     }
-    named(root, "arm", &arms);
+    check_names(root, "arm", &arms);
     let none = Entries::new();
     let client = client.as_ref().map_or(&none, Table::entries);
     arms.iter()
@@ -58,7 +54,7 @@ fn arm(
 ) -> Arm {
     let saiga = table.flag("saiga");
     let own = table.tables("server");
-    named(table, "server", &own);
+    check_names(table, "server", &own);
     let mut all: Vec<(usize, Entries)> = Vec::new();
     for (line, base) in servers {
         let over = own.iter().find(|(_, own)| name_of(own) == name_of(base));
@@ -77,7 +73,7 @@ fn arm(
     }
     let servers = all.iter().map(|(line, entries)| {
         let path = format!("server {:?}", name_of(entries).unwrap_or_default());
-        // What is shared is told once: its path does not name the arm.
+        // The path does not contain the arm, so that a problem in a common option is reported once.
         Server::read(&Table::new(path, *line, entries, problems), saiga)
     });
     let servers = servers.collect();
@@ -86,14 +82,14 @@ fn arm(
     let none = Entries::new();
     let merged = overlay(client, own_client.as_ref().map_or(&none, Table::entries));
     let client = Table::new("client".to_owned(), line, &merged, problems);
-    let dress = Dress::read(&client, saiga);
+    let launch = Launch::read(&client, saiga);
     client.finish();
     let hooks = table.table("hooks");
     let arm = Arm {
-        name: table.needed_text("name").unwrap_or_default(),
+        name: table.required_text("name").unwrap_or_default(),
         description: table.text("description"),
         servers,
-        client: dress,
+        client: launch,
         hooks: Hooks::read(hooks.as_ref(), true, problems),
     };
     table.finish();
@@ -104,14 +100,14 @@ fn name_of(entries: &Entries) -> Option<&str> {
     entries.get("name")?.text()
 }
 
-/// Each name may be given once.
-fn named(table: &Table<'_>, what: &str, all: &[(usize, &Entries)]) {
+/// Reports names that occur twice.
+fn check_names(table: &Table<'_>, what: &str, all: &[(usize, &Entries)]) {
     let mut seen = BTreeSet::new();
     for (line, entries) in all {
         if let Some(name) = name_of(entries).filter(|name| !seen.insert(*name)) {
             table.note(
                 *line,
-                &format!("{what} {name:?} is there twice; give it another name"),
+                &format!("{what} {name:?} occurs twice; rename one of them"),
             );
         }
     }

@@ -1,31 +1,30 @@
-//! What an experiment is expected to show; exit 1 when it does not.
+//! Parses `[[expect]]` and checks a result against it. Unmet expectations make the exit code 1.
 
 use super::reader::Table;
 use super::tree::Entries;
 use crate::analysis;
 use crate::result::{Comparison, ComparisonKind, ExperimentResult, Verdict, Warning};
 
-/// One expectation.
+/// An expected verdict or ratio.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Expectation {
-    /// Of this metric; `None` for that of the headline.
+    /// `None` for the metric of the headline.
     pub metric: Option<String>,
-    /// Of this arm; `None` for the last one.
+    /// `None` for the last arm.
     pub arm: Option<String>,
-    /// Against this arm; `None` for the first one.
+    /// The reference; `None` for the first arm.
     pub against: Option<String>,
-    /// In this cell; `None` for every cell.
+    /// `None` for every cell.
     pub cell: Option<String>,
-    /// What the verdict must be.
     pub verdict: Option<Verdict>,
-    /// The whole interval of the ratio lies above this.
+    /// Lower bound on the whole interval of the ratio.
     pub above: Option<f64>,
-    /// The whole interval of the ratio lies below this.
+    /// Upper bound on the whole interval of the ratio.
     pub below: Option<f64>,
 }
 
 impl Expectation {
-    /// Reads one `[[expect]]`; `arms` are the names that there are.
+    /// Parses an `[[expect]]` table; `arms` are the names of all arms.
     pub(super) fn read(root: &Table<'_>, line: usize, entries: &Entries, arms: &[&str]) -> Self {
         let table = root.inner("expect".to_owned(), line, entries);
         let verdicts = [
@@ -53,15 +52,14 @@ impl Expectation {
         if verdict.is_none() && above.is_none() && below.is_none() {
             table.problem(
                 "verdict",
-                "is missing: say verdict, ratio_above or ratio_below",
+                "is missing: write verdict, ratio_above or ratio_below",
             );
         }
         table.finish();
         expectation
     }
 
-    /// What `result` does not show of it, in sentences; none when it is met. Where no metric is
-    /// named it is about that of the headline.
+    /// Sentences about the parts that `result` does not meet; empty if it meets the expectation.
     #[must_use]
     pub fn unmet(&self, result: &ExperimentResult) -> Vec<String> {
         let (metric, [a, b]) = self.about(result);
@@ -81,7 +79,7 @@ impl Expectation {
             .collect()
     }
 
-    /// Warns of pairs of `result` that have no ratio of what is expected.
+    /// Warns of pairs of `result` without a ratio of the expected metric.
     #[must_use]
     pub fn left_out(&self, result: &ExperimentResult) -> Vec<Warning> {
         let (metric, arms) = self.about(result);
@@ -91,7 +89,7 @@ impl Expectation {
         analysis::left_out(&result.own_metrics, &result.runs, &cells, arms, metric)
     }
 
-    /// The metric, and the arms against which and of which it is expected.
+    /// The metric, and the reference and subject arms.
     fn about<'a>(&'a self, result: &'a ExperimentResult) -> (&'a str, [&'a str; 2]) {
         let main = || analysis::main_metric(&result.own_metrics, &result.runs);
         let first = result.arms.first().map_or("", |arm| arm.name.as_str());
@@ -105,12 +103,12 @@ impl Expectation {
 
     fn unmet_by(&self, one: &Comparison) -> Option<String> {
         let Some([low, high]) = one.ratio.ci95 else {
-            let why = if one.ratio.has_too_few_pairs() {
+            let reason = if one.ratio.has_too_few_pairs() {
                 "too few pairs for an interval"
             } else {
-                "no interval, as it is 0 in some runs"
+                "no interval, because it is 0 in some runs"
             };
-            return Some(format!("{} in {}: {why}", one.metric, one.cell));
+            return Some(format!("{} in {}: {reason}", one.metric, one.cell));
         };
         let met = self.verdict.is_none_or(|verdict| verdict == one.verdict)
             && self.above.is_none_or(|least| low > least)

@@ -1,38 +1,37 @@
-//! The flags of redis-benchmark as operators write them.
+//! Parses flags of redis-benchmark in experiment files.
 //!
-//! Known are those of redis-benchmark 7; where the server is, how the result is printed, and
-//! how often it is repeated is our own business.
+//! Accepts the flags of redis-benchmark 7 that describe the load. Flags about the server's address,
+//! the output and repetitions are refused, because Saiga sets these itself.
 
-/// Tests that have a cell each.
+/// Supported tests; each has its own cell.
 const TESTS: [&str; 2] = ["set", "get"];
 
-/// What the flags say.
+/// The parsed flags; each field names its flag.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Flags {
-    /// `-t`, each with a cell of its own.
+    /// `-t`; each test has its own cell.
     pub tests: Vec<String>,
-    /// `-c`.
+    /// `-c`, the number of connections.
     pub clients: u32,
-    /// `-n`.
+    /// `-n`, the number of requests per run.
     pub requests: u64,
-    /// `-d`.
+    /// `-d`, the size of values in bytes.
     pub value_bytes: u32,
-    /// `-r`; 0 is one key.
+    /// `-r`; 0 means a single key.
     pub keys: u32,
-    /// `-P`.
+    /// `-P`, the number of requests per batch.
     pub pipeline: u32,
-    /// `--threads`.
+    /// `--threads`, the threads of the client.
     pub threads: u32,
-    /// `-k 0`.
+    /// `-k 0`: each request opens a connection.
     pub reconnect: bool,
-    /// `--cluster`.
     pub cluster: bool,
-    /// What is passed on as it is: `-e`, `--enable-tracking` and the like.
+    /// Flags passed on unchanged, such as `-e` and `--enable-tracking`.
     pub others: Vec<String>,
 }
 
-/// Flags that cannot be used, whether they have a value, and what to do instead.
-const OURS: [(&str, bool, &str); 20] = [
+/// Refused flags, whether they have a value, and the reason or alternative.
+const REFUSED: [(&str, bool, &str); 20] = [
     (
         "-h",
         true,
@@ -43,8 +42,8 @@ const OURS: [(&str, bool, &str); 20] = [
     (
         "-u",
         true,
-        "it would lead to another server than the arm's; leave it out: the port is that of the arm's \
-         first server",
+        "it could name another server than the arm's; remove it: the port is that of the arm's first \
+         server",
     ),
     ("--dbnum", true, DATABASE),
     ("-a", true, LOG_IN),
@@ -62,7 +61,7 @@ const OURS: [(&str, bool, &str); 20] = [
         true,
         "results are read from --csv, which is added",
     ),
-    ("-l", false, "plan.pairs says how often"),
+    ("-l", false, "plan.pairs is the number of runs"),
     (
         "-I",
         false,
@@ -71,11 +70,11 @@ const OURS: [(&str, bool, &str); 20] = [
     ("--help", false, "see redis-benchmark --help"),
     ("--version", false, "versions are in the result"),
 ];
-const DATABASE: &str = "FLUSHALL and the keys for GET are of database 0; leave it out";
-const LOG_IN: &str = "readiness, FLUSHALL and the keys for GET log in as nobody; start the server without a \
-                      password, on 127.0.0.1, or measure with kind = \"command\"";
-const TLS: &str = "readiness, FLUSHALL and the keys for GET speak no TLS; let the server have a port without \
-                   it, or measure with kind = \"command\"";
+const DATABASE: &str = "FLUSHALL and the keys for GET use database 0; remove it";
+const LOG_IN: &str = "the readiness probe, FLUSHALL and the keys for GET use no log-in; start the \
+                      server without a password, on 127.0.0.1, or use kind = \"command\"";
+const TLS: &str = "the readiness probe, FLUSHALL and the keys for GET use no TLS; give the server a \
+                   port without it, or use kind = \"command\"";
 /// Flags without a value that are passed on.
 const PLAIN: [&str; 3] = ["-3", "-e", "--enable-tracking"];
 /// Flags with a value that are passed on.
@@ -99,18 +98,18 @@ impl Default for Flags {
 }
 
 impl Flags {
-    /// Reads the words behind `redis-benchmark`.
+    /// Parses the words after `redis-benchmark`.
     ///
     /// # Errors
-    /// One sentence for each mistake.
+    /// Returns a sentence for each invalid flag.
     pub fn parse(words: &[String]) -> Result<Self, Vec<String>> {
         let mut flags = Self::default();
         let mut wrong = Vec::new();
         let mut words = words.iter();
         while let Some(word) = words.next() {
             let word = word.as_str();
-            if let Some((_, has_value, instead)) = OURS.iter().find(|(flag, ..)| *flag == word) {
-                wrong.push(format!("{word} is not for you to say: {instead}"));
+            if let Some((_, has_value, instead)) = REFUSED.iter().find(|(flag, ..)| *flag == word) {
+                wrong.push(format!("{word} cannot be set: {instead}"));
                 if *has_value {
                     words.next();
                 }
@@ -121,7 +120,7 @@ impl Flags {
             } else if let Some(value) = words.next() {
                 wrong.extend(flags.set(word, value).err());
             } else {
-                wrong.push(format!("{word} has no value, or is not known"));
+                wrong.push(format!("{word} is unknown or needs a value"));
             }
         }
         if wrong.is_empty() {
@@ -145,15 +144,13 @@ impl Flags {
                 self.others.extend([flag.to_owned(), value.to_owned()]);
             }
             _ => {
-                return Err(format!(
-                    "{flag} is not a flag of redis-benchmark that can be used here"
-                ));
+                return Err(format!("{flag} is not a supported flag of redis-benchmark"));
             }
         }
         Ok(())
     }
 
-    /// The words for one of the tests.
+    /// The flags for one of the tests, for a command line.
     #[must_use]
     pub fn words(&self, test: &str) -> Vec<String> {
         let mut words: Vec<String> = Vec::new();
@@ -187,7 +184,7 @@ fn tests(value: &str) -> Result<Vec<String>, String> {
     let mut tests: Vec<String> = Vec::new();
     for test in value.split(',').map(str::trim) {
         if !TESTS.contains(&test) {
-            return Err(format!("-t {test}: only set and get are compared"));
+            return Err(format!("-t {test}: only set and get are supported"));
         }
         if !tests.iter().any(|known| known == test) {
             tests.push(test.to_owned());
@@ -198,7 +195,7 @@ fn tests(value: &str) -> Result<Vec<String>, String> {
 
 fn number(flag: &str, value: &str, least: u32) -> Result<u32, String> {
     let number = value.parse().ok().filter(|number| *number >= least);
-    number.ok_or_else(|| format!("{flag} {value}: not a whole number from {least}"))
+    number.ok_or_else(|| format!("{flag} {value}: must be a whole number from {least}"))
 }
 
 #[cfg(test)]
@@ -210,9 +207,9 @@ mod tests_of_flags {
         Flags::parse(&words)
     }
 
-    /// Those of the procedure for Gazelle and Redis.
+    /// Flags from the test procedure for Gazelle and Redis.
     #[test]
-    fn the_operators_flags_are_understood() {
+    fn flags_of_a_test_procedure_are_parsed() {
         let line = "-c 1000 -n 10000000 -d 3 -r 10000000 -t set,get --threads 12 --cluster";
         let flags = parse(line).unwrap();
         assert_eq!((flags.clients, flags.requests), (1000, 10_000_000));
@@ -225,37 +222,37 @@ mod tests_of_flags {
     }
 
     #[test]
-    fn every_mistake_is_told() {
+    fn every_invalid_flag_is_reported() {
         let wrong = parse("-h 10.0.0.1 -c many --frob 3 -t lpush -q -n").unwrap_err();
         assert_eq!(wrong.len(), 6, "{wrong:?}");
-        assert!(
-            wrong[0].starts_with("-h is not for you to say"),
-            "{wrong:?}"
-        );
-        assert_eq!(wrong[3], "-t lpush: only set and get are compared");
-        assert_eq!(wrong[5], "-n has no value, or is not known");
+        assert!(wrong[0].starts_with("-h cannot be set"), "{wrong:?}");
+        assert_eq!(wrong[3], "-t lpush: only set and get are supported");
+        assert_eq!(wrong[5], "-n is unknown or needs a value");
     }
 
-    /// What only redis-benchmark would do is not what readiness and restore do.
+    /// Readiness probe and restore would not follow these flags.
     #[test]
     fn flags_that_give_wrong_figures_are_refused_with_a_way_out() {
-        for (line, why) in [
+        for (line, reason) in [
             (
                 "-u redis://10.0.0.1:6379 -c 5",
                 "another server than the arm's",
             ),
-            ("--dbnum 3", "are of database 0; leave it out"),
+            ("--dbnum 3", "use database 0; remove it"),
             ("-a secret", "start the server without a password"),
             ("--user app", "start the server without a password"),
             ("--tls", "a port without it"),
             ("--cacert ca.pem", "a port without it"),
         ] {
             let wrong = parse(line).unwrap_err();
-            let [told] = wrong.as_slice() else {
+            let [message] = wrong.as_slice() else {
                 panic!("{line}: {wrong:?}");
             };
-            assert!(told.contains("is not for you to say: "), "{told}");
-            assert!(told.contains(why) && !told.contains("secret"), "{told}");
+            assert!(message.contains(" cannot be set: "), "{message}");
+            assert!(
+                message.contains(reason) && !message.contains("secret"),
+                "{message}"
+            );
         }
         let passed = parse("-e --seed 7").unwrap();
         assert_eq!(passed.others, ["-e", "--seed", "7"]);

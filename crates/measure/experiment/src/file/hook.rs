@@ -1,14 +1,14 @@
-//! The commands of an operator between our own steps.
+//! Parses hooks: shell commands of the user between the steps of a run.
 
 use std::time::Duration;
 
 use super::reader::{Problems, Table};
 use super::tree::Value;
 
-/// What a hook may take that says nothing else.
-const USUAL_LIMIT: Duration = Duration::from_secs(60);
+/// Default time-out of a hook.
+const DEFAULT_LIMIT: Duration = Duration::from_secs(60);
 
-/// The keys whose hooks belong to one run.
+/// The keys of hooks that belong to a single run.
 const OF_A_RUN: [&str; 6] = [
     "before_arm",
     "before_start",
@@ -18,67 +18,59 @@ const OF_A_RUN: [&str; 6] = [
     "after_arm",
 ];
 
-/// A line for `sh -c`.
+/// A command for `sh -c`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hook {
-    /// The line.
     pub command: String,
-    /// One that takes longer has failed.
+    /// Time-out; a longer hook has failed.
     pub limit: Duration,
-    /// What its failure means.
     pub failure: OnFailure,
-    /// Whether it prints figures of its run: lines `name value unit`.
+    /// Whether the hook prints figures of its run, as lines `name value unit`.
     pub measures: bool,
 }
 
-/// What the failure of a hook means.
+/// The consequence of a failed hook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnFailure {
-    /// The experiment ends.
     Stop,
-    /// This run does not count.
+    /// The run is rejected.
     Reject,
-    /// It is told, and nothing else.
+    /// The failure is only reported.
     Ignore,
 }
 
-/// When hooks run. Within a run they lie inside each other: arm, start, run.
+/// The part of an experiment that hooks enclose. Within a run they are nested: arm, start, run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Point {
-    /// Around all runs.
     Experiment,
-    /// Around one run with everything that belongs to it; no server runs.
+    /// A run with its restore; no server is running at the time of these hooks.
     Arm,
-    /// Around the life of the servers; the data are in place.
+    /// The life of the servers; the data are already restored.
     Start,
-    /// Around the load; the servers are ready.
+    /// The load; the servers are ready.
     Run,
 }
 
-/// Hooks before and after one point.
+/// Hooks before and after a [`Point`], in order of execution.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Around {
-    /// In order.
     pub before: Vec<Hook>,
-    /// In order; they run whenever those before have begun, however it went.
+    /// These run if the hooks before the point were reached, even if the run failed.
     pub after: Vec<Hook>,
 }
 
-/// All hooks of one place of the file.
+/// The hooks of all arms, or of one arm.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Hooks {
-    /// [`Point::Experiment`]; empty in an arm.
+    /// Empty for the hooks of an arm.
     pub experiment: Around,
-    /// [`Point::Arm`].
     pub arm: Around,
-    /// [`Point::Start`].
     pub start: Around,
-    /// [`Point::Run`].
     pub run: Around,
 }
 
 impl OnFailure {
-    /// As in the file.
+    /// The name in the file.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -90,7 +82,7 @@ impl OnFailure {
 }
 
 impl Point {
-    /// For people: `before the run`.
+    /// The name in messages: `the run` in `before the run`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -103,7 +95,7 @@ impl Point {
 }
 
 impl Hooks {
-    /// Those of one point.
+    /// The hooks of a point.
     #[must_use]
     pub fn at(&self, point: Point) -> &Around {
         match point {
@@ -114,7 +106,7 @@ impl Hooks {
         }
     }
 
-    /// Reads `[hooks]`; an arm has none around the experiment.
+    /// Parses `[hooks]`; an arm has no hooks around the experiment.
     pub(super) fn read(table: Option<&Table<'_>>, of_arm: bool, problems: &Problems) -> Self {
         let Some(table) = table else {
             return Self::default();
@@ -155,22 +147,22 @@ pub(super) fn hook(
     if let Some(command) = value.text().filter(|command| !command.trim().is_empty()) {
         return Some(Hook {
             command: command.to_owned(),
-            limit: USUAL_LIMIT,
+            limit: DEFAULT_LIMIT,
             failure: OnFailure::Stop,
             measures: false,
         });
     }
     let Some(entries) = value.table() else {
-        let what = format!("{key} must hold commands: \"...\" or {{ command = \"...\" }}");
+        let what = format!("{key} must contain commands: \"...\" or {{ command = \"...\" }}");
         table.note(value.line, &what);
         return None;
     };
     let one = Table::new(key.to_owned(), value.line, entries, problems);
-    let command = one.needed_text("command");
+    let command = one.required_text("command");
     let choices = [OnFailure::Stop, OnFailure::Reject, OnFailure::Ignore];
     let choices = choices.map(|choice| (choice.name(), choice));
     let hook = Hook {
-        limit: one.duration("timeout").unwrap_or(USUAL_LIMIT),
+        limit: one.duration("timeout").unwrap_or(DEFAULT_LIMIT),
         failure: one
             .choice("on_failure", &choices)
             .unwrap_or(OnFailure::Stop),
@@ -178,7 +170,7 @@ pub(super) fn hook(
         measures: one.flag("metrics").unwrap_or(false),
     };
     if hook.measures && !OF_A_RUN.contains(&key) {
-        let what = "has no meaning here: figures belong to a run, so they come from before_arm, \
+        let what = "is not allowed here: figures belong to a run, so use before_arm, \
                     before_start, before_run, after_run, after_start or after_arm";
         one.problem("metrics", what);
     }

@@ -1,37 +1,37 @@
-//! Figures that an experiment has beyond those of its load: their names, and the lines of a hook
-//! that give them.
+//! Parses declared metrics, and the figures that hooks print.
 
 use super::reader::Table;
 use super::tree::Entries;
 use crate::result::{Better, Metric};
 use crate::workload::Figures;
 
-/// What `[metrics] waf` adds: bytes that the drives wrote to flash, for each byte of the host.
+/// The metric of `[metrics] waf`: bytes that the drives wrote to flash per byte that the host
+/// wrote.
 pub const WAF: &str = "waf";
 
-/// Reads `name`, `unit` and `better` of a table that names a metric.
+/// Parses `name`, `unit` and `better` of a metric.
 pub(super) fn read(table: &Table<'_>) -> Option<Metric> {
-    let name = table.needed_text("name").unwrap_or_default();
+    let name = table.required_text("name").unwrap_or_default();
     if !is_name(&name) {
         table.problem(
             "name",
-            "must consist of small letters, digits and _, its unit last: latency_p99_us",
+            "must consist of lower-case letters, digits and _, with the unit last: latency_p99_us",
         );
     }
-    table.needed("better");
+    table.require("better");
     let better = table.choice(
         "better",
         &[("higher", Better::Higher), ("lower", Better::Lower)],
     );
     Some(Metric {
         name,
-        unit: table.needed_text("unit")?,
+        unit: table.required_text("unit")?,
         better: better?,
         decides: false,
     })
 }
 
-/// Reads a `[[metric]]` of the file: a figure that a hook prints, and that is compared.
+/// Parses a `[[metric]]` of the file: a figure that a hook prints and that is compared.
 pub(super) fn of_hooks(root: &Table<'_>, line: usize, entries: &Entries) -> Option<Metric> {
     let table = root.inner("metric".to_owned(), line, entries);
     let metric = read(&table);
@@ -49,10 +49,11 @@ pub(super) fn write_amplification() -> Metric {
     }
 }
 
-/// The figures in what a hook with `metrics = true` printed: lines `name value unit`.
+/// Parses the output of a hook with `metrics = true`: lines `name value unit`.
 ///
 /// # Errors
-/// A line is not of that form, a name is given twice, or one of `declared` has another unit.
+/// Returns a message if a line has another form, a name occurs twice, or the unit of one of
+/// `declared` differs.
 pub fn printed(text: &str, declared: &[Metric]) -> Result<Figures, String> {
     let mut figures = Figures::default();
     for line in text.lines().filter(|line| !line.trim().is_empty()) {
@@ -65,7 +66,7 @@ pub fn printed(text: &str, declared: &[Metric]) -> Result<Figures, String> {
         if let Some(metric) = known.filter(|metric| metric.unit != unit) {
             let wanted = &metric.unit;
             return Err(format!(
-                "printed {name} in {unit}; its [[metric]] says {wanted}"
+                "printed {name} in {unit}; the unit in its [[metric]] is {wanted}"
             ));
         }
         if figures.values.insert(name.to_owned(), value).is_some() {
@@ -99,12 +100,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_line_is_a_name_a_number_and_a_unit() {
+    fn lines_of_a_name_a_number_and_a_unit_are_parsed() {
         let declared = [write_amplification()];
         let read = printed("moved_bytes 4096 B\n\n  waf 1.5 flash/host\n", &declared).unwrap();
         let wanted = [("moved_bytes".to_owned(), 4096.0), ("waf".to_owned(), 1.5)];
         assert_eq!(read.values, BTreeMap::from(wanted));
-        // The unit of the other is that of its metric.
+        // The unit of `waf` is that of its metric.
         let unit = ("moved_bytes".to_owned(), "B".to_owned());
         assert_eq!(read.units, BTreeMap::from([unit]));
         for (text, wanted) in [
@@ -114,12 +115,12 @@ mod tests {
             ("Waf 1.5 flash/host", "is not `name value unit`"),
             (
                 "waf 1.5 %",
-                "printed waf in %; its [[metric]] says flash/host",
+                "printed waf in %; the unit in its [[metric]] is flash/host",
             ),
             ("a 1 B\na 2 B", "printed a twice"),
         ] {
-            let said = printed(text, &declared).unwrap_err();
-            assert!(said.contains(wanted), "{text}: {said}");
+            let error = printed(text, &declared).unwrap_err();
+            assert!(error.contains(wanted), "{text}: {error}");
         }
     }
 }

@@ -1,9 +1,8 @@
-//! Experiment files: what a campaign is, in TOML.
+//! Parses experiment files: the description of a campaign in TOML.
 //!
-//! A file is read whole: every mistake is told with its line, and keys that are not known
-//! with the one that was meant. Values may hold `${NAME}` (see `variables`). What comes out
-//! is plain data; nothing of it was looked for on this machine. Documented for people in
-//! `docs/experiments.md`.
+//! All errors of a file are reported together, each with its line and, for unknown keys, the
+//! nearest known key. Values may contain `${NAME}` (see `variables`). The result is plain data that
+//! does not depend on this machine. The user documentation is `docs/experiments.md`.
 
 mod arm;
 mod expect;
@@ -29,7 +28,7 @@ pub use flags::Flags;
 pub use hook::{Around, Hook, Hooks, OnFailure, Point};
 pub use metric::{WAF, printed};
 pub use restore::{How, LinkedFiles, Reflink, Restore};
-pub use server::{Dress, How as StopHow, Probe, Ready, Server, Stop};
+pub use server::{How as StopHow, Launch, Probe, Ready, Server, Stop};
 pub use words::{WordsError, split};
 pub use workload::{Extract, Kind, TableCheck, Workload};
 
@@ -37,84 +36,72 @@ use crate::analysis;
 use crate::result::Metric;
 use reader::{Problems, Table};
 
-/// The variable that every file has: the folder in which it lies.
+/// The predefined variable: the folder of the file.
 const HERE: &str = "HERE";
-/// Runs of each arm where the file does not say: a verdict needs so many.
-const USUAL_PAIRS: u64 = 6;
+/// Default number of runs of each arm: the fewest that give a verdict.
+const DEFAULT_PAIRS: u64 = 6;
 
-/// An experiment as its file describes it.
+/// A parsed experiment file.
 #[derive(Debug, Clone)]
 pub struct Experiment {
-    /// The file.
     pub path: PathBuf,
-    /// In a few words, for reports.
+    /// A short name for reports.
     pub name: String,
-    /// What it is to find out.
+    /// The question that the experiment answers.
     pub goal: Option<String>,
-    /// How often, and in what order.
-    pub plan: Pace,
-    /// What is compared, the reference first.
+    pub plan: PlanOptions,
+    /// The compared arms, the reference first.
     pub arms: Vec<Arm>,
-    /// What is measured.
     pub workload: Workload,
-    /// How the data become what they were.
     pub restore: Restore,
-    /// Commands between our steps, in every arm.
+    /// Hooks of all arms.
     pub hooks: Hooks,
-    /// What is recorded of the host.
     pub metrics: HostMetrics,
-    /// Figures that hooks print, and that are compared.
+    /// Declared metrics of figures that hooks print.
     pub hook_metrics: Vec<Metric>,
-    /// The metric by which headlines are made, where the file says so.
+    /// The metric of the headline, if the file names one.
     pub headline: Option<String>,
-    /// What it must show.
     pub expectations: Vec<Expectation>,
 }
 
-/// How often, and in what order.
+/// Number and order of runs.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Pace {
-    /// Runs of each arm in each cell.
+pub struct PlanOptions {
+    /// Number of runs of each arm in each cell.
     pub pairs: u32,
-    /// Ends earlier when the interval is this narrow: 0.02 for 2 %.
+    /// End the experiment as soon as half the width of the interval is at most this fraction: 0.02
+    /// for 2 %.
     pub until: Option<f64>,
-    /// Of the random order; `None` for a new one.
+    /// Seed of the random order; `None` for a new seed.
     pub seed: Option<u64>,
-    /// CPUs that other processes may use in a run that counts; `None` for
-    /// [`usual_foreign_cores`](crate::cpu::usual_foreign_cores).
+    /// Limit on the CPU time of foreign processes in cores; `None` for
+    /// [`default_foreign_cores`](crate::cpu::default_foreign_cores).
     pub max_foreign_cores: Option<f64>,
 }
 
-/// What is recorded of the host besides CPU time.
+/// Metrics of the host besides CPU time.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HostMetrics {
-    /// Disks and network interfaces.
+    /// Disks and network interfaces to sample.
     pub devices: Vec<String>,
-    /// Directories whose file systems may fill up.
+    /// Directories whose file systems' fill levels are recorded.
     pub fill: Vec<PathBuf>,
     /// Drives whose write amplification is measured.
     pub waf: Vec<PathBuf>,
-    /// How often they are asked while the load runs; `None` for once an hour.
+    /// Interval between samples of these drives; `None` for an hour.
     pub waf_every: Option<Duration>,
 }
 
-/// A file that cannot be used.
+/// The file is not a usable experiment file.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
-    /// It cannot be read.
     #[error("cannot read {}: {error}", path.display())]
-    Unreadable {
-        /// The file.
+    Unreadable { path: PathBuf, error: io::Error },
+    /// The contents are invalid.
+    #[error("{} is not a valid experiment file:{}", path.display(), listed(problems))]
+    Invalid {
         path: PathBuf,
-        /// What the system said.
-        error: io::Error,
-    },
-    /// It says things that do not go together, or that nobody understands.
-    #[error("{} is not an experiment:{}", path.display(), listed(problems))]
-    Wrong {
-        /// The file.
-        path: PathBuf,
-        /// One for each problem, in the order of the lines.
+        /// One message per problem, in the order of the lines.
         problems: Vec<String>,
     },
 }
@@ -124,8 +111,8 @@ fn listed(problems: &[String]) -> String {
 }
 
 impl Experiment {
-    /// Metrics that are this experiment's own: those of its load, of its hooks, of its drives.
-    /// Those of TPC-C follow also from the options `of_props` that its props files give.
+    /// Metrics specific to this experiment: those of its load, its hooks and its drives. The
+    /// metrics of TPC-C also depend on `of_props`, the options in its props files.
     #[must_use]
     pub fn own_metrics(&self, of_props: &[String]) -> Vec<Metric> {
         let mut all = self.workload.metrics(of_props);
@@ -144,10 +131,7 @@ impl Experiment {
         all
     }
 
-    /// Reads a file; `sets` are variables that win over those of the file.
-    ///
-    /// # Errors
-    /// [`FileError`].
+    /// Reads and parses a file; variables in `sets` take precedence over those of the file.
     pub fn read(path: &Path, sets: &[(String, String)]) -> Result<Self, FileError> {
         match std::fs::read_to_string(path) {
             Ok(text) => Self::parse(path, &text, sets),
@@ -158,10 +142,10 @@ impl Experiment {
         }
     }
 
-    /// Reads the text of a file that lies, or would lie, at `path`.
+    /// Parses `text` as the contents of a file at `path`, which need not exist.
     ///
     /// # Errors
-    /// [`FileError::Wrong`].
+    /// Returns [`FileError::Invalid`] with all problems of the text.
     pub fn parse(path: &Path, text: &str, sets: &[(String, String)]) -> Result<Self, FileError> {
         let here = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         let here = here.parent().unwrap_or(Path::new("/")).to_owned();
@@ -175,18 +159,18 @@ impl Experiment {
         problems.dedup();
         match experiment {
             Some(experiment) if problems.is_empty() => Ok(experiment),
-            _ => Err(FileError::Wrong {
+            _ => Err(FileError::Invalid {
                 path: path.to_owned(),
-                problems: problems.into_iter().map(told).collect(),
+                problems: problems.into_iter().map(message).collect(),
             }),
         }
     }
 }
 
-fn told((line, what): tree::Problem) -> String {
+fn message((line, text): tree::Problem) -> String {
     match line {
-        0 => what,
-        line => format!("line {line}: {what}"),
+        0 => text,
+        line => format!("line {line}: {text}"),
     }
 }
 
@@ -206,7 +190,7 @@ fn experiment(
     let headline = root.text("headline");
     let plan = pace(root.table("plan").as_ref());
     let arms = arm::read(root, problems);
-    root.needed("workload");
+    root.require("workload");
     let table = root.table("workload");
     let workload = table.and_then(|table| Workload::read(&table, here));
     let restore = Restore::read(root.table("restore").as_ref(), problems);
@@ -235,12 +219,12 @@ fn experiment(
         headline,
         expectations,
     };
-    go_together(root, &experiment);
+    check_combinations(root, &experiment);
     Some(experiment)
 }
 
-/// What only shows when all of it is read.
-fn go_together(root: &Table<'_>, experiment: &Experiment) {
+/// Checks conditions between tables.
+fn check_combinations(root: &Table<'_>, experiment: &Experiment) {
     let private = matches!(
         &experiment.workload.kind,
         Kind::Redis {
@@ -252,13 +236,13 @@ fn go_together(root: &Table<'_>, experiment: &Experiment) {
         if private && !arm.servers.is_empty() {
             root.problem(
                 "workload",
-                "has a topology, whose servers are private: leave out server",
+                "has a topology, for which Saiga starts the servers; remove server",
             );
         }
         if private && (!arm.client.env.is_empty() || arm.client.memory.is_some()) {
             root.problem(
                 "workload",
-                "has a topology: only saiga and cpus can be said of its programs",
+                "has a topology; its programs can only have the options saiga and cpus",
             );
         }
         if !private && arm.servers.is_empty() {
@@ -284,34 +268,37 @@ fn go_together(root: &Table<'_>, experiment: &Experiment) {
         }
     }
     if private {
-        private_servers(root, experiment);
+        check_topology(root, experiment);
     }
-    restorable(root, experiment, private);
-    named_metrics(root, experiment);
+    check_restore(root, experiment, private);
+    check_metric_names(root, experiment);
 }
 
-/// What is restored is there to be restored.
-fn restorable(root: &Table<'_>, experiment: &Experiment, private: bool) {
+/// Checks that the kind of restore fits the workload.
+fn check_restore(root: &Table<'_>, experiment: &Experiment, private: bool) {
     let redis = matches!(experiment.workload.kind, Kind::Redis { .. });
     if experiment.restore.how == How::FlushAll && !redis {
-        root.problem("restore", "by flushall is for redis-benchmark");
+        root.problem(
+            "restore",
+            "of kind flushall needs the workload redis-benchmark",
+        );
     }
     if experiment.restore.how != How::None && private {
         root.problem(
             "restore",
-            "has no meaning: the private servers of a topology start empty",
+            "must be left out: the servers of a topology start empty",
         );
     }
 }
 
-/// Each figure has a name of its own, and the headline names one of them.
-fn named_metrics(root: &Table<'_>, experiment: &Experiment) {
+/// Checks that metrics have distinct names and that the headline names one of them.
+fn check_metric_names(root: &Table<'_>, experiment: &Experiment) {
     let own = experiment.own_metrics(&[]);
     for (index, Metric { name, .. }) in own.iter().enumerate() {
         let is_hooks = experiment.hook_metrics.iter().any(|it| it.name == *name);
         let is_second = own[..index].iter().any(|other| other.name == *name);
         if is_second || (is_hooks && analysis::standard(name).is_some()) {
-            let what = format!("{name:?} is measured already; give it another name");
+            let what = format!("{name:?} is already the name of a metric; use another name");
             root.problem("metric", &what);
         }
     }
@@ -323,7 +310,7 @@ fn named_metrics(root: &Table<'_>, experiment: &Experiment) {
     if !is_tpmc && own.iter().all(|metric| metric.name != *headline) {
         let names: Vec<&str> = own.iter().map(|metric| metric.name.as_str()).collect();
         let what = format!(
-            "is {headline:?}, which nothing measures; there are throughput_ops_s, \
+            "is {headline:?}, which is not measured; use one of throughput_ops_s, \
              latency_p99_us, server_cpu_us_per_op, {}",
             names.join(", ")
         );
@@ -331,41 +318,42 @@ fn named_metrics(root: &Table<'_>, experiment: &Experiment) {
     }
 }
 
-/// Private servers are made and removed by us, so nothing comes between.
-fn private_servers(root: &Table<'_>, experiment: &Experiment) {
+/// Checks files with a topology: Saiga starts and stops their servers, so hooks cannot run in
+/// between.
+fn check_topology(root: &Table<'_>, experiment: &Experiment) {
     let arms = experiment.arms.iter().map(|arm| &arm.hooks);
     let inner = |hooks: &Hooks| {
         let points = [&hooks.arm, &hooks.start, &hooks.run];
         points.iter().any(|around| **around != Around::default())
     };
     if arms.chain([&experiment.hooks]).any(inner) {
-        let what = "around arm, start and run have no place beside private servers; only \
-                    before_experiment and after_experiment do";
+        let what = "around arm, start and run cannot be combined with a topology; use \
+                    before_experiment and after_experiment";
         root.problem("hooks", what);
     }
     if !experiment.hook_metrics.is_empty() {
         root.problem(
             "metric",
-            "has no hook that could print it: there are none around the runs of private servers",
+            "must be left out: with a topology no hook runs that could print it",
         );
     }
     if experiment.metrics != HostMetrics::default() {
         root.problem(
             "metrics",
-            "has no meaning: private servers live in temporary folders",
+            "must be left out: the servers of a topology use temporary folders",
         );
     }
 }
 
-fn pace(table: Option<&Table<'_>>) -> Pace {
-    let usual = Pace {
-        pairs: u32::try_from(USUAL_PAIRS).unwrap_or(u32::MAX),
+fn pace(table: Option<&Table<'_>>) -> PlanOptions {
+    let default = PlanOptions {
+        pairs: u32::try_from(DEFAULT_PAIRS).unwrap_or(u32::MAX),
         until: None,
         seed: None,
         max_foreign_cores: None,
     };
     let Some(table) = table else {
-        return usual;
+        return default;
     };
     let pairs = table.whole("pairs", 1..=1000);
     let until = table.text("until").and_then(|text| {
@@ -378,10 +366,10 @@ fn pace(table: Option<&Table<'_>>) -> Pace {
         }
         share.map(|share| share / 100.0)
     });
-    let pace = Pace {
+    let pace = PlanOptions {
         pairs: pairs
             .and_then(|pairs| u32::try_from(pairs).ok())
-            .unwrap_or(usual.pairs),
+            .unwrap_or(default.pairs),
         until,
         seed: table.whole("seed", 0..=u64::MAX),
         max_foreign_cores: table.fraction("max_foreign_cores", 0.0, 1024.0),
@@ -401,13 +389,13 @@ fn host_metrics(table: Option<&Table<'_>>) -> HostMetrics {
         waf_every: table.duration("waf_every"),
     };
     if metrics.waf.is_empty() && metrics.waf_every.is_some() {
-        table.problem("waf_every", "needs waf, the drives that are asked");
+        table.problem("waf_every", "needs waf, the list of drives");
     }
     if metrics
         .waf_every
         .is_some_and(|every| every < Duration::from_secs(1))
     {
-        table.problem("waf_every", "must be a second or more");
+        table.problem("waf_every", "must be at least a second");
     }
     table.finish();
     metrics

@@ -1,7 +1,7 @@
-//! Takes values out of a table and keeps what is wrong with them.
+//! [`Table`]: reads typed values from a table and collects problems.
 //!
-//! Not by serde's derive: that stops at the first mistake, and a file of forty steps is
-//! mended at once or not at all. A key that nobody asked for is unknown.
+//! serde's derive is not used because it stops at the first error; here all errors of a file are
+//! reported together. Keys that were not read are unknown keys.
 
 use saiga_document::nearest;
 use std::cell::RefCell;
@@ -14,16 +14,16 @@ use std::time::Duration;
 
 use super::tree::{Entries, Kind, Problem, Value};
 
-/// What is wrong with a file so far.
+/// The problems of a file so far.
 pub(super) type Problems = RefCell<Vec<Problem>>;
 
-/// One table while it is read.
+/// A table with the keys that were read so far.
 pub(super) struct Table<'a> {
-    /// `arm "kernel"` or `plan`; empty for the file itself.
+    /// The path for messages: `arm "kernel"` or `plan`; empty for the root table.
     path: String,
     line: usize,
     entries: &'a Entries,
-    asked: RefCell<BTreeSet<&'static str>>,
+    read_keys: RefCell<BTreeSet<&'static str>>,
     problems: &'a Problems,
 }
 
@@ -38,13 +38,13 @@ impl<'a> Table<'a> {
             path,
             line,
             entries,
-            asked: RefCell::default(),
+            read_keys: RefCell::default(),
             problems,
         }
     }
 
     fn value(&self, key: &'static str) -> Option<&'a Value> {
-        self.asked.borrow_mut().insert(key);
+        self.read_keys.borrow_mut().insert(key);
         self.entries.get(key)
     }
 
@@ -55,18 +55,18 @@ impl<'a> Table<'a> {
     pub(super) fn text(&self, key: &'static str) -> Option<String> {
         let text = self.value(key)?.text().filter(|text| !text.is_empty());
         if text.is_none() {
-            self.problem(key, "must be a text that is not empty");
+            self.problem(key, "must be a non-empty string");
         }
         text.map(str::to_owned)
     }
 
-    pub(super) fn needed_text(&self, key: &'static str) -> Option<String> {
-        self.needed(key);
+    pub(super) fn required_text(&self, key: &'static str) -> Option<String> {
+        self.require(key);
         self.text(key)
     }
 
-    /// Says that a key is missing when it is.
-    pub(super) fn needed(&self, key: &'static str) {
+    /// Reports a missing key.
+    pub(super) fn require(&self, key: &'static str) {
         if self.value(key).is_none() {
             self.problem(key, "is missing");
         }
@@ -87,7 +87,7 @@ impl<'a> Table<'a> {
     pub(super) fn whole(&self, key: &'static str, allowed: RangeInclusive<u64>) -> Option<u64> {
         let number = match &self.value(key)?.kind {
             Kind::Whole(number) => u64::try_from(*number).ok(),
-            // A variable makes a text of a number.
+            // A value with a variable is always text.
             Kind::Text(text) => text.parse().ok(),
             Kind::Fraction(_) | Kind::Flag(_) | Kind::List(_) | Kind::Table(_) => None,
         };
@@ -118,7 +118,7 @@ impl<'a> Table<'a> {
         number
     }
 
-    /// `"90s"`, `"250ms"`, `"12h"`.
+    /// Reads a duration: `"90s"`, `"250ms"`, `"12h"`.
     pub(super) fn duration(&self, key: &'static str) -> Option<Duration> {
         let text = self.text(key)?;
         let length = humantime::parse_duration(&text).ok();
@@ -126,13 +126,13 @@ impl<'a> Table<'a> {
         if length.is_none() {
             self.problem(
                 key,
-                &format!("is {text:?}, not a length such as \"90s\" or \"12h\""),
+                &format!("is {text:?}, not a duration such as \"90s\" or \"12h\""),
             );
         }
         length
     }
 
-    /// Whatever knows its own text form.
+    /// Reads a value of any type that parses from text.
     pub(super) fn parsed<T: FromStr<Err: Display>>(&self, key: &'static str) -> Option<T> {
         let text = if let Kind::Whole(number) = self.value(key)?.kind {
             number.to_string()
@@ -144,7 +144,7 @@ impl<'a> Table<'a> {
             .ok()
     }
 
-    /// One of several words.
+    /// Reads one of several words.
     pub(super) fn choice<T: Copy>(&self, key: &'static str, choices: &[(&str, T)]) -> Option<T> {
         let text = self.text(key)?;
         let found = choices.iter().find(|(name, _)| *name == text);
@@ -153,12 +153,12 @@ impl<'a> Table<'a> {
             let hint = nearest(&text, &names)
                 .map_or(String::new(), |near| format!(" (did you mean {near:?}?)"));
             let all = names.join(", ");
-            self.problem(key, &format!("is {text:?}, and none of {all}{hint}"));
+            self.problem(key, &format!("is {text:?}, not one of {all}{hint}"));
         }
         found.map(|(_, choice)| *choice)
     }
 
-    /// A text or a list of texts.
+    /// Reads a string or a list of strings.
     pub(super) fn texts(&self, key: &'static str) -> Vec<String> {
         let Some(value) = self.value(key) else {
             return Vec::new();
@@ -172,12 +172,12 @@ impl<'a> Table<'a> {
             None => one(value).map(|text| vec![text]),
         };
         if all.is_none() {
-            self.problem(key, "must be a text, or a list of texts");
+            self.problem(key, "must be a string or a list of strings");
         }
         all.unwrap_or_default()
     }
 
-    /// The names and values of a table of texts and numbers.
+    /// Reads a table of strings and whole numbers as pairs.
     pub(super) fn pairs(&self, key: &'static str) -> Vec<(String, String)> {
         let Some(value) = self.value(key) else {
             return Vec::new();
@@ -194,7 +194,7 @@ impl<'a> Table<'a> {
                 Kind::Fraction(_) | Kind::Flag(_) | Kind::List(_) | Kind::Table(_) => {
                     self.note(
                         value.line,
-                        &format!("{key}.{name} must be a text or a whole number"),
+                        &format!("{key}.{name} must be a string or a whole number"),
                     );
                 }
             }
@@ -202,7 +202,7 @@ impl<'a> Table<'a> {
         pairs
     }
 
-    /// The table under a key.
+    /// Reads a table.
     pub(super) fn table(&self, key: &'static str) -> Option<Table<'a>> {
         let value = self.value(key)?;
         let entries = value.table();
@@ -212,7 +212,7 @@ impl<'a> Table<'a> {
         entries.map(|entries| self.inner(key.to_owned(), value.line, entries))
     }
 
-    /// The tables under a key that may be repeated.
+    /// Reads an array of tables, each with its line.
     pub(super) fn tables(&self, key: &'static str) -> Vec<(usize, &'a Entries)> {
         let Some(value) = self.value(key) else {
             return Vec::new();
@@ -229,7 +229,7 @@ impl<'a> Table<'a> {
         tables.unwrap_or_default()
     }
 
-    /// The values of a list, or the one value that stands in its place.
+    /// Reads a list of values, or a single value in place of a list.
     pub(super) fn values(&self, key: &'static str) -> Vec<&'a Value> {
         let Some(value) = self.value(key) else {
             return Vec::new();
@@ -240,7 +240,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// A table inside this one.
+    /// A [`Table`] inside this table.
     pub(super) fn inner(&self, name: String, line: usize, entries: &'a Entries) -> Table<'a> {
         let path = if self.path.is_empty() {
             name
@@ -250,13 +250,13 @@ impl<'a> Table<'a> {
         Table::new(path, line, entries, self.problems)
     }
 
-    /// Something is wrong with the value of a key.
+    /// Reports a problem with the value of a key.
     pub(super) fn problem(&self, key: &str, what: &str) {
         let line = self.entries.get(key).map_or(self.line, |value| value.line);
         self.note(line, &format!("{key} {what}"));
     }
 
-    /// Something is wrong in this table.
+    /// Reports a problem in this table.
     pub(super) fn note(&self, line: usize, what: &str) {
         let text = if self.path.is_empty() {
             what.to_owned()
@@ -266,29 +266,28 @@ impl<'a> Table<'a> {
         self.problems.borrow_mut().push((line, text));
     }
 
-    /// Its keys and values.
     pub(super) fn entries(&self) -> &'a Entries {
         self.entries
     }
 
-    /// Where it begins.
+    /// The line at which the table begins.
     pub(super) fn line(&self) -> usize {
         self.line
     }
 
-    /// Names the keys that nobody asked for.
+    /// Reports the keys that were not read.
     pub(super) fn finish(&self) {
-        let asked = self.asked.borrow();
-        let known: Vec<&str> = asked.iter().copied().collect();
+        let read_keys = self.read_keys.borrow();
+        let known: Vec<&str> = read_keys.iter().copied().collect();
         for (key, value) in self.entries {
-            if asked.contains(key.as_str()) {
+            if read_keys.contains(key.as_str()) {
                 continue;
             }
             let hint = match nearest(key, &known) {
                 Some(near) => format!("did you mean {near}?"),
-                None => format!("there are {}", known.join(", ")),
+                None => format!("known are {}", known.join(", ")),
             };
-            self.note(value.line, &format!("{key} is not known here; {hint}"));
+            self.note(value.line, &format!("{key} is an unknown key; {hint}"));
         }
     }
 }

@@ -1,61 +1,57 @@
-//! How the data are as they were before each run.
+//! Parses `[restore]`: how the data are restored before each run.
 
 use std::path::PathBuf;
 
 use super::hook::{Hook, hook};
 use super::reader::{Problems, Table};
 
-/// What is done about the data before a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Restore {
-    /// How they are restored.
     pub how: How,
-    /// Whether the kernel's caches are dropped before the servers start.
+    /// Whether the page cache is dropped before the servers start.
     pub drop_caches: bool,
 }
 
-/// Ways to restore data.
+/// The kind of restore.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum How {
-    /// Not at all, which the report says.
+    /// The data are not restored; the report warns of that.
     None,
-    /// A snapshot of directories, while no server runs.
+    /// Directories are restored from a snapshot while no server runs.
     Snapshot {
-        /// The directories that it holds, and that it replaces.
+        /// The directories that the snapshot contains and replaces.
         parts: Vec<PathBuf>,
-        /// Where it lies.
+        /// The directory of the snapshot.
         snapshot: PathBuf,
-        /// Whether blocks are shared with it.
         reflink: Reflink,
-        /// Whether links may lead to files that it does not hold.
         linked_files: LinkedFiles,
     },
-    /// Commands, while the servers run.
+    /// Commands restore the data while the servers run.
     Logical(Vec<Hook>),
-    /// FLUSHALL, and for GET as many keys as it asks for.
+    /// FLUSHALL; before GETs all keys are set.
     FlushAll,
 }
 
-/// Whether blocks are shared with a snapshot.
+/// Whether restored files share blocks with the snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reflink {
-    /// Where the file system can.
+    /// Share blocks if the file system supports it.
     Auto,
-    /// Every byte is copied.
+    /// Copy all bytes.
     Never,
 }
 
-/// What is done about links to files outside of a snapshot, which is not restored with it.
+/// Treatment of links to files outside of the snapshot, which are not restored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LinkedFiles {
-    /// The campaign ends: the next run would find what this one left.
+    /// The campaign ends, because a run could see changes of the run before it.
     Refuse,
-    /// They are as they are: no run changes them.
+    /// The files are ignored; the user states that no run changes them.
     Leave,
 }
 
 impl LinkedFiles {
-    /// As in the file.
+    /// The name in the file.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -66,7 +62,7 @@ impl LinkedFiles {
 }
 
 impl Reflink {
-    /// As in the file.
+    /// The name in the file.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -77,7 +73,7 @@ impl Reflink {
 }
 
 impl Restore {
-    /// Reads `[restore]`; without it nothing is restored.
+    /// Parses `[restore]`; without it the data are not restored.
     pub(super) fn read(table: Option<&Table<'_>>, problems: &Problems) -> Self {
         let Some(table) = table else {
             return Self {
@@ -86,12 +82,12 @@ impl Restore {
             };
         };
         let kinds = ["none", "snapshot", "logical", "flushall"];
-        table.needed("kind");
+        table.require("kind");
         let named: Vec<(&str, &str)> = kinds.iter().map(|kind| (*kind, *kind)).collect();
         let how = match table.choice("kind", &named) {
             Some("snapshot") => snapshot(table),
             Some("logical") => {
-                table.needed("commands");
+                table.require("commands");
                 let values = table.values("commands").into_iter();
                 How::Logical(
                     values
@@ -109,22 +105,22 @@ impl Restore {
 }
 
 fn snapshot(table: &Table<'_>) -> How {
-    table.needed("parts");
+    table.require("parts");
     let parts: Vec<PathBuf> = table
         .texts("parts")
         .into_iter()
         .map(PathBuf::from)
         .collect();
-    let snapshot = table.needed_text("snapshot").map(PathBuf::from);
+    let snapshot = table.required_text("snapshot").map(PathBuf::from);
     let snapshot = snapshot.unwrap_or_default();
     for path in parts.iter().chain([&snapshot]) {
         if path.is_relative() && !path.as_os_str().is_empty() {
-            let what = format!("{} does not begin with /", path.display());
+            let what = format!("{} is not an absolute path", path.display());
             table.note(table.line(), &what);
         }
     }
     if let Some(part) = parts.iter().find(|part| snapshot.starts_with(part)) {
-        let what = format!("lies in {}, which it replaces", part.display());
+        let what = format!("is inside {}, which the restore replaces", part.display());
         table.problem("snapshot", &what);
     }
     let choices = [Reflink::Auto, Reflink::Never].map(|one| (one.name(), one));

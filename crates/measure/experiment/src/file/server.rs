@@ -1,4 +1,4 @@
-//! How the programs of an arm are started, known to be ready, and stopped.
+//! Parses servers: launch options, readiness probe and stop.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,90 +12,79 @@ use crate::numbers::Numbers;
 use crate::process::Signal;
 use crate::secret;
 
-/// Until a server that says nothing else must be ready.
+/// Default time-out of the readiness probe.
 const READY_LIMIT: Duration = Duration::from_secs(60);
-/// Until a server that says nothing else must have ended.
+/// Default time-out of a stop.
 const STOP_LIMIT: Duration = Duration::from_secs(120);
 
-/// A program in its surroundings. It shows itself without passwords.
+/// Options with which a program is started. The `Debug` output masks passwords.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct Dress {
-    /// Variables added to ours.
+pub struct Launch {
+    /// Variables added to the environment of Saiga.
     pub env: BTreeMap<String, String>,
-    /// The CPUs it may use; empty for all.
+    /// CPU affinity; empty for all CPUs.
     pub cpus: Vec<usize>,
-    /// Where its memory comes from.
     pub memory: Option<Memory>,
-    /// Whether it runs under `saiga run`.
+    /// Whether the program runs under `saiga run`.
     pub saiga: bool,
-    /// Whose rights it has; `None` for ours.
+    /// The user to run as; `None` for that of Saiga.
     pub user: Option<String>,
-    /// Where it runs.
     pub directory: Option<PathBuf>,
 }
 
-/// One server of an arm.
+/// A server of an arm.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Server {
-    /// Unique within the arm.
     pub name: String,
-    /// Program and arguments; it stays in the foreground.
+    /// Program and arguments; the program must stay in the foreground.
     pub command: Vec<String>,
-    /// In what surroundings.
-    pub dress: Dress,
-    /// The port on which it listens.
+    pub launch: Launch,
     pub port: Option<u16>,
-    /// The directories that are its own: no other process may run there.
+    /// Directories that no other process may use.
     pub data: Vec<PathBuf>,
-    /// How it shows that it is ready.
     pub ready: Ready,
-    /// How it is stopped.
     pub stop: Stop,
 }
 
-/// How a server shows that it is ready.
+/// The readiness probe and its time-out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ready {
-    /// What is asked.
     pub probe: Probe,
-    /// One that is not ready by then is stuck.
+    /// Time-out; a server that is not ready by then has failed.
     pub limit: Duration,
 }
 
-/// What is asked of a server to know that it is ready.
+/// The check that shows that a server is ready.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Probe {
-    /// Whether its port takes connections.
+    /// The port accepts connections.
     Port,
-    /// PING.
+    /// The server answers PING.
     Redis,
-    /// The greeting with which a log-in begins.
+    /// The server sends the handshake with which a log-in begins.
     MySql,
-    /// The first step of a log-in, which is refused as long as it recovers.
+    /// The server answers the first message of a log-in; it refuses log-ins during recovery.
     Postgres,
-    /// A line for `sh -c` that ends with 0.
+    /// The command, run by `sh -c`, exits with 0.
     Command(String),
 }
 
-/// How a server is stopped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stop {
-    /// What ends it.
     pub how: How,
-    /// One that runs longer is killed, and its run does not count.
+    /// Time-out; a server that has not ended by then is killed, and its run is rejected.
     pub limit: Duration,
 }
 
-/// What ends a server.
+/// The way to stop a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum How {
-    /// A signal to its process.
     Signal(Signal),
-    /// A line for `sh -c`.
+    /// A command for `sh -c`.
     Command(String),
 }
 
-/// Signals by which servers are asked to end.
+/// The signals that `[server.stop]` accepts.
 const SIGNALS: [(&str, Signal); 4] = [
     ("TERM", Signal::TERM),
     ("INT", Signal::INT),
@@ -104,7 +93,7 @@ const SIGNALS: [(&str, Signal); 4] = [
 ];
 
 impl Stop {
-    /// The name of a signal.
+    /// The name of a signal in the file.
     #[must_use]
     pub fn signal_name(signal: Signal) -> &'static str {
         let named = SIGNALS.iter().find(|(_, known)| *known == signal);
@@ -112,7 +101,7 @@ impl Stop {
     }
 }
 
-impl fmt::Debug for Dress {
+impl fmt::Debug for Launch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             env,
@@ -125,7 +114,7 @@ impl fmt::Debug for Dress {
         let env = env
             .iter()
             .map(|(name, value)| (name, secret::value(name, value)));
-        f.debug_struct("Dress")
+        f.debug_struct("Launch")
             .field("env", &env.collect::<BTreeMap<_, _>>())
             .field("cpus", cpus)
             .field("memory", memory)
@@ -136,8 +125,9 @@ impl fmt::Debug for Dress {
     }
 }
 
-impl Dress {
-    /// Reads the keys that servers and clients have in common; `saiga` is what the arm says.
+impl Launch {
+    /// Parses the keys that servers and clients have in common; `saiga` is the value of the arm,
+    /// which these keys override.
     pub(super) fn read(table: &Table<'_>, saiga: Option<bool>) -> Self {
         let bind = table
             .parsed::<Numbers>("memory_bind")
@@ -160,13 +150,13 @@ impl Dress {
 }
 
 impl Server {
-    /// Reads one `[[server]]`, already laid over what all arms have.
+    /// Parses a `[[server]]`, with the overrides of the arm already applied.
     pub(super) fn read(table: &Table<'_>, saiga: Option<bool>) -> Self {
         let port = table.whole("port", 1..=65535);
         let server = Self {
-            name: table.needed_text("name").unwrap_or_default(),
+            name: table.required_text("name").unwrap_or_default(),
             command: command(table, "command"),
-            dress: Dress::read(table, saiga),
+            launch: Launch::read(table, saiga),
             port: port.and_then(|port| u16::try_from(port).ok()),
             data: table.texts("data").into_iter().map(PathBuf::from).collect(),
             ready: ready(table),
@@ -175,11 +165,14 @@ impl Server {
         if server.port.is_none() && !matches!(server.ready.probe, Probe::Command(_)) {
             table.problem(
                 "port",
-                "is missing; without one, ready.command must say when it is ready",
+                "is missing; without a port, a ready.command is needed",
             );
         }
         if let Some(relative) = server.data.iter().find(|dir| dir.is_relative()) {
-            let what = format!("holds {}, which does not begin with /", relative.display());
+            let what = format!(
+                "contains {}, which is not an absolute path",
+                relative.display()
+            );
             table.problem("data", &what);
         }
         table.finish();
@@ -187,9 +180,9 @@ impl Server {
     }
 }
 
-/// A command line under a key that must be there.
+/// Parses the command line in a required key.
 pub(super) fn command(table: &Table<'_>, key: &'static str) -> Vec<String> {
-    let Some(text) = table.needed_text(key) else {
+    let Some(text) = table.required_text(key) else {
         return Vec::new();
     };
     words::split(&text).unwrap_or_else(|error| {

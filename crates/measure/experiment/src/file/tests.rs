@@ -1,9 +1,9 @@
-//! Whole files, and every mistake in one.
+//! Tests of whole files, valid and invalid.
 
 use super::*;
 use crate::result::{Better, Verdict};
 
-/// What a file with these lines in `[workload]` has checked, or what is wrong with it.
+/// The scope of checks and the options of a file with `lines` in `[workload]`, or its problems.
 fn checked(lines: &str) -> Result<(Option<TableCheck>, Vec<String>), String> {
     let text = format!(
         "[[arm]]\nname = \"a\"\n[[arm]]\nname = \"b\"\n\
@@ -33,15 +33,15 @@ fn the_check_of_tables_is_a_key_and_the_old_option_means_none() {
         ("check = \"some\"", "check"),
         (
             "check = \"all\"\noptions = [\"--no-check\"]",
-            "options has --no-check, but check is \"all\"",
+            "options contains --no-check, but check is \"all\"",
         ),
         (
             "options = [\"--check=none\"]",
-            "options has --check, which is a key of its own here: check",
+            "options contains --check; use the key check instead",
         ),
     ] {
-        let said = checked(lines).unwrap_err();
-        assert!(said.contains(wanted), "{said}");
+        let message = checked(lines).unwrap_err();
+        assert!(message.contains(wanted), "{message}");
     }
 }
 
@@ -107,7 +107,7 @@ ratio_above = 1.05
 fn read(text: &str) -> Result<Experiment, Vec<String>> {
     match Experiment::parse(Path::new("/exp/two.toml"), text, &[]) {
         Ok(experiment) => Ok(experiment),
-        Err(FileError::Wrong { problems, .. }) => Err(problems),
+        Err(FileError::Invalid { problems, .. }) => Err(problems),
         Err(FileError::Unreadable { error, .. }) => panic!("{error}"),
     }
 }
@@ -117,7 +117,7 @@ fn problems(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_whole_file_is_understood() {
+fn a_whole_file_is_parsed() {
     let file = read(WHOLE).unwrap();
     assert_eq!((file.name.as_str(), file.plan.pairs), ("two arms", 8));
     assert_eq!((file.plan.until, file.plan.seed), (Some(0.02), Some(5)));
@@ -130,10 +130,10 @@ fn a_whole_file_is_understood() {
         ["redis-server", "--port", "7379", "--save", ""]
     );
     assert_eq!(server.port, Some(7379));
-    assert_eq!(server.dress.cpus, [0, 1, 2, 4]);
+    assert_eq!(server.launch.cpus, [0, 1, 2, 4]);
     assert_eq!(server.ready.probe, Probe::Redis);
     assert_eq!(server.stop.limit.as_secs(), 9);
-    assert!(!server.dress.saiga && saiga.servers[0].dress.saiga);
+    assert!(!server.launch.saiga && saiga.servers[0].launch.saiga);
     assert_eq!(saiga.hooks.arm.after[0].failure, OnFailure::Ignore);
     assert_eq!(file.hooks.run.before[1].failure, OnFailure::Reject);
     assert_eq!(file.restore.how, How::FlushAll);
@@ -141,25 +141,25 @@ fn a_whole_file_is_understood() {
     assert_eq!(file.expectations[0].verdict, Some(Verdict::Faster));
 }
 
-/// Whatever prints a file, or hashes what it prints, may be read by others.
+/// Others may read reports and identities that contain a printed file.
 #[test]
-fn surroundings_show_no_passwords() {
+fn launch_options_are_printed_without_passwords() {
     let text = WHOLE.replace("N = 1", "PGPASSWORD = \"hunter2\"");
-    let shown = format!("{:?}", read(&text).unwrap().arms[0].servers[0].dress);
+    let shown = format!("{:?}", read(&text).unwrap().arms[0].servers[0].launch);
     assert!(shown.contains("\"PGPASSWORD\": \"***\""), "{shown}");
     assert!(!shown.contains("hunter2"), "{shown}");
 }
 
-/// An arm says what differs; what it does not say is as in the other arms.
+/// An arm contains its differences; other options are common to all arms.
 #[test]
-fn an_arm_is_laid_over_what_all_arms_have() {
+fn an_arm_overrides_common_options() {
     let file = read(WHOLE).unwrap();
     let [kernel, saiga] = file.arms.as_slice() else {
         panic!("{:?}", file.arms)
     };
     let env = |arm: &Arm| {
         arm.servers[0]
-            .dress
+            .launch
             .env
             .clone()
             .into_iter()
@@ -176,14 +176,14 @@ fn an_arm_is_laid_over_what_all_arms_have() {
 }
 
 #[test]
-fn a_variable_set_from_outside_wins() {
+fn a_variable_of_set_takes_precedence() {
     let sets = [("PORT".to_owned(), "9000".to_owned())];
     let file = Experiment::parse(Path::new("/exp/two.toml"), WHOLE, &sets).unwrap();
     assert_eq!(file.arms[0].servers[0].port, Some(9000));
 }
 
 #[test]
-fn every_mistake_is_told_with_its_line() {
+fn every_problem_is_reported_with_its_line() {
     let text = r#"
 pears = 6
 [[arm]]
@@ -212,40 +212,40 @@ arm = "b"
 before_rnu = "x"
 before_run = { timeout = "1s" }
 "#;
-    let told = problems(text);
+    let found = problems(text);
     let wanted = [
-        "line 2: pears is not known here; there are",
-        "line 5: arm \"a\".saga is not known here; did you mean saiga?",
-        "line 6: arm \"a\" is there twice; give it another name",
-        "line 10: server \"s\".command is \"redis-server | tee log\": '|' means something to a shell",
+        "line 2: pears is an unknown key; known are",
+        "line 5: arm \"a\".saga is an unknown key; did you mean saiga?",
+        "line 6: arm \"a\" occurs twice; rename one of them",
+        "line 10: server \"s\".command is \"redis-server | tee log\": '|' is an operator of a shell",
         "line 11: server \"s\".port must be a whole number from 1 to 65535",
         "line 12: server \"s\".memory_bind and memory_interleave exclude each other",
-        "line 14: server \"s\".ready.probe is \"rediss\", and none of port, redis, mysql, postgres (did you mean \"redis\"?)",
-        "line 14: server \"s\".ready.timeout is \"soon\", not a length such as",
-        "line 15: server \"s\".data holds relative, which does not begin with /",
-        "line 18: workload.flags -h is not for you to say",
-        "line 22: restore.snapshot lies in /data, which it replaces",
-        "line 24: expect.arm is \"b\", and none of a, a",
-        "line 26: hooks.before_rnu is not known here; did you mean before_run?",
+        "line 14: server \"s\".ready.probe is \"rediss\", not one of port, redis, mysql, postgres (did you mean \"redis\"?)",
+        "line 14: server \"s\".ready.timeout is \"soon\", not a duration such as",
+        "line 15: server \"s\".data contains relative, which is not an absolute path",
+        "line 18: workload.flags -h cannot be set",
+        "line 22: restore.snapshot is inside /data, which the restore replaces",
+        "line 24: expect.arm is \"b\", not one of a, a",
+        "line 26: hooks.before_rnu is an unknown key; did you mean before_run?",
         "line 27: before_run.command is missing",
     ];
     for start in wanted {
-        let count = told.iter().filter(|one| one.starts_with(start)).count();
-        assert_eq!(count, 1, "{start}\nin {told:#?}");
+        let count = found.iter().filter(|one| one.starts_with(start)).count();
+        assert_eq!(count, 1, "{start}\nin {found:#?}");
     }
 }
 
 #[test]
-fn toml_that_is_none_is_told_with_its_line() {
-    let told = problems("name = \"x\"\n[plan\npairs = 6\n");
+fn invalid_toml_is_reported_with_its_line() {
+    let found = problems("name = \"x\"\n[plan\npairs = 6\n");
     assert!(
-        told.iter().any(|one| one.starts_with("line 2: ")),
-        "{told:#?}"
+        found.iter().any(|one| one.starts_with("line 2: ")),
+        "{found:#?}"
     );
 }
 
 #[test]
-fn private_servers_have_no_others_beside_them() {
+fn a_topology_excludes_own_servers_and_hook_metrics() {
     let file = r#"
 [[arm]]
 name = "kernel"
@@ -257,13 +257,16 @@ kind = "redis-benchmark"
 topology = "cluster"
 "#;
     assert!(read(file).is_ok());
-    let told = problems(&format!(
+    let found = problems(&format!(
         "{file}[[server]]\nname = \"s\"\ncommand = \"x\"\nport = 1\n"
     ));
-    assert!(told[0].contains("whose servers are private"), "{told:#?}");
-    let told = problems(&format!("{file}{MOVED}"));
-    let wanted = "metric has no hook that could print it";
-    assert!(told.iter().any(|one| one.contains(wanted)), "{told:#?}");
+    assert!(
+        found[0].contains("for which Saiga starts the servers"),
+        "{found:#?}"
+    );
+    let found = problems(&format!("{file}{MOVED}"));
+    let wanted = "metric must be left out: with a topology no hook runs";
+    assert!(found.iter().any(|one| one.contains(wanted)), "{found:#?}");
 }
 
 #[test]
@@ -281,7 +284,7 @@ fn figures_of_a_command_need_a_name_a_unit_and_a_direction() {
         (metrics[0].name.as_str(), metrics[0].better),
         ("rate_per_s", Better::Higher)
     );
-    let told = problems(&file(
+    let found = problems(&file(
         "metric = [{ name = \"Rate\", regex = 'rate', better = \"more\" }]",
     ));
     for part in [
@@ -291,17 +294,17 @@ fn figures_of_a_command_need_a_name_a_unit_and_a_direction() {
         "unit is missing",
     ] {
         assert!(
-            told.iter().any(|one| one.contains(part)),
-            "{part} in {told:#?}"
+            found.iter().any(|one| one.contains(part)),
+            "{part} in {found:#?}"
         );
     }
-    let told = problems(&file(""));
-    assert!(told[0].contains("[[workload.metric]] says"), "{told:#?}");
+    let found = problems(&file(""));
+    assert!(found[0].contains("add [[workload.metric]]"), "{found:#?}");
 }
 
-/// What a run of TPC-C is called depends on its pauses, whoever asks for them.
+/// The name of TPC-C's throughput depends on its pauses, from the file or from props files.
 #[test]
-fn tpcc_ends_by_itself_and_has_the_figures_of_its_pauses() {
+fn tpcc_has_no_time_out_and_its_metric_depends_on_its_pauses() {
     let file = |workload: &str| {
         let text = format!(
             "[[arm]]\nname = \"a\"\n[[arm]]\nname = \"b\"\n\
@@ -325,22 +328,22 @@ fn tpcc_ends_by_itself_and_has_the_figures_of_its_pauses() {
 
 /// A props file among the options would escape the checks of `props`.
 #[test]
-fn props_files_of_tpcc_stand_in_props_alone() {
-    let told = problems(
+fn props_files_among_options_are_refused() {
+    let found = problems(
         "[[arm]]\nname = \"a\"\n[[arm]]\nname = \"b\"\n\
          [[server]]\nname = \"s\"\ncommand = \"x\"\nport = 1\n\
          [workload]\nkind = \"tpcc\"\nprops = \"p\"\noptions = [\"--props=q\", \"--think\"]\n",
     );
-    let [told] = told.as_slice() else {
-        panic!("{told:#?}");
+    let [found] = found.as_slice() else {
+        panic!("{found:#?}");
     };
     assert!(
-        told.contains("options has --props: every props file stands in props"),
-        "{told}"
+        found.contains("options contains --props; list all props files in props"),
+        "{found}"
     );
 }
 
-/// A file with more at its root and in its hooks.
+/// A file with additions at its root and at its end.
 fn measuring(root: &str, more: &str) -> String {
     format!(
         "{root}\n[[arm]]\nname = \"a\"\n[[arm]]\nname = \"b\"\n\
@@ -352,7 +355,7 @@ fn measuring(root: &str, more: &str) -> String {
 const MOVED: &str = "[[metric]]\nname = \"moved_bytes\"\nunit = \"B\"\nbetter = \"lower\"\n";
 
 #[test]
-fn the_headline_may_be_about_a_figure_of_hooks_of_drives_or_of_every_load() {
+fn the_headline_may_name_a_metric_of_hooks_drives_or_loads() {
     let hooks = "[hooks]\nafter_run = { command = \"x\", metrics = true }\n";
     let drives = "[metrics]\nwaf = \"/dev/nvme0n1\"\nwaf_every = \"10min\"\n";
     let more = format!("{hooks}{MOVED}{drives}");
@@ -378,45 +381,45 @@ fn the_headline_may_be_about_a_figure_of_hooks_of_drives_or_of_every_load() {
 }
 
 #[test]
-fn what_cannot_be_restored_is_refused() {
+fn impossible_restores_are_refused() {
     let flush = "[restore]\nkind = \"flushall\"\n";
-    let wanted = "restore by flushall is for redis-benchmark";
-    let told = problems(&measuring("", flush));
-    assert!(told.iter().any(|one| one.contains(wanted)), "{told:#?}");
+    let wanted = "restore of kind flushall needs the workload redis-benchmark";
+    let found = problems(&measuring("", flush));
+    assert!(found.iter().any(|one| one.contains(wanted)), "{found:#?}");
 
     let text = format!(
         "[[arm]]\nname = \"a\"\n[[arm]]\nname = \"b\"\n[workload]\n\
          kind = \"redis-benchmark\"\ntopology = \"cluster\"\nflags = \"-c 5\"\n{flush}"
     );
-    let wanted = "the private servers of a topology start empty";
-    let told = problems(&text);
-    assert!(told.iter().any(|one| one.contains(wanted)), "{told:#?}");
+    let wanted = "the servers of a topology start empty";
+    let found = problems(&text);
+    assert!(found.iter().any(|one| one.contains(wanted)), "{found:#?}");
 }
 
 #[test]
-fn figures_that_nothing_measures_or_that_have_no_run_are_refused() {
+fn unknown_duplicate_and_misplaced_metrics_are_refused() {
     let latency = MOVED.replace("moved_bytes", "latency_mean_us");
     for (root, more, wanted) in [
         (
             "headline = \"moved\"",
             MOVED,
-            "headline is \"moved\", which nothing measures",
+            "headline is \"moved\", which is not measured",
         ),
         (
             "",
             latency.as_str(),
-            "metric \"latency_mean_us\" is measured already",
+            "metric \"latency_mean_us\" is already the name of a metric",
         ),
         (
             "",
             "metric = [{ name = \"waf\", regex = '([0-9.]+)', unit = \"x\", better = \"lower\" }]\n\
              [metrics]\nwaf = \"/dev/nvme0n1\"\n",
-            "metric \"waf\" is measured already",
+            "metric \"waf\" is already the name of a metric",
         ),
         (
             "",
             "[hooks]\nafter_experiment = { command = \"x\", metrics = true }\n",
-            "after_experiment.metrics has no meaning here",
+            "after_experiment.metrics is not allowed here",
         ),
         (
             "",
@@ -426,13 +429,13 @@ fn figures_that_nothing_measures_or_that_have_no_run_are_refused() {
         (
             "",
             "[metrics]\nwaf = \"/dev/nvme0n1\"\nwaf_every = \"100ms\"\n",
-            "metrics.waf_every must be a second or more",
+            "metrics.waf_every must be at least a second",
         ),
     ] {
-        let told = problems(&measuring(root, more));
+        let found = problems(&measuring(root, more));
         assert!(
-            told.iter().any(|one| one.contains(wanted)),
-            "{wanted} in {told:#?}"
+            found.iter().any(|one| one.contains(wanted)),
+            "{wanted} in {found:#?}"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! A TOML text as a tree of values that know their lines, variables put in.
+//! Parses TOML into a tree of values with their lines, and expands variables.
 //!
 //! Deliberately absent: what any key means.
 
@@ -8,7 +8,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::variables::Variables;
 
-/// A value and the line where it stands.
+/// A value and its line.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Value {
     pub(super) line: usize,
@@ -49,7 +49,6 @@ impl Value {
     }
 }
 
-/// What a value is.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Kind {
     Text(String),
@@ -60,17 +59,17 @@ pub(super) enum Kind {
     Table(Entries),
 }
 
-/// The keys of a table.
+/// The keys and values of a table.
 pub(super) type Entries = BTreeMap<String, Value>;
 
-/// Something that is wrong, and where.
+/// The line and the text of a problem; line 0 means the command line.
 pub(super) type Problem = (usize, String);
 
-/// The table of variables.
+/// The name of the table of variables.
 const VARS: &str = "vars";
 
-/// Reads a text; `given` is a variable that it may use, and `sets` are variables that win over
-/// those of its own.
+/// Parses a text. `given` is a predefined variable; `sets` are variables that take precedence over
+/// those of the text.
 pub(super) fn parse(
     text: &str,
     given: (&str, &str),
@@ -96,12 +95,16 @@ pub(super) fn parse(
     (entries, problems)
 }
 
-/// Finds the line of a place in a text.
+/// Finds the line of a byte position in a text.
 struct Lines<'a>(&'a str);
 
 impl Lines<'_> {
-    fn at(&self, place: usize) -> usize {
-        let before = self.0.as_bytes().get(..place).unwrap_or(self.0.as_bytes());
+    fn at(&self, position: usize) -> usize {
+        let before = self
+            .0
+            .as_bytes()
+            .get(..position)
+            .unwrap_or(self.0.as_bytes());
         1 + before.iter().filter(|byte| **byte == b'\n').count()
     }
 }
@@ -150,7 +153,7 @@ fn expand(value: &mut Value, variables: &Variables, problems: &mut Vec<Problem>)
     }
 }
 
-/// `over` on top of `base`: what it does not say stays; tables are laid over each other, too.
+/// Overrides entries of `base` by those of `over`; tables are merged recursively.
 pub(super) fn overlay(base: &Entries, over: &Entries) -> Entries {
     let mut all = base.clone();
     for (key, value) in over {

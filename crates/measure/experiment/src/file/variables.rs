@@ -1,8 +1,8 @@
-//! `${NAME}` in the values of an experiment file.
+//! Expands `${NAME}` in the values of an experiment file.
 //!
-//! Names come from the file's `[vars]` and from `--set`, which wins. `$${` stands for `${`
-//! itself, for commands that are given to a shell. Deliberately absent: the environment, on
-//! which a campaign must not depend.
+//! Variables come from the file's `[vars]` and from `--set`, which takes precedence. `$${` is an
+//! escaped `${`, for commands that are passed to a shell. Deliberately absent: environment
+//! variables, on which a campaign must not depend.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,17 +10,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::tree::{Kind, Problem, Value};
 use saiga_document::nearest;
 
-/// Names and what they stand for.
+/// The variables of a file.
 #[derive(Debug)]
 pub(super) struct Variables {
     values: BTreeMap<String, String>,
-    /// Names given from outside, which must be used by the file.
+    /// Names from `--set`; the file must use each of them.
     set: BTreeSet<String>,
     used: RefCell<BTreeSet<String>>,
 }
 
 impl Variables {
-    /// From the table `own`, the one that every file has, and what was set; and what is wrong with them.
+    /// Collects the variables from the table `own`, the predefined variable `given` and `sets`;
+    /// also returns problems.
     pub(super) fn new(
         own: Option<Value>,
         given: (&str, &str),
@@ -39,7 +40,7 @@ impl Variables {
                         Some(text) => drop(values.insert(name, text)),
                         None => problems.push((
                             value.line,
-                            format!("vars.{name} is neither a text nor a number"),
+                            format!("vars.{name} is neither a string nor a number"),
                         )),
                     }
                 }
@@ -57,7 +58,7 @@ impl Variables {
         (variables, problems)
     }
 
-    /// `text` with every name replaced.
+    /// Replaces all variables in `text`.
     pub(super) fn expand(&self, text: &str) -> Result<String, String> {
         let mut expanded = String::new();
         let mut rest = text;
@@ -70,7 +71,7 @@ impl Variables {
             }
             expanded.push_str(&rest[..at]);
             let Some(end) = rest[at..].find('}') else {
-                return Err(format!("{:?} has no end: a brace is missing", &rest[at..]));
+                return Err(format!("{:?} lacks a closing brace", &rest[at..]));
             };
             let name = &rest[at + 2..at + end];
             expanded.push_str(self.value(name)?);
@@ -87,23 +88,28 @@ impl Variables {
         }
         let known: Vec<&str> = self.values.keys().map(String::as_str).collect();
         let hint = nearest(name, &known).map_or_else(
-            || format!("give it in [vars] or with --set {name}=VALUE, or write $${{{name}}} for the shell"),
+            || {
+                format!(
+                    "set it in [vars] or with --set {name}=VALUE, or write $${{{name}}} for a \\
+                     variable of the shell"
+                )
+            },
             |near| format!("did you mean ${{{near}}}?"),
         );
-        Err(format!("${{{name}}} is not known; {hint}"))
+        Err(format!("${{{name}}} is an unknown variable; {hint}"))
     }
 
-    /// What was set and stands nowhere.
+    /// Problems for variables of `--set` that no value uses.
     pub(super) fn unused(&self) -> Vec<Problem> {
         let used = self.used.borrow();
-        let stray = self.set.iter().filter(|name| !used.contains(*name));
+        let unused = self.set.iter().filter(|name| !used.contains(*name));
         let known: Vec<&str> = used.iter().map(String::as_str).collect();
         let problem = |name: &String| {
             let hint = nearest(name, &known)
                 .map_or(String::new(), |near| format!(" (did you mean {near}?)"));
             (0, format!("--set {name}: no value uses ${{{name}}}{hint}"))
         };
-        stray.map(problem).collect()
+        unused.map(problem).collect()
     }
 }
 
@@ -141,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_replaced_and_the_shells_own_stay() {
+    fn variables_are_expanded_and_those_of_the_shell_are_kept() {
         let known = variables(&[("N", "7")]);
         for (text, expanded) in [
             ("", ""),
@@ -154,15 +160,18 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_knows_or_uses_is_told() {
+    fn unknown_and_unused_variables_are_reported() {
         let known = variables(&[("DIRR", "x")]);
         let unknown = known.expand("${DIRS}").unwrap_err();
-        assert_eq!(unknown, "${DIRS} is not known; did you mean ${DIR}?");
+        assert_eq!(
+            unknown,
+            "${DIRS} is an unknown variable; did you mean ${DIR}?"
+        );
         assert!(
             known
                 .expand("${DIR")
                 .unwrap_err()
-                .contains("a brace is missing")
+                .contains("lacks a closing brace")
         );
         let unused = known.unused();
         assert!(

@@ -1,26 +1,24 @@
-//! A command line as words, by the quoting rules of a shell and nothing else of it.
+//! Splits a command line into words by the quoting rules of a shell.
 //!
-//! Spec: POSIX shell, 2.2 Quoting. Deliberately absent: expansion, pipes, redirection; what
-//! needs them is a hook, or says `sh -c '...'`.
+//! Spec: POSIX.1-2017, Shell Command Language, 2.2 Quoting. Deliberately absent: expansion, pipes,
+//! redirection; commands that need them are hooks, or use `sh -c '...'`.
 
-/// Why a text is not a list of words.
+/// The text cannot be split into words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum WordsError {
-    /// A quotation mark that nobody closes.
-    #[error("a quotation mark has no partner")]
+    /// A quotation mark or a backslash has no end.
+    #[error("a quotation mark is not closed")]
     OpenQuote,
-    /// Something that only a shell understands.
-    #[error("{0:?} means something to a shell, and none is asked: quote it, or write sh -c '...'")]
+    /// An unquoted operator of a shell.
+    #[error(
+        "{0:?} is an operator of a shell, but no shell is used; quote it, or write sh -c '...'"
+    )]
     ForShell(char),
-    /// Nothing.
-    #[error("there is no command")]
+    #[error("the command is empty")]
     Empty,
 }
 
-/// Splits a command line.
-///
-/// # Errors
-/// [`WordsError`].
+/// Splits a command line into words.
 pub fn split(text: &str) -> Result<Vec<String>, WordsError> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
@@ -81,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_those_of_a_shell() {
+    fn words_are_split_as_in_a_shell() {
         for (text, words) in [
             ("a  b\tc", vec!["a", "b", "c"]),
             ("redis-server --save ''", vec!["redis-server", "--save", ""]),

@@ -1,4 +1,4 @@
-//! What is measured.
+//! Parses `[workload]`: the load generator, its options and its metrics.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -13,68 +13,62 @@ use super::tree::Entries;
 use super::words;
 use crate::result::{Better, Metric};
 
-/// Until a load that says nothing else and may hang must have ended.
-const USUAL_LIMIT: Duration = Duration::from_secs(3600);
+/// Default time-out of redis-benchmark and commands.
+const DEFAULT_LIMIT: Duration = Duration::from_secs(3600);
 
-/// A load, and how long it may take at most.
+/// A load and its time-out.
 #[derive(Debug, Clone)]
 pub struct Workload {
-    /// What it is.
     pub kind: Kind,
-    /// A run that takes longer is stopped and rejected; as the file says.
+    /// Time-out in the file; a longer run is stopped and rejected.
     pub limit: Option<Duration>,
 }
 
-/// The kinds of loads.
+/// The kind of a load.
 #[derive(Debug, Clone)]
 pub enum Kind {
-    /// TPC-C as props files of BenchmarkSQL say; several run at the same time.
+    /// TPC-C by props files of BenchmarkSQL; several databases run at the same time.
     Tpcc {
-        /// The files.
         props: Vec<PathBuf>,
-        /// Further options of `saiga bench tpcc run`.
+        /// Additional options of `saiga bench tpcc run`.
         options: Vec<String>,
-        /// What is checked of the tables; `None` for what each props file says.
+        /// The scope of table checks; `None` for that of each props file.
         check: Option<TableCheck>,
     },
-    /// redis-benchmark.
     Redis {
-        /// Its flags.
         flags: Flags,
-        /// How private servers are joined; `None` for the servers of the arms.
+        /// Topology of servers that Saiga starts; `None` for the servers of the arms.
         topology: Option<String>,
-        /// Names the kind of fail-over to measure beside the tests.
+        /// Whether fail-overs are measured in addition to the tests.
         failover: bool,
     },
-    /// Any program that prints its figures.
+    /// A program that prints its figures.
     Command {
         /// `command`, `sysbench` or `pgbench`.
         name: String,
-        /// Program and arguments.
         line: Vec<String>,
-        /// What is read from its output.
+        /// The figures to extract from its output.
         metrics: Vec<Extract>,
     },
 }
 
-/// What is checked of the tables of TPC-C before each run and after it.
+/// The scope of the checks of TPC-C's tables before and after each run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TableCheck {
-    /// Conditions and population: every table as a whole.
+    /// Conditions and population, on all rows of all tables.
     All,
-    /// The conditions of §3.3.2: every table as a whole but ITEM and STOCK.
+    /// The conditions of TPC-C §3.3.2, on all rows of all tables but ITEM and STOCK.
     Conditions,
-    /// Conditions of a few warehouses, by their keys.
+    /// The conditions for a sample of warehouses, read by key.
     Sample,
-    /// The tables are not read.
     None,
 }
 
 impl TableCheck {
-    /// Every choice, in the order of help texts.
+    /// All values, in the order of help texts.
     pub const EACH: [Self; 4] = [Self::All, Self::Conditions, Self::Sample, Self::None];
 
-    /// As files and options have it: `conditions`.
+    /// The name in files and options: `conditions`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -85,25 +79,24 @@ impl TableCheck {
         }
     }
 
-    /// The one of this name.
+    /// The value of this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::EACH.into_iter().find(|check| check.name() == name)
     }
 }
 
-/// One figure in the output of a program.
+/// A figure in the output of a program.
 #[derive(Debug, Clone)]
 pub struct Extract {
-    /// What it is.
     pub metric: Metric,
-    /// Its first group is the number; the last match counts.
+    /// The first group is the number; the last match in the output counts.
     pub pattern: Regex,
-    /// What the number is multiplied by.
+    /// Factor for the number.
     pub scale: f64,
 }
 
-/// Figures of programs whose output we know: name, pattern, unit, direction, scale.
+/// A figure of a known program: name, pattern, unit, direction, scale.
 type Known = (&'static str, &'static str, &'static str, Better, f64);
 
 const SYSBENCH: [Known; 3] = [
@@ -147,10 +140,10 @@ const PGBENCH: [Known; 2] = [
 ];
 
 impl Workload {
-    /// Reads `[workload]`; relative paths begin at `here`.
+    /// Parses `[workload]`; relative paths are resolved against `here`.
     pub(super) fn read(table: &Table<'_>, here: &Path) -> Option<Self> {
         let choices = ["tpcc", "redis-benchmark", "sysbench", "pgbench", "command"];
-        table.needed("kind");
+        table.require("kind");
         let named: Vec<(&str, &str)> = choices.iter().map(|name| (*name, *name)).collect();
         let kind = match table.choice("kind", &named) {
             None => None,
@@ -160,29 +153,29 @@ impl Workload {
         };
         let limit = table.duration("timeout");
         if kind.is_some() {
-            // Without a kind nobody knows which keys it may have.
+            // Without a kind the valid keys are unknown.
             table.finish();
         }
         Some(Self { kind: kind?, limit })
     }
 
-    /// The longest that a load may take; `None` for TPC-C where the file does not say: it ends by
-    /// itself, and how long its ramp-up takes is not known beforehand.
+    /// The time-out of a run; `None` for TPC-C if the file has none, because the length of its
+    /// ramp-up is not known beforehand.
     #[must_use]
     pub fn limit(&self) -> Option<Duration> {
-        let usual = match self.kind {
+        let default = match self.kind {
             Kind::Tpcc { .. } => None,
-            Kind::Redis { .. } | Kind::Command { .. } => Some(USUAL_LIMIT),
+            Kind::Redis { .. } | Kind::Command { .. } => Some(DEFAULT_LIMIT),
         };
-        self.limit.or(usual)
+        self.limit.or(default)
     }
 
-    /// Metrics that are this experiment's own, the main one first. TPC-C's follow also from the
-    /// options `of_props` that its props files give.
+    /// Metrics specific to this experiment, the main metric first. Those of TPC-C also depend on
+    /// `of_props`, the options in its props files.
     #[must_use]
     pub fn metrics(&self, of_props: &[String]) -> Vec<Metric> {
         match &self.kind {
-            // A rate that is asked for takes the place of pauses that a props file has.
+            // An option --rate replaces the pauses in a props file.
             Kind::Tpcc { options, .. } if options.iter().any(|word| word.starts_with("--rate")) => {
                 tpcc_metrics(options)
             }
@@ -195,7 +188,7 @@ impl Workload {
         }
     }
 
-    /// In one word.
+    /// The name of the kind in the file.
     #[must_use]
     pub fn name(&self) -> &str {
         match &self.kind {
@@ -206,8 +199,8 @@ impl Workload {
     }
 }
 
-/// What TPC-C calls its throughput depends on the pauses of its terminals; response times are those
-/// of New-Order.
+/// The name of TPC-C's throughput depends on the pauses of its terminals; latencies are those of
+/// New-Order.
 fn tpcc_metrics(options: &[String]) -> Vec<Metric> {
     let has = |name: &str| options.iter().any(|option| option.starts_with(name));
     let tpmc = if has("--keying-multiplier") || has("--thinking-multiplier") {
@@ -231,21 +224,18 @@ fn tpcc_metrics(options: &[String]) -> Vec<Metric> {
 }
 
 fn tpcc(table: &Table<'_>, here: &Path) -> Kind {
-    table.needed("props");
+    table.require("props");
     let props = table.texts("props").into_iter().map(|file| here.join(file));
     let named = TableCheck::EACH.map(|check| (check.name(), check));
     let mut check = table.choice("check", &named);
     let mut options = table.texts("options");
     if options.iter().any(|word| word.starts_with("--props")) {
-        table.problem("options", "has --props: every props file stands in props");
+        table.problem("options", "contains --props; list all props files in props");
     }
     if options.iter().any(|word| word.starts_with("--check")) {
-        table.problem(
-            "options",
-            "has --check, which is a key of its own here: check",
-        );
+        table.problem("options", "contains --check; use the key check instead");
     }
-    // As it was said before there was a key.
+    // `--no-check` is the older form of `check = "none"`.
     let is_other = |word: &String| word != "--no-check";
     if !options.iter().all(is_other) {
         options.retain(is_other);
@@ -253,7 +243,7 @@ fn tpcc(table: &Table<'_>, here: &Path) -> Kind {
             None => check = Some(TableCheck::None),
             Some(TableCheck::None) => {}
             Some(other) => {
-                let what = format!("has --no-check, but check is {:?}", other.name());
+                let what = format!("contains --no-check, but check is {:?}", other.name());
                 table.problem("options", &what);
             }
         }
@@ -285,8 +275,7 @@ fn redis(table: &Table<'_>) -> Option<Kind> {
         .map_err(|wrong| wrong.iter().for_each(|what| table.problem("flags", what)))
         .ok()?;
     if let (Some(topology), [first, ..]) = (topology, flags.others.as_slice()) {
-        let what =
-            format!("{first} has no meaning for the private servers of topology = {topology:?}");
+        let what = format!("{first} cannot be combined with topology = {topology:?}");
         table.problem("flags", &what);
     }
     Some(Kind::Redis {
@@ -312,7 +301,7 @@ fn command(table: &Table<'_>, name: &str) -> Kind {
     if metrics.is_empty() && !table.has("metric") {
         table.problem(
             "metric",
-            "is missing: [[workload.metric]] says what is read from the output",
+            "is missing: add [[workload.metric]] with the figures in the output",
         );
     }
     Kind::Command {
@@ -338,7 +327,7 @@ fn known_metric(&(name, pattern, unit, better, scale): &Known) -> Option<Extract
 fn extract(table: &Table<'_>, line: usize, entries: &Entries) -> Option<Extract> {
     let one = table.inner("metric".to_owned(), line, entries);
     let metric = metric::read(&one);
-    let pattern = one.needed_text("regex");
+    let pattern = one.required_text("regex");
     let pattern = pattern.and_then(|text| match Regex::new(&text) {
         Ok(pattern) if pattern.captures_len() == 2 => Some(pattern),
         Ok(_) => {

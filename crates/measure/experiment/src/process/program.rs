@@ -1,4 +1,4 @@
-//! Where the program of a command line is, and what runs it.
+//! Finds the program of a command line and the interpreter of a script, for clear error messages.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -8,15 +8,15 @@ use rustix::fs::{Access, access};
 
 use super::{CommandLine, SpawnError};
 
-/// As much of a script's first line as the kernel reads.
+/// The kernel reads this many bytes of a script's first line (`BINPRM_BUF_SIZE`).
 const LONGEST_FIRST_LINE: u64 = 256;
 
 impl CommandLine {
-    /// Whether there is such a program, for who starts it only later. A path is not looked at: by
-    /// then somebody may have made it.
+    /// Checks that the program exists, for callers that start it later. A path with a slash is not
+    /// checked, because a hook may create the file before the start.
     ///
     /// # Errors
-    /// [`SpawnError::NotInstalled`].
+    /// Returns [`SpawnError::NotInstalled`] if the program is not in `PATH`.
     pub fn find(&self, package: &str) -> Result<(), SpawnError> {
         let can_run = |file: &PathBuf| file.is_file() && access(file, Access::EXEC_OK).is_ok();
         if self.program.contains('/') || self.candidates().iter().any(can_run) {
@@ -28,7 +28,7 @@ impl CommandLine {
         })
     }
 
-    /// Where a name without a slash is looked for.
+    /// The paths at which a name without a slash is searched.
     fn candidates(&self) -> Vec<PathBuf> {
         let path = match self.env.get("PATH") {
             Some(path) => path.into(),
@@ -38,7 +38,7 @@ impl CommandLine {
         folders.map(|folder| folder.join(&self.program)).collect()
     }
 
-    /// The program's file and the interpreter in its first line, if it is a script.
+    /// The path of the program and the interpreter in its first line; `None` if it is not a script.
     pub(super) fn script(&self) -> Option<(PathBuf, String)> {
         let path = if self.program.contains('/') {
             let base = self.directory.as_deref().unwrap_or(Path::new(""));

@@ -21,7 +21,7 @@ fn a_missing_program_is_named_with_its_package() {
 }
 
 #[test]
-fn a_name_is_looked_for_and_a_path_is_not() {
+fn names_are_searched_in_path_and_paths_are_not() {
     use std::os::unix::fs::PermissionsExt as _;
     let dir = tempfile::tempdir().unwrap();
     for (name, mode) in [("runs", 0o755), ("rests", 0o644)] {
@@ -45,7 +45,7 @@ fn a_name_is_looked_for_and_a_path_is_not() {
 }
 
 #[test]
-fn the_line_shown_is_one_a_shell_would_take() {
+fn a_command_line_is_displayed_as_a_shell_command() {
     let mut line = CommandLine::new("redis-server", ["--save", "", "--dir", "/tmp/a b"]);
     line.env
         .insert("LD_PRELOAD".into(), "/lib/libsaiga.so".into());
@@ -57,7 +57,7 @@ fn the_line_shown_is_one_a_shell_would_take() {
 }
 
 #[test]
-fn the_exit_status_and_the_cpu_time_of_a_child_come_back() {
+fn the_exit_status_and_the_cpu_time_of_a_child_are_returned() {
     let mut child = start(&CommandLine::new(
         "sh",
         [
@@ -88,20 +88,20 @@ fn a_child_is_pinned_to_its_core_and_stops_when_asked() {
 }
 
 #[test]
-fn a_missing_directory_is_no_missing_program() {
+fn a_missing_directory_is_not_reported_as_a_missing_program() {
     let null = || File::create("/dev/null").unwrap();
     let line = CommandLine {
         directory: Some(PathBuf::from("/no/such/place")),
         ..CommandLine::new("true", [""; 0])
     };
     let error = line.spawn("coreutils", null(), null()).unwrap_err();
-    let expected = "cannot start true in /no/such/place: there is no such directory; make it, \
-                    or name another one";
+    let expected = "cannot start true in /no/such/place: the directory does not exist; create it, \
+                    or name another";
     assert_eq!(error.to_string(), expected);
 }
 
 #[test]
-fn a_missing_interpreter_is_no_missing_script() {
+fn a_missing_interpreter_is_not_reported_as_a_missing_script() {
     use std::os::unix::fs::PermissionsExt as _;
     let dir = tempfile::tempdir().unwrap();
     let script = dir.path().join("server");
@@ -119,12 +119,12 @@ fn a_missing_interpreter_is_no_missing_script() {
     };
     for line in [by_path, by_name, relative] {
         let error = line.spawn("x", null(), null()).unwrap_err().to_string();
-        let said = "its first line names /no/such/sh, which is not there";
-        assert!(error.contains(said), "{error}");
+        let wanted = "its first line names /no/such/sh, which does not exist";
+        assert!(error.contains(wanted), "{error}");
     }
 }
 
-/// A shell and the members of its pipeline, when all of them run.
+/// Starts a shell with a pipeline; returns the shell and the PIDs of the pipeline once all run.
 fn pipeline() -> (Child, Vec<u32>) {
     let child = start(&CommandLine::new("sh", ["-c", "sleep 1000 | sleep 1000"]));
     loop {
@@ -142,7 +142,7 @@ fn pipeline() -> (Child, Vec<u32>) {
     }
 }
 
-/// Whether it is there and no zombie, which nobody may reap in a container.
+/// Whether the process is alive. Zombies count as dead: in a container PID 1 may not reap them.
 fn lives(pid: &u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let state = stat.rsplit_once(") ").map(|(_, rest)| rest.chars().next());
@@ -150,7 +150,7 @@ fn lives(pid: &u32) -> bool {
 }
 
 #[test]
-fn who_is_killed_takes_its_pipeline_along() {
+fn killing_a_shell_kills_its_pipeline() {
     let endings: [fn(Child); 3] = [
         |mut child| {
             child.kill().unwrap();
@@ -168,9 +168,9 @@ fn who_is_killed_takes_its_pipeline_along() {
     }
 }
 
-/// What a child leaves behind on purpose is none of our affair.
+/// A child may leave processes behind on purpose, such as daemons.
 #[test]
-fn who_ends_by_itself_leaves_its_own_alone() {
+fn the_children_of_a_child_that_ends_by_itself_are_not_killed() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("out");
     let line = CommandLine::new("sh", ["-c", "sleep 1000 & echo $!"]);
@@ -190,8 +190,8 @@ fn who_ends_by_itself_leaves_its_own_alone() {
 #[test]
 fn a_group_is_waited_for_to_its_last_member() {
     let mut child = start(&CommandLine::new("sh", ["-c", "sleep 1000 & exit 7"]));
-    let seen = child.watch_for_end(Duration::from_secs(30), &Interrupt::never());
-    assert!(matches!(seen, Ok(Seen::End)));
+    let seen = child.wait_without_reaping(Duration::from_secs(30), &Interrupt::never());
+    assert!(matches!(seen, Ok(WaitResult::End)));
     assert!(child.wait_for_group(Duration::ZERO).unwrap().is_none());
     let [left] = &child.group()[..] else {
         panic!("{:?}", child.group())
@@ -218,7 +218,7 @@ fn passwords_are_not_shown() {
 }
 
 #[test]
-fn a_forgotten_child_is_killed() {
+fn a_dropped_child_is_killed() {
     let child = start(&CommandLine::new("sleep", ["1000"]));
     let folder = format!("/proc/{}", child.pid());
     assert!(std::path::Path::new(&folder).exists());

@@ -1,35 +1,34 @@
-//! What a run tells beyond its metrics: its course, its transactions, its checks.
+//! Details of a run: time series, transactions, checks, marks, histograms.
 //!
-//! Small enough to stand in `result.json` however long the run was: a course has some hundred
-//! points, each with the lowest and the highest value of its stretch, so that no peak is lost. The full
-//! samples lie in the run's own folder.
+//! The size is limited so that the details fit into `result.json` for runs of any length: a time
+//! series has some hundred points, each with the minimum and maximum of its interval, so that no
+//! peak is lost. The full samples are in the folder of the run.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// The details of one run; each part may be missing.
+/// The details of one run; every part is optional.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Detail {
-    /// Where the run's own files are, seen from `result.json`: `runs/0003-saiga`.
+    /// The folder of the run's files, relative to `result.json`: `runs/0003-saiga`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub folder: Option<String>,
-    /// What was run, by type of transaction.
+    /// Counts and response times by type of transaction.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub transactions: Vec<Transactions>,
-    /// What must hold for the run to be believed.
+    /// Validity checks of the run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<Check>,
-    /// How values went up and down.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub series: Vec<Series>,
-    /// What happened when.
+    /// Events during the run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub marks: Vec<Mark>,
-    /// How response times are distributed.
+    /// Distributions of response times.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub histograms: Vec<Histogram>,
-    /// Units of figures that hooks printed and no metric declares, by name.
+    /// Units of figures that hooks printed and that no metric declares, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub units: BTreeMap<String, String>,
 }
@@ -37,110 +36,103 @@ pub struct Detail {
 /// All transactions of one type within the measured interval.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Transactions {
-    /// As BenchmarkSQL calls it: `NEW_ORDER`.
+    /// The type's name in BenchmarkSQL: `NEW_ORDER`.
     pub name: String,
-    /// How many were done.
+    /// Number of completed transactions.
     pub count: u64,
-    /// Their share of all.
+    /// Share of all transactions.
     pub share_percent: f64,
-    /// The smallest valid share, where there is one.
+    /// The smallest valid share, if the type has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub least_share_percent: Option<f64>,
-    /// Response times.
     pub mean_ms: f64,
-    /// Half of them are not longer.
     pub p50_ms: f64,
-    /// Nine of ten are not longer.
+    /// 90th percentile of response times.
     pub p90_ms: f64,
-    /// 99 of 100 are not longer.
+    /// 99th percentile of response times.
     pub p99_ms: f64,
-    /// The longest.
     pub max_ms: f64,
-    /// What nine of ten must stay below.
+    /// Limit on the 90th percentile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit_p90_ms: Option<f64>,
-    /// Rolled back as their input demands; done as well.
+    /// Transactions rolled back as their input demands; they count as completed.
     #[serde(default)]
     pub rolled_back: u64,
-    /// Attempts that met a conflict and were made again.
+    /// Attempts that were repeated after a conflict.
     #[serde(default)]
     pub retries: u64,
-    /// Given up; not counted above.
+    /// Transactions that were given up; not included in `count`.
     #[serde(default)]
     pub failed: u64,
 }
 
-/// One thing that must hold.
+/// A condition that a valid run must meet, and its result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Check {
-    /// Where it is demanded: `TPC-C §5.5.1.5`.
+    /// The source of the requirement: `TPC-C §5.5.1.5`.
     pub clause: String,
-    /// What must hold, in words.
     pub what: String,
-    /// What was found, with its unit.
+    /// The measured value with its unit.
     pub found: String,
-    /// The bounds, with their unit.
+    /// The allowed range with its unit.
     pub bounds: String,
-    /// Whether it holds.
     pub verdict: CheckVerdict,
 }
 
-/// Whether a check holds.
+/// The result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CheckVerdict {
-    /// It does.
     #[serde(rename = "holds")]
     Holds,
-    /// It does not.
     #[serde(rename = "violated")]
     Violated,
-    /// Too little was run to tell.
+    /// The run was too short to decide.
     #[serde(rename = "not shown")]
     NotShown,
 }
 
-/// The course of one value. All lists are equally long.
+/// A time series. All lists have the same length.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Series {
-    /// With its unit at the end, as metrics are named: `cpu_user_percent`.
+    /// The name, which ends with the unit: `cpu_user_percent`.
     pub name: String,
-    /// The middle of each stretch, in seconds since the start of the run.
+    /// The middle of each interval, in seconds since the start of the run.
     pub at_s: Vec<f64>,
-    /// The mean of each stretch; `null` where nothing is known.
+    /// The mean of each interval; `null` if unknown.
     pub mean: Vec<Option<f64>>,
-    /// Its lowest value; empty when each stretch has one value only.
+    /// The minimum of each interval; empty if each interval has a single value.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub low: Vec<Option<f64>>,
-    /// Its highest value.
+    /// The maximum of each interval; empty as `low`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub high: Vec<Option<f64>>,
 }
 
-/// Something that happened in a run.
+/// An event in a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Mark {
-    /// When, in seconds since the start of the run.
+    /// Time in seconds since the start of the run.
     pub from_s: f64,
-    /// Until when, for what lasted.
+    /// End of an event with a duration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to_s: Option<f64>,
-    /// What: `measured`, `server gone`.
+    /// The event: `measured`, `server gone`.
     pub what: String,
 }
 
-/// How often which response times occurred.
+/// A histogram of response times.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Histogram {
-    /// Of what: `NEW_ORDER`.
+    /// The transaction type: `NEW_ORDER`.
     pub name: String,
-    /// The width of each bin; the first one begins at zero.
+    /// Width of each bin; the first bin begins at zero.
     pub bin_ms: f64,
-    /// One number for each bin, the last one for all that is longer.
+    /// Count per bin; the last bin contains all longer times.
     pub counts: Vec<u64>,
 }
 
 impl Detail {
-    /// Every number in it.
+    /// All numbers of the details.
     pub fn numbers(&self) -> impl Iterator<Item = f64> {
         let Self {
             folder: _,
@@ -182,7 +174,7 @@ impl Transactions {
 }
 
 impl Series {
-    /// Whether all lists are equally long; the extremes may be missing.
+    /// Whether all lists have the same length; minima and maxima may be empty.
     #[must_use]
     pub fn is_even(&self) -> bool {
         let fits = |list: &[Option<f64>]| list.len() == self.at_s.len();

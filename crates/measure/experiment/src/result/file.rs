@@ -1,57 +1,51 @@
-//! Reading and writing `result.json`, and what both refuse.
+//! Reads, writes and validates `result.json`.
 //!
-//! The version is looked at before anything else, so that a file from another version gives
-//! that reason and no other.
+//! The version is checked before anything else, so that a file of another version gives no other
+//! error.
 
 use std::collections::BTreeSet;
 
 use super::detail::Series;
 use super::{ExperimentResult, FORMAT_VERSION, HeadlineComparison, Ratio};
 
-/// A result that contradicts itself.
+/// The result is inconsistent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InconsistentResult {
     /// An arm, a run, a comparison or the subject names an arm that is not listed.
     #[error("{place} names the arm {arm:?}, which `arms` does not list")]
     UnknownArm {
-        /// Where the name stands: `runs[3]`.
+        /// The element that contains the name: `runs[3]`.
         place: String,
-        /// The name.
         arm: String,
     },
     /// A run, a comparison or a warning names a cell that is not listed.
     #[error("{place} names the cell {cell:?}, which `cells` does not list")]
     UnknownCell {
-        /// Where the name stands: `comparisons[3]`.
+        /// The element that contains the name: `comparisons[3]`.
         place: String,
-        /// The name.
         cell: String,
     },
     /// Two arms or two cells share a name.
     #[error("{name:?} names two arms or two cells; give one of them another name")]
-    Duplicate {
-        /// The name.
-        name: String,
-    },
+    Duplicate { name: String },
     /// A series of a run has lists of different lengths.
     #[error("{place}: the lists of the series {series:?} differ in length")]
     Uneven {
-        /// Where it stands: `runs[3]`.
+        /// The element that contains the series: `runs[3]`.
         place: String,
-        /// Its name.
+        /// Name of the series.
         series: String,
     },
     /// A number is infinite or not a number, which JSON cannot hold.
     #[error("{place}: {value} is not a finite number")]
     NotFinite {
-        /// Where the number stands.
+        /// The element that contains the number.
         place: String,
-        /// The number as text.
         value: String,
     },
 }
 
-/// Why a text is not a result that this crate understands.
+/// The text is not a result that this version can read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadResultError {
     /// Not JSON, or a field is missing or of the wrong type.
@@ -66,30 +60,29 @@ pub enum ReadResultError {
          use the saiga that wrote it, or repeat the experiment"
     )]
     UnknownVersion {
-        /// The version in the file, as written there.
+        /// The version in the file.
         found: String,
     },
-    /// It refers to something that it does not contain.
+    /// A reference is invalid.
     #[error("result contradicts itself: {0}")]
     Inconsistent(#[from] InconsistentResult),
 }
 
-/// Why a result cannot be written.
+/// The result cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteResultError {
-    /// It refers to something that it does not contain, or holds a number JSON cannot hold.
+    /// A reference is invalid, or a number cannot be represented in JSON.
     #[error("result contradicts itself: {0}")]
     Inconsistent(#[from] InconsistentResult),
-    /// The serialiser failed.
     #[error("result cannot be written as JSON: {0}")]
     Serialise(#[from] serde_json::Error),
 }
 
 impl ExperimentResult {
-    /// Reads the text of a `result.json`.
+    /// Parses and checks the text of a `result.json`.
     ///
     /// # Errors
-    /// [`ReadResultError`]; the version is looked at before anything else.
+    /// The version is checked first.
     pub fn from_json(text: &str) -> Result<Self, ReadResultError> {
         let value: serde_json::Value = serde_json::from_str(text)?;
         let version = value
@@ -108,7 +101,7 @@ impl ExperimentResult {
     /// The text of a `result.json`, indented, with a final line feed.
     ///
     /// # Errors
-    /// [`WriteResultError`] when [`check`](Self::check) fails.
+    /// Fails if [`check`](Self::check) fails.
     pub fn to_json(&self) -> Result<String, WriteResultError> {
         self.check()?;
         let mut text = serde_json::to_string_pretty(self)?;
@@ -119,7 +112,7 @@ impl ExperimentResult {
     /// Checks that names refer to something, are unique, and that numbers are finite.
     ///
     /// # Errors
-    /// The first [`InconsistentResult`] in the order of the fields.
+    /// Returns the first inconsistency in the order of the fields.
     pub fn check(&self) -> Result<(), InconsistentResult> {
         let arms = unique(self.arms.iter().map(|arm| arm.name.as_str()))?;
         let cells = unique(self.cells.iter().map(|cell| cell.id.as_str()))?;

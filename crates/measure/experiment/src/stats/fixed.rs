@@ -1,20 +1,21 @@
-//! The interval for a number of pairs that was decided before the first one ran.
+//! Confidence interval of a median for a number of pairs that was fixed before the first run.
 //!
-//! Hettmansperger and Sheather (1986): two order statistics on each side, interpolated to 95 %.
-//! Simulated, it holds 93 to 97.5 % for smooth, skewed, disturbed and bimodal ratios; only where
-//! the median lies in a gap between two modes it can fall to the inner one's confidence.
-//! Looking at it after every pair and stopping when it pleases spoils it: see `sequence`.
+//! Source: Hettmansperger and Sheather (1986). Each end is interpolated between two order
+//! statistics so that the confidence is 95 %. In simulations the coverage is 93 to 97.5 % for
+//! smooth, skewed, disturbed and bimodal ratios. If the median lies in a gap between two modes, the
+//! coverage can fall to that of the inner interval. Stopping as soon as the interval looks good
+//! invalidates it: see `sequence`.
 
 use statrs::distribution::{Binomial, DiscreteCDF};
 
 use super::{CONFIDENCE, MIN_PAIRS, count};
 
-/// Where the interval of `n` values ends.
+/// The position of the ends of an interval among the sorted values.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Ends {
-    /// The outer order statistic on either side, counted from the outside, from 1.
+    /// Rank of the outer order statistic, counted from either end of the sorted values, from 1.
     pub(super) depth: usize,
-    /// How far the end lies towards the next one inside, from 0 to 1.
+    /// Position of the end between this order statistic (0) and the next inner one (1).
     pub(super) share: f64,
 }
 
@@ -23,7 +24,7 @@ pub(super) fn ends(n: usize) -> Option<Ends> {
     if n < MIN_PAIRS {
         return None;
     }
-    // The deepest order statistic whose interval still holds 95 %.
+    // The innermost order statistic whose interval still has a confidence of 95 %.
     let mut depth = 1;
     while depth < n / 2 && confidence(n, depth + 1) >= CONFIDENCE {
         depth += 1;
@@ -49,7 +50,7 @@ pub(super) fn interval(sorted: &[f64]) -> Option<[f64; 2]> {
     ])
 }
 
-/// Confidence with which the `depth`-th values from both ends enclose the median.
+/// Probability that the `depth`-th values from both ends enclose the median.
 fn confidence(n: usize, depth: usize) -> f64 {
     let tosses = u64::try_from(n).unwrap_or(u64::MAX);
     let below = u64::try_from(depth).unwrap_or(u64::MAX) - 1;

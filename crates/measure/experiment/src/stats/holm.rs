@@ -1,6 +1,6 @@
-//! Correction of p-values for their number.
+//! Correction of p-values for multiple comparisons.
 
-/// Holm's step-down correction: p-values adjusted for their number, in the given order.
+/// Adjusts p-values by Holm's step-down procedure; the result has the order of the input.
 ///
 /// Source: S. Holm, "A simple sequentially rejective multiple test procedure", 1979.
 #[must_use]
@@ -26,7 +26,7 @@ mod tests {
         (a - b).abs() <= 1e-9 * b.abs().max(1.0)
     }
 
-    /// The worked example of Holm's procedure: 0.01 x4, 0.02 x3, 0.04 x2 raised by none, 0.03.
+    /// By hand: 0.01 x 4, 0.02 x 3, 0.04 x 2, 0.5 x 1; no value is raised to its predecessor.
     #[test]
     fn holm_multiplies_steps_down_and_never_decreases() {
         let adjusted = holm(&[0.02, 0.5, 0.01, 0.04]);

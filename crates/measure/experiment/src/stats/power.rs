@@ -1,16 +1,16 @@
-//! What a number of pairs can resolve, before they are run.
+//! Expected resolution of a number of pairs, computed before they are run.
 //!
-//! Input is the spread: the standard deviation of log ratios over pairs. The answer is the
-//! expected half width of the interval if they spread normally: its end is an order statistic,
-//! whose expectation is that of Blom (1958), Phi^-1((k - 3/8) / (n + 1/4)) deviations from the
-//! median. A simulation holds it to 5 % of what really comes out (`tests/power.rs`).
+//! In: the spread, that is the standard deviation of log ratios over pairs. Out: the expected half
+//! width of the interval, assuming a normal distribution. An end of the interval is an order
+//! statistic; its expectation is approximated by Blom (1958) as Phi^-1((k - 3/8) / (n + 1/4))
+//! standard deviations from the median. Simulations agree with this to 5 % (`tests/power.rs`).
 
 use statrs::distribution::{ContinuousCDF, Normal};
 
 use super::fixed::Ends;
 use super::{Method, count, fixed, sequence};
 
-/// Fewer pairs say nothing of their spread.
+/// Fewer pairs give no estimate of the spread.
 pub const MIN_SPREAD_PAIRS: usize = 3;
 
 /// The standard deviation of the logarithms of `ratios`; `None` below [`MIN_SPREAD_PAIRS`].
@@ -26,8 +26,8 @@ pub fn spread(ratios: &[f64]) -> Option<f64> {
     variance.is_finite().then(|| variance.sqrt())
 }
 
-/// The expected half width of the interval of `pairs` as a share (0.02 is 2 %); `None` when they
-/// are too few for one.
+/// Expected half width of the interval of `pairs` pairs, as a fraction (0.02 is 2 %); `None` if
+/// they are too few for an interval.
 #[must_use]
 pub fn resolution(method: Method, pairs: usize, spread: f64) -> Option<f64> {
     let ends = match method {
@@ -42,14 +42,16 @@ pub fn resolution(method: Method, pairs: usize, spread: f64) -> Option<f64> {
     Some(((outer + ends.share * (inner - outer)) * spread).exp_m1())
 }
 
-/// The fewest pairs that resolve `wanted` or less; `None` when `most` do not.
+/// The smallest number of pairs with an expected half width of at most `wanted`; `None` if `most`
+/// pairs are not enough.
 #[must_use]
 pub fn pairs_for(method: Method, wanted: f64, spread: f64, most: usize) -> Option<usize> {
     let resolves = |pairs: &usize| resolution(method, *pairs, spread).is_some_and(|r| r <= wanted);
     (method.min_pairs()..=most).find(resolves)
 }
 
-/// How many deviations from the median the `depth`-th outermost of `n` normal values is expected.
+/// Expected distance of the `depth`-th outermost of `n` normal values from the median, in standard
+/// deviations.
 fn deviations(n: usize, depth: usize) -> f64 {
     let share = (count(n + 1 - depth) - 0.375) / (count(n) + 0.25);
     Normal::new(0.0, 1.0).map_or(f64::INFINITY, |normal| normal.inverse_cdf(share))

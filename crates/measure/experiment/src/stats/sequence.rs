@@ -1,10 +1,12 @@
-//! The interval that holds at every look: a confidence sequence for a median.
+//! Confidence sequence for a median: an interval that is valid after every pair.
 //!
-//! If the median is m, a new value lies below m with a chance of at most 1/2, whatever came
-//! before. Then for each p >= 1/2 the product over values of 2p (below) or 2(1 - p) (not below)
-//! is a nonnegative supermartingale from 1, and so is its mean over p uniform on [1/2, 1]. By
-//! Ville's inequality it ever reaches 40 with a chance of at most 1/40. The candidates m at which
-//! it did not, from below and from above, are the interval: P(it misses m at any look) <= 5 %.
+//! If the median is m, each new value lies below m with a probability of at most 1/2, whatever the
+//! earlier values are. For each p >= 1/2, the product over the values of 2p (value below m) or
+//! 2(1-p) (value not below m) is therefore a nonnegative supermartingale that starts at 1, and so
+//! is its mean over p uniform on [1/2, 1]. By Ville's inequality this mean ever reaches 40 with a
+//! probability of at most 1/40. The interval consists of the candidates m at which the mean,
+//! computed from below and from above, stayed under 40, so it ever misses m with a probability of
+//! at most 5 %.
 //!
 //! Sources: Robbins, Ann. Math. Statist. 41 (1970); Howard and Ramdas, Bernoulli 28 (2022),
 //! "Sequential estimation of quantiles", the one-sided beta-binomial mixture with a = b = 1.
@@ -16,16 +18,17 @@ use statrs::function::factorial::ln_binomial;
 
 use super::{CONFIDENCE, count};
 
-/// Fewer pairs can show nothing: eight on one side are the first whose evidence is 40.
+/// Fewer pairs cannot exclude 1: eight values on one side are the first with evidence of 40 or
+/// more.
 pub(super) const MIN_PAIRS: usize = 8;
 
-/// The depths of so many pairs are computed once.
+/// Number of precomputed depths.
 const TABLED: usize = 1000;
 
 static DEPTHS: LazyLock<Vec<Option<usize>>> = LazyLock::new(|| {
     let mut depths: Vec<Option<usize>> = Vec::with_capacity(TABLED);
     for n in 0..TABLED {
-        // One more value moves the end inwards by one at most.
+        // An additional value moves the end inwards by at most one rank.
         let last = depths.last().copied().flatten();
         depths.push(deepest(n, last));
     }
@@ -34,13 +37,13 @@ static DEPTHS: LazyLock<Vec<Option<usize>>> = LazyLock::new(|| {
 
 /// The interval for the median of sorted values; `None` below [`MIN_PAIRS`].
 ///
-/// Its ends are values themselves: between two of them the guarantee would not hold.
+/// The ends are values of the sample, because the guarantee does not hold between two values.
 pub(super) fn interval(sorted: &[f64]) -> Option<[f64; 2]> {
     let depth = depth(sorted.len())?;
     Some([sorted[depth - 1], sorted[sorted.len() - depth]])
 }
 
-/// Which value, counted from the outside from 1, ends the interval of `n` values.
+/// Rank of the value that ends the interval of `n` values, counted from either end, from 1.
 pub(super) fn depth(n: usize) -> Option<usize> {
     match DEPTHS.get(n) {
         Some(depth) => *depth,
@@ -48,9 +51,10 @@ pub(super) fn depth(n: usize) -> Option<usize> {
     }
 }
 
-/// A p-value, valid at every look, of the hypothesis that the median is zero.
+/// A p-value of the hypothesis that the median is zero, valid after every pair.
 ///
-/// The mean of both sides' evidence is a supermartingale as well, so its inverse is one (Ville).
+/// The mean of both sides' evidence is a supermartingale as well, so its reciprocal is a p-value by
+/// Ville's inequality.
 pub(super) fn p_value(values: &[f64]) -> f64 {
     let n = values.len();
     let below = values.iter().filter(|value| **value < 0.0).count();
@@ -59,18 +63,18 @@ pub(super) fn p_value(values: &[f64]) -> f64 {
     evidence.recip().min(1.0)
 }
 
-/// The deepest end that still leaves enough evidence outside, searched from `from` on.
+/// The innermost end that leaves enough evidence outside, searched from `from` on.
 fn deepest(n: usize, from: Option<usize>) -> Option<usize> {
-    // With depth d, every candidate beyond the end has n + 1 - d values on its near side.
+    // With depth d, n + 1 - d values lie on the near side of every candidate beyond the end.
     let enough = |depth: &usize| evidence(n, n + 1 - depth) >= 2.0 / (1.0 - CONFIDENCE);
     let from = from.unwrap_or(1);
     let depths = from..=n.div_ceil(2).max(from);
     depths.take_while(enough).last()
 }
 
-/// The mixture after `n` values of which `below` lie below the candidate.
+/// The mixture after `n` values of which `below` are below the candidate.
 ///
-/// The integral in closed form: 2^(n+1) / ((n+1) C(n, below)) P(Binomial(n+1, 1/2) <= below).
+/// Closed form of the integral: 2^(n+1) / ((n+1) C(n, below)) P(Binomial(n+1, 1/2) <= below).
 fn evidence(n: usize, below: usize) -> f64 {
     let tosses = u64::try_from(n).unwrap_or(u64::MAX - 1);
     let below = u64::try_from(below).unwrap_or(u64::MAX);
@@ -85,7 +89,7 @@ mod tests {
 
     /// By hand: 2^9/9 (1 - 2^-9) = 511/9, and 2^8/8 (1 - 2^-8) = 255/8, which is below 40.
     #[test]
-    fn eight_on_one_side_are_the_first_that_show_something() {
+    fn eight_values_on_one_side_are_the_first_to_exclude_zero() {
         assert!((evidence(8, 8) - 511.0 / 9.0).abs() < 1e-9);
         assert!((evidence(7, 7) - 255.0 / 8.0).abs() < 1e-9);
         assert!((evidence(0, 0) - 1.0).abs() < 1e-9);
@@ -93,23 +97,23 @@ mod tests {
         assert_eq!(interval(&[1.0; 7]), None);
     }
 
-    /// From exact fractions, computed by another program.
+    /// Expected values: computed with exact fractions by another program.
     #[test]
-    fn ends_move_inwards_as_exact_arithmetic_says() {
+    fn depths_agree_with_exact_arithmetic() {
         let exact = [10, 12, 14, 16, 20, 30, 60, 100, 200].map(|n| depth(n).unwrap());
         assert_eq!(exact, [1, 2, 2, 3, 4, 7, 19, 35, 77]);
     }
 
     #[test]
-    fn beyond_the_table_the_same_rule_holds() {
+    fn depths_beyond_the_table_follow_the_same_rule() {
         let last = depth(TABLED - 1).unwrap();
         let next = depth(TABLED).unwrap();
         assert!(next == last || next == last + 1, "{last} {next}");
         assert_eq!(depth(TABLED + 500), deepest(TABLED + 500, None));
     }
 
-    /// The step that Ville's inequality needs: the mean over both outcomes of a fair coin is
-    /// what was there before, or less.
+    /// The condition of Ville's inequality: the mean of the evidence over both outcomes of a fair
+    /// coin is at most the evidence before the toss.
     #[test]
     fn evidence_against_a_fair_coin_does_not_grow_on_average() {
         for n in 0..200 {
@@ -121,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_p_value_below_five_per_cent_goes_with_an_interval_that_excludes_zero() {
+    fn p_values_of_one_sided_and_of_equal_values() {
         let one_side: Vec<f64> = (1..=8).map(f64::from).collect();
         assert!((p_value(&one_side) - 1.0 / (511.0 / 18.0 + evidence(8, 0) / 2.0)).abs() < 1e-9);
         assert!(

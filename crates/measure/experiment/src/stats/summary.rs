@@ -1,22 +1,22 @@
-//! The median ratio of some pairs, and how sure it is.
+//! [`RatioSummary`]: the median ratio of pairs, its confidence interval and its p-value.
 
 use serde::{Deserialize, Serialize};
 
 use super::{MIN_PAIRS, fixed, median, sequence, sorted, t_test};
 
-/// What decided how many pairs there are, and so which interval is honest.
+/// Choice of the number of pairs, which determines the valid kind of interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Method {
-    /// The plan: the interval holds once, at the end.
+    /// The plan fixed the number; the interval is valid once, at the end.
     #[default]
     Fixed,
-    /// The results: the interval holds at every look, and is wider for that.
+    /// The results decided when to stop; the interval is valid after every pair, and wider.
     Sequential,
 }
 
 impl Method {
-    /// Fewer pairs than this give no verdict.
+    /// The smallest number of pairs that gives a verdict.
     #[must_use]
     pub fn min_pairs(self) -> usize {
         match self {
@@ -25,7 +25,7 @@ impl Method {
         }
     }
 
-    /// The interval of sorted values; `None` when they are too few.
+    /// The interval of sorted values; `None` for too few values.
     #[must_use]
     pub fn interval(self, sorted: &[f64]) -> Option<[f64; 2]> {
         match self {
@@ -38,28 +38,27 @@ impl Method {
 /// The median of B/A over pairs with its 95 % confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RatioSummary {
-    /// Median over pairs (the geometric middle of two when their number is even).
+    /// Median over pairs; for an even number of pairs the geometric mean of the middle two.
     pub median: f64,
-    /// Lower and upper end; `None` below [`Method::min_pairs`], and of pairs that are a selection.
+    /// Lower and upper end; `None` below [`Method::min_pairs`], and if the pairs are a selection.
     pub ci95: Option<[f64; 2]>,
-    /// Number of pairs.
     pub n_pairs: usize,
-    /// Two-sided p-value that the ratios are around one: of the paired t-test on log ratios, or
-    /// of their signs at every look; 1 below [`Method::min_pairs`].
+    /// Two-sided p-value of the hypothesis that the median ratio is 1: by the paired t-test on log
+    /// ratios ([`Method::Fixed`]), or by a sign test that is valid after every pair. It is 1 below
+    /// [`Method::min_pairs`].
     pub p_value: f64,
-    /// What the interval and the p-value may be used for.
     pub method: Method,
 }
 
 impl RatioSummary {
-    /// Summarises the ratios of a fixed number of pairs; `None` when there is none or one is not
-    /// positive and finite.
+    /// Summarises the ratios of a fixed number of pairs; `None` if there are none, or if a ratio is
+    /// not positive and finite.
     #[must_use]
     pub fn of(ratios: &[f64]) -> Option<Self> {
         Self::by(Method::Fixed, ratios)
     }
 
-    /// The same by either method.
+    /// [`of`](Self::of) by a given method.
     #[must_use]
     pub fn by(method: Method, ratios: &[f64]) -> Option<Self> {
         if ratios.iter().any(|r| !(r.is_finite() && *r > 0.0)) {
@@ -81,7 +80,8 @@ impl RatioSummary {
         })
     }
 
-    /// The same of pairs that are a selection, from which nothing follows about the others.
+    /// Removes interval and p-value, for pairs that are a selection (some pairs have no ratio) and
+    /// so allow no conclusion about all pairs.
     #[must_use]
     pub fn of_selection(self) -> Self {
         Self {
@@ -91,8 +91,8 @@ impl RatioSummary {
         }
     }
 
-    /// Whether the interval lies wholly above (+1) or below (-1) one; 0 when it
-    /// holds one or there are too few pairs for a verdict.
+    /// +1 if the interval lies above 1, -1 if it lies below 1, and 0 if it contains 1 or there are
+    /// too few pairs for a verdict.
     #[must_use]
     pub fn direction(&self) -> i8 {
         match self.ci95 {
@@ -102,7 +102,7 @@ impl RatioSummary {
         }
     }
 
-    /// Half the width of the interval as a share: 0.02 is "within 2 %"; the same for A/B.
+    /// Half the width of the interval as a fraction (0.02 is 2 %); equal for A/B and B/A.
     #[must_use]
     pub fn half_width(&self) -> Option<f64> {
         self.ci95.map(|[lo, hi]| (hi / lo).sqrt() - 1.0)
@@ -117,8 +117,8 @@ mod tests {
         (a - b).abs() <= 1e-9 * b.abs().max(1.0)
     }
 
-    /// Powers of two, so that logarithms are equally spaced. For n = 6, by hand: the
-    /// outer interval holds 31/32, the next 25/32; share 0.1, lambda 0.5/1.4.
+    /// Powers of two have equally spaced logarithms. By hand for n = 6: the outer interval has a
+    /// confidence of 31/32, the next 25/32; share 0.1, lambda 0.5/1.4.
     #[test]
     fn six_pairs_interpolate_between_the_two_outermost_ratios() {
         let summary = RatioSummary::of(&[2.0, 4.0, 8.0, 16.0, 32.0, 64.0]).unwrap();

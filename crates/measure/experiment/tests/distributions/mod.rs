@@ -1,17 +1,17 @@
-//! Ratios around one as experiments show them. One is the median of each.
+//! Distributions of ratios as in real experiments; the median of each is 1.
 #![allow(dead_code, reason = "each test uses some of them")]
 
 use std::f64::consts::TAU;
 
 use fastrand::Rng;
 
-/// The deviation of the logarithms of [`lognormal`] ratios.
+/// Standard deviation of the logarithms of [`lognormal`] ratios.
 pub(crate) const SPREAD: f64 = 0.2;
 
-/// Draws a ratio.
+/// A function that draws one ratio.
 pub(crate) type Draw = fn(&mut Rng) -> f64;
 
-/// Every distribution with its name.
+/// All distributions by name.
 pub(crate) const ALL: [(&str, Draw); 5] = [
     ("lognormal", lognormal),
     ("disturbed", disturbed),
@@ -26,7 +26,7 @@ fn normal(rng: &mut Rng) -> f64 {
     radius * (TAU * rng.f64()).cos()
 }
 
-/// Quiet runs.
+/// Ratios of undisturbed runs.
 pub(crate) fn lognormal(rng: &mut Rng) -> f64 {
     (SPREAD * normal(rng)).exp()
 }
@@ -37,13 +37,15 @@ pub(crate) fn disturbed(rng: &mut Rng) -> f64 {
     (scale * normal(rng)).exp()
 }
 
-/// A long tail on one side only: exponential, moved so that its median is zero.
+/// A long tail on one side: an exponential distribution, shifted so that the median of the
+/// logarithms is zero.
 pub(crate) fn skewed(rng: &mut Rng) -> f64 {
     let exponential = -(1.0 - rng.f64()).ln();
     (0.2 * (exponential - std::f64::consts::LN_2)).exp()
 }
 
-/// MariaDB's: each run is in its slow mode, a fifth slower, with a chance of 0.4.
+/// Bimodal ratios as of MariaDB: each run is in a slow mode, a fifth slower, with a probability of
+/// 0.4.
 pub(crate) fn two_modes(rng: &mut Rng) -> f64 {
     let mut run = || {
         let slow = if rng.u8(0..10) < 4 { 0.8f64.ln() } else { 0.0 };
@@ -52,14 +54,13 @@ pub(crate) fn two_modes(rng: &mut Rng) -> f64 {
     (run() - run()).exp()
 }
 
-/// Two modes and nothing between them, where the median lies: the worst that can happen to an
-/// interpolated end.
+/// Two modes with the median in the gap between them: the worst case for an interpolated end.
 pub(crate) fn split_modes(rng: &mut Rng) -> f64 {
     let mode = if rng.bool() { 0.1 } else { -0.1 };
     (mode + 0.01 * normal(rng)).exp()
 }
 
-/// Ratios on a coarse grid, a quarter of them exactly one: ties.
+/// Ties: ratios on a coarse grid, a quarter of them exactly 1.
 pub(crate) fn discrete(rng: &mut Rng) -> f64 {
     [0.9, 0.95, 0.95, 1.0, 1.0, 1.05, 1.05, 1.1][rng.usize(0..8)]
 }

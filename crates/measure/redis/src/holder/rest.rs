@@ -1,22 +1,22 @@
-//! Waiting for bytes on many connections by `epoll(7)`.
+//! Waits for bytes on many connections by `epoll(7)`.
 //!
-//! By libc, not by system calls of ours: under Saiga the library must see the wait, as it
-//! sees that of any event loop.
+//! The calls go through libc, not through direct system calls, because under Saiga the library must
+//! see the wait, as that of any event loop.
 
 #![expect(
     unsafe_code,
-    reason = "epoll has no wrapper in std, and others bypass libc"
+    reason = "epoll has no wrapper in std, and rustix bypasses libc"
 )]
 
 use std::io;
 use std::net::TcpStream;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-/// Returns when one of `streams` has bytes, or has come to its end.
-pub(super) fn until_any_stirs(streams: &[TcpStream]) -> io::Result<()> {
-    // SAFETY: takes a flag.
+/// Returns when one of `streams` is readable or closed.
+pub(super) fn until_any_is_readable(streams: &[TcpStream]) -> io::Result<()> {
+    // SAFETY: the call takes a flag only.
     let set = checked(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
-    // SAFETY: a fresh descriptor that nobody else owns.
+    // SAFETY: the descriptor is new and has no other owner.
     let set = unsafe { OwnedFd::from_raw_fd(set) };
     let mut event = libc::epoll_event {
         events: u32::try_from(libc::EPOLLIN).unwrap_or(1),
@@ -24,11 +24,11 @@ pub(super) fn until_any_stirs(streams: &[TcpStream]) -> io::Result<()> {
     };
     for stream in streams {
         let (set, stream) = (set.as_raw_fd(), stream.as_raw_fd());
-        // SAFETY: both descriptors are open, and the event is ours.
+        // SAFETY: both descriptors are open, and `event` is valid for reads.
         checked(unsafe { libc::epoll_ctl(set, libc::EPOLL_CTL_ADD, stream, &raw mut event) })?;
     }
     loop {
-        // SAFETY: room for the one event that is asked for.
+        // SAFETY: `event` has room for the one event requested.
         match checked(unsafe { libc::epoll_wait(set.as_raw_fd(), &raw mut event, 1, -1) }) {
             Ok(0) => {}
             Ok(_) => return Ok(()),

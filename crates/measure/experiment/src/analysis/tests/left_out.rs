@@ -1,4 +1,4 @@
-//! Figures that are 0 or missing in runs that count.
+//! Figures that are 0 or missing in accepted runs.
 
 use super::*;
 
@@ -13,7 +13,7 @@ fn lost_orders() -> [Metric; 1] {
     }]
 }
 
-/// A pair for each two figures; `None` is a run without the figure.
+/// A pair for each two figures; `None` means a run without the figure.
 fn losing(cell: &str, figures: &[(Option<f64>, Option<f64>)]) -> Vec<Run> {
     let run = |arm: &str, pair, lost: Option<f64>| {
         let mut run = run(cell, arm, pair, 1.0);
@@ -39,9 +39,9 @@ fn of_one_cell(figures: &[(Option<f64>, Option<f64>)]) -> Conclusion {
     concluded(&[cell("x", "unpinned")], &losing("x-unpinned", figures))
 }
 
-/// B loses nothing in two pairs and twice as much in six: the six are a selection.
+/// B loses nothing in two pairs and twice as much as A in six; the six are a selection.
 #[test]
-fn a_figure_of_0_leaves_no_direction_to_the_other_pairs() {
+fn pairs_with_zeros_leave_no_direction() {
     let mut figures = vec![(Some(4.0), Some(8.0)); 6];
     figures.extend([(Some(4.0), Some(0.0)), (Some(5.0), Some(0.0))]);
     let conclusion = of_one_cell(&figures);
@@ -67,7 +67,7 @@ fn a_figure_of_0_leaves_no_direction_to_the_other_pairs() {
 }
 
 #[test]
-fn a_figure_that_is_always_0_is_told_and_compared_with_nothing() {
+fn a_figure_that_is_always_0_has_a_warning_and_no_comparison() {
     let conclusion = of_one_cell(&[(Some(4.0), Some(0.0)); 8]);
     assert_eq!(
         (conclusion.headline.len(), conclusion.comparisons.len()),
@@ -80,9 +80,9 @@ fn a_figure_that_is_always_0_is_told_and_compared_with_nothing() {
     );
 }
 
-/// An idle drive has no write amplification: what the other pairs show stands.
+/// An idle drive has no write amplification; the other pairs keep their direction.
 #[test]
-fn a_missing_figure_is_told_and_takes_no_direction() {
+fn a_missing_figure_has_a_warning_and_keeps_the_direction() {
     let mut figures = vec![(Some(4.0), Some(8.0)); 6];
     figures.extend([(Some(4.0), None), (None, None), (None, None)]);
     let conclusion = of_one_cell(&figures);
@@ -104,9 +104,9 @@ fn a_rejected_run_is_not_a_missing_figure() {
     runs[3].rejected = Some("it failed".to_owned());
     runs[3].metrics.clear();
     let conclusion = concluded(&[cell("x", "unpinned")], &runs);
-    let told = |one: &Warning| one.text.contains(NO_RATIO);
+    let is_about_ratios = |one: &Warning| one.text.contains(NO_RATIO);
     assert!(
-        !conclusion.warnings.iter().any(told),
+        !conclusion.warnings.iter().any(is_about_ratios),
         "{:?}",
         conclusion.warnings
     );
@@ -114,7 +114,7 @@ fn a_rejected_run_is_not_a_missing_figure() {
 }
 
 #[test]
-fn of_several_workloads_one_with_zeros_leaves_no_direction() {
+fn one_workload_with_zeros_leaves_no_direction() {
     let cells = [cell("x", "unpinned"), cell("y", "unpinned")];
     let mut runs = losing("x-unpinned", &[(Some(4.0), Some(8.0)); 6]);
     runs.extend(losing("y-unpinned", &[(Some(4.0), Some(0.0)); 6]));
@@ -127,9 +127,9 @@ fn of_several_workloads_one_with_zeros_leaves_no_direction() {
     );
 }
 
-/// The placement in which nothing is lost is the best one.
+/// The placement without losses is the best.
 #[test]
-fn zeros_count_where_placements_are_ranked() {
+fn zeros_count_in_the_ranking_of_placements() {
     let cells = [cell("x", "one core"), cell("x", "two cores")];
     let mut zeros = [(Some(4.0), Some(0.0)); 6];
     zeros[0].1 = Some(9.0);
@@ -144,9 +144,9 @@ fn zeros_count_where_placements_are_ranked() {
     );
 }
 
-/// Server CPU time that the kernel's ticks have not seen.
+/// A server whose CPU time is less than a tick of the kernel.
 #[test]
-fn cpu_time_of_0_is_not_left_out_without_a_word() {
+fn cpu_time_of_0_is_reported() {
     let (arms, cells, mut runs) = two_loads();
     let run = runs.iter_mut().find(|run| run.arm == "saiga").unwrap();
     run.metrics.insert(SERVER_CPU.to_owned(), 0.0);
@@ -159,7 +159,7 @@ fn cpu_time_of_0_is_not_left_out_without_a_word() {
 }
 
 #[test]
-fn an_interval_of_a_selection_never_ends_a_sequential_experiment() {
+fn a_selection_never_ends_a_sequential_experiment() {
     let mut figures = vec![(Some(4.0), Some(4.0)); 12];
     figures[0].1 = Some(0.0);
     let runs = losing("x-unpinned", &figures);

@@ -1,4 +1,4 @@
-//! A campaign that is stopped anywhere and resumed ends as if it had never been stopped.
+//! A campaign that is stopped and resumed anywhere has the same result as without the stop.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use crate::analysis::{Shortfall, conclude_by};
 use crate::result::{self, CellParams};
 use crate::stats::Method;
 
-/// Disturbed once in each arm, and from its seventh run on the second arm fails.
+/// Each arm is disturbed once, and the second arm fails from its seventh run on.
 fn eventful(arm: usize, nth: u32) -> Result<Measured, Failure> {
     let throughput = 1000.0 / 3.0 + f64::from(nth) + 0.1 * f64::from(u32::try_from(arm).unwrap());
     match (arm, nth) {
@@ -20,23 +20,23 @@ fn eventful(arm: usize, nth: u32) -> Result<Measured, Failure> {
     }
 }
 
-/// A process that works on the campaign in `dir` until the user's patience ends.
-fn process(dir: &Path, patience: usize, sequential: bool) -> Outcome {
+/// Runs a process that works on the campaign in `dir` and is stopped after some runs.
+fn process(dir: &Path, runs_until_stop: usize, sequential: bool) -> Outcome {
     let fake: &'static Fake = Box::leak(Box::new(Fake {
         record: Some(dir.to_owned()),
-        patience,
+        runs_until_stop,
         ..Fake::plain(eventful)
     }));
     let plan = plan(9, RunSize::Lasting(Duration::from_millis(100)));
     let identity = Identity::of(&fake, &plan, None, &host::describe(1));
     let mut campaign = Campaign::open(dir, &identity, Begin::Resume).unwrap();
-    // Enough after four pairs that count, before the second arm begins to fail.
-    let mut look = |outcome: &Outcome| match counted(outcome) {
-        8.. if sequential => Look::Enough,
-        _ => Look::GoOn,
+    // Stop after four accepted pairs, before the second arm begins to fail.
+    let mut decide = |outcome: &Outcome| match counted(outcome) {
+        8.. if sequential => Decision::Stop,
+        _ => Decision::Continue,
     };
     let extras = Extras {
-        look: Some(&mut look),
+        decide: Some(&mut decide),
         sequential,
         campaign: Some(&mut campaign),
         ..Extras::default()
@@ -44,7 +44,7 @@ fn process(dir: &Path, patience: usize, sequential: bool) -> Outcome {
     execute_with(&fake, &plan, extras, &Interrupt::never(), &mut |_| {}).unwrap()
 }
 
-/// Everything that a result is made of, but times.
+/// The parts of a result without times, as text.
 fn essence(mut outcome: Outcome) -> String {
     for run in &mut outcome.runs {
         run.started.clear();
@@ -75,7 +75,7 @@ fn essence(mut outcome: Outcome) -> String {
 }
 
 #[test]
-fn stopped_at_any_run_it_ends_as_if_it_had_not_been() {
+fn a_campaign_stopped_at_any_run_has_the_same_result() {
     for sequential in [false, true] {
         let whole = tempfile::tempdir().unwrap();
         let outcome = process(whole.path(), usize::MAX, sequential);
@@ -85,26 +85,30 @@ fn stopped_at_any_run_it_ends_as_if_it_had_not_been() {
         );
         let runs = outcome.runs.len();
         let wanted = essence(outcome);
-        // Calibration adds runs of its own.
-        for patience in 0..runs + 4 {
+        // Calibrations add runs.
+        for runs_until_stop in 0..runs + 4 {
             let dir = tempfile::tempdir().unwrap();
-            let first = process(dir.path(), patience, sequential);
+            let first = process(dir.path(), runs_until_stop, sequential);
             let second = process(dir.path(), usize::MAX, sequential);
-            assert_eq!(essence(second), wanted, "stopped after {patience} runs");
-            assert!(first.runs.len() <= patience);
+            assert_eq!(
+                essence(second),
+                wanted,
+                "stopped after {runs_until_stop} runs"
+            );
+            assert!(first.runs.len() <= runs_until_stop);
             let again = process(dir.path(), 0, sequential);
-            assert_eq!(essence(again), wanted, "what is done is not run again");
+            assert_eq!(essence(again), wanted, "a complete plan is not run again");
         }
     }
 }
 
 #[test]
-fn it_may_be_stopped_again_and_again() {
+fn a_campaign_may_be_stopped_repeatedly() {
     let whole = tempfile::tempdir().unwrap();
     let wanted = essence(process(whole.path(), usize::MAX, false));
     let dir = tempfile::tempdir().unwrap();
     let mut processes = 1;
-    // Three runs are one visit and half of the next, which is void each time.
+    // Three runs are a visit and half of the next visit, which is void each time.
     let last = loop {
         let outcome = process(dir.path(), 3, false);
         if outcome.stopped.is_none() {
@@ -117,10 +121,10 @@ fn it_may_be_stopped_again_and_again() {
 }
 
 #[test]
-fn a_run_that_cannot_be_kept_ends_the_experiment() {
+fn a_run_that_cannot_be_recorded_ends_the_experiment() {
     let dir = tempfile::tempdir().unwrap();
     process(dir.path(), 6, false);
-    // The record of another order: its first run is of the other arm.
+    // The record of another order: the first run is of the other arm.
     let path = dir.path().join(crate::campaign::FILE);
     let text = std::fs::read_to_string(&path).unwrap();
     assert!(text.lines().count() > 6, "{text}");
@@ -139,7 +143,9 @@ fn a_run_that_cannot_be_kept_ends_the_experiment() {
     };
     let error = execute_with(&fake, &plan, extras, &Interrupt::never(), &mut |_| {}).unwrap_err();
     assert!(
-        error.to_string().contains("line 2: it is not pair 1 of"),
+        error
+            .to_string()
+            .contains("line 2: the plan expects pair 1 of"),
         "{error}"
     );
 }

@@ -1,4 +1,4 @@
-//! Units of figures that are measured around runs.
+//! Tests of the units of figures that hooks print.
 
 use std::path::Path;
 
@@ -8,9 +8,9 @@ fn unit(unit: &str) -> BTreeMap<String, String> {
     BTreeMap::from([("moved".to_owned(), unit.to_owned())])
 }
 
-const OTHER: &str = "a hook printed moved in kB; an earlier run has it in B";
+const OTHER: &str = "a hook printed moved in kB; an earlier run printed it in B";
 
-/// A process that works on the campaign in `dir`, whose hooks print `moved`.
+/// Runs a process that works on the campaign in `dir`; its hooks print `moved`.
 fn process(
     dir: &Path,
     after: fn(usize) -> Result<(), Failure>,
@@ -33,7 +33,7 @@ fn process(
 }
 
 #[test]
-fn units_are_kept_with_their_run_and_stay_the_same() {
+fn units_are_recorded_and_must_not_change() {
     let dir = tempfile::tempdir().unwrap();
     let outcome = process(dir.path(), |_| Ok(()), |_| unit("B"));
     for run in &outcome.runs {
@@ -56,7 +56,7 @@ fn units_are_kept_with_their_run_and_stay_the_same() {
 }
 
 #[test]
-fn a_campaign_that_goes_on_knows_the_units_of_its_runs() {
+fn a_resumed_campaign_knows_the_units_of_its_runs() {
     let dir = tempfile::tempdir().unwrap();
     let full = |_| Err(Failure::impossible(std::io::Error::other("full")));
     let first = process(dir.path(), full, |_| unit("B"));

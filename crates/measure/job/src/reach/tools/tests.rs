@@ -1,14 +1,14 @@
-//! Command lines and variables that lead to the server of an arm, and those that lead elsewhere.
+//! Command lines and variables with the address of an arm's server, and with other addresses.
 
 use std::path::Path;
 
 use saiga_experiment::file::Experiment;
 
-use super::super::check_from;
+use super::super::check_with_environment;
 use crate::machine::ThisMachine;
 
-/// What is said of a load of two arms, whose server has port 7000; `more` is more of the file.
-fn said(
+/// Checks a load whose server has port 7000; `more` is added to the experiment file.
+fn checked(
     kind: &str,
     command: &str,
     more: &str,
@@ -25,10 +25,10 @@ fn said(
         let found = variables.iter().find(|(known, _)| *known == name);
         found.map(|(_, value)| (*value).to_owned())
     };
-    check_from(&file, &[], &ThisMachine, &inherited).map_err(|told| told.to_string())
+    check_with_environment(&file, &[], &ThisMachine, &inherited).map_err(|error| error.to_string())
 }
 
-/// The load is refused with words that begin so, or not at all.
+/// Asserts that the load is accepted, or refused with a message that begins with `wanted`.
 fn check(
     kind: &str,
     command: &str,
@@ -36,30 +36,30 @@ fn check(
     variables: &[(&'static str, &'static str)],
     wanted: Option<&str>,
 ) {
-    let said = said(kind, command, more, variables);
-    match (wanted, &said) {
+    let result = checked(kind, command, more, variables);
+    match (wanted, &result) {
         (None, Ok(())) => {}
-        (Some(wanted), Err(told)) if told.starts_with(wanted) => {}
-        _ => panic!("{command:?} {more:?} {variables:?}: {said:?}, not {wanted:?}"),
+        (Some(wanted), Err(error)) if error.starts_with(wanted) => {}
+        _ => panic!("{command:?} {more:?} {variables:?}: {result:?}, not {wanted:?}"),
     }
 }
 
 #[test]
 fn sysbench_must_name_host_and_port_of_a_server() {
     let good = "sysbench --mysql-host=127.0.0.1 --mysql-port=7000";
-    let here = "workload.command: --mysql-host leads to the Unix socket of the MySQL client";
+    let here = "workload.command: --mysql-host points to the Unix socket of the MySQL client";
     let port =
-        |port: &str| format!("workload.command: --mysql-port leads to port {port}, on which");
+        |port: &str| format!("workload.command: --mysql-port points to port {port}, on which");
     for (command, wanted) in [
         (format!("{good} x run"), None),
         ("sysbench cpu run".to_owned(), None),
         (
             "sysbench x run".to_owned(),
-            Some("workload.command without --mysql-host leads to the Unix socket of the MySQL"),
+            Some("workload.command without --mysql-host points to the Unix socket of the MySQL"),
         ),
         (
             "sysbench --mysql-host=127.0.0.1 x run".to_owned(),
-            Some("workload.command without --mysql-port leads to port 3306, on which arm \"a\""),
+            Some("workload.command without --mysql-port points to port 3306, on which arm \"a\""),
         ),
         (
             "sysbench --mysql-host=localhost --mysql-port=7000 x run".to_owned(),
@@ -67,11 +67,13 @@ fn sysbench_must_name_host_and_port_of_a_server() {
         ),
         (
             format!("{good} --mysql-socket=/run/s x run"),
-            Some("workload.command: --mysql-socket leads to the Unix socket /run/s, which may be"),
+            Some(
+                "workload.command: --mysql-socket points to the Unix socket /run/s, which may belong",
+            ),
         ),
         (
             "nice sysbench --mysql-host=127.0.0.1,192.0.2.10 --mysql-port=7000 x run".to_owned(),
-            Some("workload.command: --mysql-host leads to 192.0.2.10 ("),
+            Some("workload.command: --mysql-host points to 192.0.2.10 ("),
         ),
         (
             "sysbench --mysql_host=127.0.0.1 --mysql_port=7000,7001 x run".to_owned(),
@@ -79,7 +81,7 @@ fn sysbench_must_name_host_and_port_of_a_server() {
         ),
         (
             "sysbench --db-driver=pgsql x run".to_owned(),
-            Some("workload.command without --pgsql-port leads to port 5432"),
+            Some("workload.command without --pgsql-port points to port 5432"),
         ),
         (
             "sysbench --db-driver=pgsql --pgsql-port=7000 x run".to_owned(),
@@ -88,20 +90,20 @@ fn sysbench_must_name_host_and_port_of_a_server() {
         (
             "sysbench --db-driver=pgsql --pgsql-host=/run/postgresql --pgsql-port=7000 x run"
                 .to_owned(),
-            Some("workload.command: --pgsql-host leads to the Unix socket /run/postgresql"),
+            Some("workload.command: --pgsql-host points to the Unix socket /run/postgresql"),
         ),
     ] {
         check("sysbench", &command, "", &[], wanted);
     }
     let addressed = [("PGHOSTADDR", "192.0.2.10")];
     let by_libpq = "sysbench --db-driver=pgsql --pgsql-port=7000 x run";
-    let wanted = "the variable PGHOSTADDR of this shell leads to 192.0.2.10 (";
+    let wanted = "the variable PGHOSTADDR of this shell points to 192.0.2.10 (";
     check("sysbench", by_libpq, "", &addressed, Some(wanted));
     check("sysbench", &format!("{good} x run"), "", &addressed, None);
 }
 
 #[test]
-fn the_configuration_file_of_sysbench_is_a_part_of_its_line() {
+fn options_in_the_configuration_file_of_sysbench_count() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("sb.cfg");
     std::fs::write(
@@ -114,7 +116,7 @@ fn the_configuration_file_of_sysbench_is_a_part_of_its_line() {
         folder.path().to_str().unwrap()
     );
     let command = "sysbench --config-file=sb.cfg x run";
-    let wanted = "workload.command: --mysql-port leads to port 7001";
+    let wanted = "workload.command: --mysql-port points to port 7001";
     check("sysbench", command, &client, &[], Some(wanted));
     std::fs::write(&file, "mysql-host=127.0.0.1\nmysql-port=7000\n").unwrap();
     check("sysbench", command, &client, &[], None);
@@ -130,23 +132,25 @@ fn pgbench_must_name_host_and_port_of_a_server() {
         ),
         (
             "pgbench -p 7000 db",
-            Some("workload.command without -h leads to the Unix socket in PostgreSQL's default"),
+            Some("workload.command without -h points to the Unix socket in PostgreSQL's default"),
         ),
         (
             "pgbench -h /run/postgresql -p 7000 db",
-            Some("workload.command: -h leads to the Unix socket /run/postgresql, which may be"),
+            Some(
+                "workload.command: -h points to the Unix socket /run/postgresql, which may belong",
+            ),
         ),
         (
             "pgbench -h localhost db",
-            Some("workload.command without -p leads to port 5432, on which arm \"a\" starts"),
+            Some("workload.command without -p points to port 5432, on which arm \"a\" starts"),
         ),
         (
             "pgbench -h192.0.2.10 -p7000 db",
-            Some("workload.command: -h leads to 192.0.2.10 ("),
+            Some("workload.command: -h points to 192.0.2.10 ("),
         ),
         (
             "pgbench -h localhost --port=5433 db",
-            Some("workload.command: --port leads to port 5433"),
+            Some("workload.command: --port points to port 5433"),
         ),
     ] {
         check("pgbench", command, "", &[], wanted);
@@ -159,7 +163,7 @@ fn pgbench_must_name_host_and_port_of_a_server() {
         "--dbname='host=192.0.2.10'",
     ] {
         let command = format!("pgbench -h localhost -p 7000 {name}");
-        let wanted = "workload.command: the name of the database says where the load goes, which";
+        let wanted = "workload.command: the name of the database names a server in a form that";
         check("pgbench", &command, "", &[], Some(wanted));
     }
     check(
@@ -172,7 +176,7 @@ fn pgbench_must_name_host_and_port_of_a_server() {
 }
 
 #[test]
-fn variables_count_where_the_line_is_silent() {
+fn variables_apply_where_the_line_has_no_address() {
     let line = "pgbench db";
     let whole = "pgbench -h localhost -p 7000 db";
     let env = |env: &str| format!("[client]\nenv = {{ {env} }}");
@@ -206,7 +210,7 @@ fn variables_count_where_the_line_is_silent() {
         &[("PGHOST", "192.0.2.10"), ("PGPORT", "1")],
         None,
     );
-    let shell = "the variable PGPORT of this shell leads to port 1, on which";
+    let shell = "the variable PGPORT of this shell points to port 1, on which";
     check(
         "pgbench",
         "pgbench -h localhost db",
@@ -214,7 +218,7 @@ fn variables_count_where_the_line_is_silent() {
         &[("PGPORT", "1")],
         Some(shell),
     );
-    let file = "client.env: PGHOST leads to 192.0.2.10 (";
+    let file = "client.env: PGHOST points to 192.0.2.10 (";
     check(
         "pgbench",
         line,
@@ -225,24 +229,24 @@ fn variables_count_where_the_line_is_silent() {
 }
 
 #[test]
-fn libpq_has_variables_that_outrank_the_line() {
+fn variables_of_libpq_that_apply_despite_the_line() {
     let whole = "pgbench -h localhost -p 7000 db";
     for (name, value, wanted) in [
-        // libpq takes the address, whatever the host.
+        // libpq prefers PGHOSTADDR to any host.
         (
             "PGHOSTADDR",
             "192.0.2.10",
-            "the variable PGHOSTADDR of this shell leads to 192.0.2.10",
+            "the variable PGHOSTADDR of this shell points to 192.0.2.10",
         ),
         (
             "PGSERVICE",
             "prod",
-            "the variable PGSERVICE of this shell says where the load goes",
+            "the variable PGSERVICE of this shell names a server in a form",
         ),
         (
             "PGDATABASE",
             "host=192.0.2.10 dbname=x",
-            "the variable PGDATABASE of this shell says where the load goes",
+            "the variable PGDATABASE of this shell names a server in a form",
         ),
     ] {
         check("pgbench", whole, "", &[(name, value)], Some(wanted));
@@ -257,7 +261,7 @@ fn libpq_has_variables_that_outrank_the_line() {
 }
 
 #[test]
-fn other_programs_are_not_looked_at() {
+fn other_programs_are_not_checked() {
     check(
         "command",
         "psql -h 192.0.2.10 db",

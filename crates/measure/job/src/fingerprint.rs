@@ -1,9 +1,9 @@
-//! What decides what the runs of a campaign are and mean, besides its arms and cells: two processes
-//! may add to one campaign only when all of it is the same.
+//! Fingerprint of a job: everything besides arms and cells that determines its runs.
 //!
-//! Every step is here in the words of a dry run, which has all that a file says of it. Programs are
-//! known by their bytes: none is started to ask it for its version. Deliberately absent: passwords,
-//! and what only a server at work can say.
+//! `--resume` continues a campaign only if the fingerprint is unchanged. Steps are recorded as a
+//! dry run prints them, with every option of the file; programs are recorded by the hash of their
+//! bytes, because starting them for `--version` could have side effects. Deliberately absent:
+//! passwords, and settings that only a running server can report (`settings`).
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt as _;
@@ -17,7 +17,7 @@ use serde_json::{Map, Value, json};
 use crate::dry_run;
 use crate::workload::Job;
 
-/// All of it by name; what is not known is null.
+/// The fingerprint by name; unknown values are null.
 pub(crate) fn of(job: &Job) -> BTreeMap<String, Value> {
     let file = &job.core.file;
     let arms = || file.arms.iter().enumerate();
@@ -41,7 +41,7 @@ pub(crate) fn of(job: &Job) -> BTreeMap<String, Value> {
             (when.to_owned(), json!(lines))
         })
         .collect();
-    let mut facts = BTreeMap::from([
+    let mut fingerprint = BTreeMap::from([
         ("steps".to_owned(), Value::Object(steps)),
         ("clients".to_owned(), Value::Object(clients)),
         ("experiment_hooks".to_owned(), Value::Object(hooks)),
@@ -50,19 +50,19 @@ pub(crate) fn of(job: &Job) -> BTreeMap<String, Value> {
         ("programs".to_owned(), programs(job)),
     ]);
     if let How::Snapshot { snapshot, .. } = &file.restore.how
-        && !job.core.makes_data_anew.get()
+        && !job.core.generates_data.get()
     {
-        let held = Snapshot::open(snapshot).ok();
-        let fingerprint = held.map(|held| held.fingerprint());
-        facts.insert("snapshot".to_owned(), json!(fingerprint));
+        let of_snapshot = Snapshot::open(snapshot).ok();
+        let of_snapshot = of_snapshot.map(|snapshot| snapshot.fingerprint());
+        fingerprint.insert("snapshot".to_owned(), json!(of_snapshot));
     }
-    facts
+    fingerprint
 }
 
-/// How the output of a program and of hooks becomes figures.
+/// The rules that extract figures from the output of the load and of hooks.
 fn figures(file: &Experiment) -> Vec<String> {
     let of_hooks = file.hook_metrics.iter();
-    let of_hooks = of_hooks.map(|one| format!("{}: a hook's, in {}", one.name, one.unit));
+    let of_hooks = of_hooks.map(|one| format!("{}: of a hook, in {}", one.name, one.unit));
     let of_load: Vec<String> = match &file.workload.kind {
         Kind::Command { metrics, .. } => metrics
             .iter()
@@ -80,8 +80,8 @@ fn figures(file: &Experiment) -> Vec<String> {
     of_load.into_iter().chain(of_hooks).collect()
 }
 
-/// Keys and values of the props files, of our own form also what it says as options of a run; their
-/// passwords are masked.
+/// Keys and values of the props files with masked passwords; for props files in TOML also the
+/// command-line options that follow from them.
 fn props(job: &Job) -> Value {
     let files = job.core.props.iter().map(|props| {
         let entries = props.entries.iter();
@@ -94,17 +94,17 @@ fn props(job: &Job) -> Value {
     Value::Object(files.collect())
 }
 
-/// This tool, the library where it takes part, servers and loads, each by the hash of its bytes.
+/// Hashes of this tool, the library (if an arm uses it), the servers and the load generator.
 fn programs(job: &Job) -> Value {
     let file = &job.core.file;
     let mut all: Map<String, Value> =
         Map::from_iter([("saiga".to_owned(), json!(contents(&job.core.tool)))]);
-    let dresses = file.arms.iter().flat_map(|arm| {
-        let servers = arm.servers.iter().map(|server| &server.dress);
+    let launches = file.arms.iter().flat_map(|arm| {
+        let servers = arm.servers.iter().map(|server| &server.launch);
         servers.chain([&arm.client])
     });
     let library = job.library.as_deref();
-    if let Some(library) = library.filter(|_| dresses.into_iter().any(|dress| dress.saiga)) {
+    if let Some(library) = library.filter(|_| launches.into_iter().any(|launch| launch.saiga)) {
         all.insert("libsaiga.so".to_owned(), json!(contents(library)));
     }
     let servers = file.arms.iter().flat_map(|arm| &arm.servers);
@@ -115,27 +115,28 @@ fn programs(job: &Job) -> Value {
         Kind::Command { line, .. } => lines.push(line),
         Kind::Tpcc { .. } => {}
     }
-    for word in lines.into_iter().flat_map(named) {
-        let bytes = found(word).and_then(|path| contents(&path));
+    for word in lines.into_iter().flat_map(programs_in) {
+        let bytes = resolve(word).and_then(|path| contents(&path));
         all.insert(word.to_owned(), json!(bytes));
     }
     Value::Object(all)
 }
 
-/// The programs in a line: its first word, and those that `numactl`, `taskset` and their like start.
-fn named(line: &[String]) -> impl Iterator<Item = &str> {
+/// The programs in a command line: its first word, and further executable files, such as the
+/// program that `numactl` or `taskset` starts.
+fn programs_in(line: &[String]) -> impl Iterator<Item = &str> {
     let is_executable = |path: &Path| {
-        let found = path.metadata().ok();
-        found.is_some_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+        let metadata = path.metadata().ok();
+        metadata.is_some_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
     };
-    line.iter().enumerate().filter_map(move |(place, word)| {
-        let is_program = || found(word).is_some_and(|path| is_executable(&path));
-        (place == 0 || is_program()).then_some(word.as_str())
+    line.iter().enumerate().filter_map(move |(index, word)| {
+        let is_program = || resolve(word).is_some_and(|path| is_executable(&path));
+        (index == 0 || is_program()).then_some(word.as_str())
     })
 }
 
-/// Where a program is, by its path or in `PATH`.
-fn found(name: &str) -> Option<PathBuf> {
+/// The path of a program; names without a slash are searched in `PATH`.
+fn resolve(name: &str) -> Option<PathBuf> {
     if name.contains('/') {
         return Some(PathBuf::from(name));
     }
@@ -174,7 +175,8 @@ mod tests {
     const PROPS: &str = "conn=jdbc:mariadb://127.0.0.1:1/tpcc\nuser=u\npassword=secret\n\
                          warehouses=1\nterminals=1\nrunMins=5\n";
 
-    /// What `--resume` says after `change`, with what the file says then.
+    /// The error of `--resume` after `change`, which returns the changed experiment file; `None`
+    /// if the campaign is resumed.
     fn refusal(change: impl Fn(&Path) -> String) -> Option<String> {
         let dir = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &str| fs::write(dir.path().join(name), text).unwrap();
@@ -201,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_runs_depend_on_is_named_when_it_changes() {
+    fn a_changed_input_of_the_runs_is_named() {
         let rebuilt = |name: &'static str| {
             move |dir: &Path| {
                 fs::write(dir.join(name), "2").unwrap();
@@ -221,7 +223,7 @@ mod tests {
         };
         assert_eq!(refusal(|_| FILE.to_owned()), None);
         let restored = "[restore]\nkind = \"none\"\ndrop_caches = true\n[hooks]";
-        for (what, said) in [
+        for (refused, wanted) in [
             (
                 refusal(rebuilt("libsaiga.so")),
                 "facts.programs.libsaiga.so: ",
@@ -238,8 +240,8 @@ mod tests {
             ),
             (refusal(edited("[hooks]", restored)), "facts.steps.kernel: "),
         ] {
-            let what = what.expect(said);
-            assert!(what.contains(said), "{said}: {what}");
+            let refused = refused.expect(wanted);
+            assert!(refused.contains(wanted), "{wanted}: {refused}");
         }
     }
 }

@@ -1,20 +1,20 @@
-//! Somebody who looks at the host beside runs: what is told, and what becomes of what was seen.
+//! Tests of the observer of the host: its calls, and the details that it returns.
 
 use super::*;
-use crate::beside::Begun;
+use crate::observer::ObservedLoad;
 use crate::result::Detail;
 
-/// Notes every call, and has something to tell of each run.
+/// Records every call, and returns details for each run.
 #[derive(Default)]
 struct Noting {
     begun: Vec<(String, Vec<u32>, Option<Duration>)>,
     ended: usize,
 }
 
-impl Beside for Noting {
-    fn begin(&mut self, begun: &Begun<'_>) {
+impl HostObserver for Noting {
+    fn begin(&mut self, begun: &ObservedLoad<'_>) {
         assert_eq!(self.begun.len(), self.ended, "one run at a time");
-        let Begun {
+        let ObservedLoad {
             arm,
             servers,
             hogs,
@@ -27,8 +27,8 @@ impl Beside for Noting {
         self.begun.push((arm, servers.clone(), *planned));
     }
 
-    fn stand_back(&mut self) {
-        panic!("the load does not look at the host itself");
+    fn begin_self_observed(&mut self) {
+        panic!("the load does not sample the host itself");
     }
 
     fn end(&mut self) -> Option<Detail> {
@@ -43,7 +43,7 @@ impl Beside for Noting {
 fn noted(fake: &'static Fake, size: RunSize) -> (Noting, Outcome) {
     let mut noting = Noting::default();
     let extras = Extras {
-        beside: Some(&mut noting),
+        observer: Some(&mut noting),
         ..Extras::default()
     };
     let plan = plan(1, size);
@@ -52,13 +52,13 @@ fn noted(fake: &'static Fake, size: RunSize) -> (Noting, Outcome) {
 }
 
 #[test]
-fn each_run_is_looked_at_but_no_calibration() {
+fn runs_are_observed_and_calibrations_are_not() {
     let length = Duration::from_millis(300);
     let (noting, outcome) = noted(Fake::new(|_, _| run_with(0.0)), RunSize::Lasting(length));
     assert_eq!(outcome.runs.len(), 2);
     assert_eq!((noting.begun.len(), noting.ended), (2, 2));
     for (run, (arm, servers, planned)) in outcome.runs.iter().zip(&noting.begun) {
-        // Its loads last twice as long as others.
+        // The length factor of this load is 2.
         assert_eq!((&run.arm, *planned), (arm, Some(2 * length)));
         assert_eq!(*servers, [4711]);
     }
@@ -68,7 +68,7 @@ fn each_run_is_looked_at_but_no_calibration() {
 }
 
 #[test]
-fn a_run_that_fails_is_looked_at_to_its_end() {
+fn a_failed_run_is_observed_to_its_end() {
     let failing = Fake::new(|_, _| Err(Failure::run("no")));
     let (noting, outcome) = noted(failing, RunSize::Operations(1));
     assert_eq!(noting.begun.len(), outcome.runs.len());

@@ -1,4 +1,8 @@
-//! One run while it happens: executes steps, and undoes what it began.
+//! [`Execution`]: executes the steps of one run, and undoes those that it began.
+//!
+//! In: the steps of `step`. Out: running servers, the figures of hooks and the results of table
+//! checks. Hooks after a point run only if a step of that point was reached; servers are stopped
+//! and later hooks run however the run went.
 
 use std::cell::RefCell;
 use std::io;
@@ -8,7 +12,7 @@ use saiga_experiment::file::{Arm, Experiment, Hook, How, OnFailure, Point, print
 use saiga_experiment::interrupt::Interrupt;
 use saiga_experiment::result::Metric;
 use saiga_experiment::secret;
-use saiga_experiment::tool::{self, Undone};
+use saiga_experiment::tool::{self, Unsuccessful};
 use saiga_experiment::workload::{Failure, Figures};
 use saiga_redis::remote::Remote;
 use saiga_snapshot::DropError;
@@ -17,70 +21,71 @@ use tempfile::TempDir;
 
 use crate::running::{self, Running};
 use crate::step::{Side, Step, Steps};
-use crate::tables::{Checked, Look};
+use crate::tables::{CheckResult, DatabaseCheck};
 use crate::{client, line, snapshots, tables};
 
-/// Why a step cannot be done, now or ever.
+/// A step failed in a way that ends the experiment.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StepError {
-    /// A hook of rule `stop` failed.
-    #[error("the hook {command:?} {at} failed ({how}): {said}")]
+    #[error("the hook {command:?} {at} failed ({status}): {output}")]
     Hook {
         command: String,
+        /// For example `before run`.
         at: String,
-        how: String,
-        said: String,
+        status: String,
+        output: String,
     },
-    /// No rights to drop caches.
     #[error("{0}; run as root, or set drop_caches = false")]
     DropCaches(DropError),
-    /// No folder for logs.
+    /// The folder for logs cannot be created.
     #[error("cannot use the folder for temporary files: {0}; set TMPDIR to one that is writable")]
     Temporary(io::Error),
 }
 
-/// What the runs of a campaign have in common.
+/// The parts of a job that its steps need; all runs share them.
 #[derive(Clone, Copy)]
-pub(crate) struct Campaign<'a> {
+pub(crate) struct Context<'a> {
     pub(crate) file: &'a Experiment,
+    /// The path of this program.
     pub(crate) tool: &'a Path,
-    /// What hooks of rule `ignore` did not do.
+    /// Errors of hooks with `failure = "ignore"`.
     pub(crate) ignored: &'a RefCell<Vec<String>>,
-    /// Whether the data go when the process ends.
-    pub(crate) makes_data_anew: bool,
+    /// Whether this process generated the data and removes them at its end.
+    pub(crate) generates_data: bool,
 }
 
 /// The state of one run.
 #[derive(Debug)]
-pub(crate) struct Site {
+pub(crate) struct Execution {
     pub(crate) arm: Arm,
     steps: Steps,
-    /// Those that were started and not stopped yet, in the order of the file.
+    /// By index in the file; `None` for servers that were not started yet or were stopped.
     pub(crate) servers: Vec<Option<Running>>,
-    /// The points whose first hook before them, or what follows it, was reached.
+    /// The points of which a step was reached; only their hooks `after` run.
     begun: Vec<Point>,
-    /// What was seen of the tables so far.
-    pub(crate) looks: Vec<Look>,
-    /// What hooks printed of the run.
+    /// Results of the table checks so far.
+    pub(crate) checks: Vec<CheckResult>,
+    /// Figures that hooks printed.
     pub(crate) figures: Figures,
-    /// Logs.
+    /// The folder for logs; removed with this value.
     dir: TempDir,
 }
 
-impl Site {
-    /// Does everything up to the load. What fails is undone as far as it began.
+impl Execution {
+    /// Runs the steps before the load. If a step fails, the steps after the load run for the points
+    /// that were begun, and the failure is returned.
     pub(crate) fn open(
-        campaign: Campaign<'_>,
+        context: Context<'_>,
         arm: &Arm,
         steps: Steps,
         interrupt: &Interrupt,
     ) -> Result<Self, Failure> {
         let temporary = |error| Failure::impossible(StepError::Temporary(error));
-        let mut site = Self {
+        let mut execution = Self {
             arm: arm.clone(),
             servers: arm.servers.iter().map(|_| None).collect(),
             begun: Vec::new(),
-            looks: Vec::new(),
+            checks: Vec::new(),
             figures: Figures::default(),
             dir: tempfile::Builder::new()
                 .prefix("saiga-run-")
@@ -88,36 +93,36 @@ impl Site {
                 .map_err(temporary)?,
             steps,
         };
-        for step in site.steps.before.clone() {
+        for step in execution.steps.before.clone() {
             let done = if interrupt.raised() {
                 Err(Failure::Interrupted)
             } else {
-                site.perform(campaign, &step, interrupt)
+                execution.perform(context, &step, interrupt)
             };
             if let Err(failure) = done {
-                // The first cause is what people must know; what goes wrong after it follows
-                // from it more often than not.
-                let _ = site.close(campaign);
+                // Failures of `close` are usually consequences of this failure, so they are
+                // dropped.
+                let _ = execution.close(context);
                 return Err(failure);
             }
         }
         for point in [Point::Arm, Point::Start, Point::Run] {
-            site.begin(point);
+            execution.begin(point);
         }
-        Ok(site)
+        Ok(execution)
     }
 
-    /// The folder for logs.
     pub(crate) fn dir(&self) -> &Path {
         self.dir.path()
     }
 
-    /// Runs the steps between the load and the end of the servers: the hooks of the run, then the
-    /// checks of the tables, which an `obstacle` prevents. A failure stops none of them; the first
-    /// one is returned. [`close`](Self::close) does the rest.
+    /// Runs the steps between the load and the stop of the servers: the hooks of the run, then the
+    /// checks of the tables. The checks are skipped if there is an `obstacle`, the reason for the
+    /// report. All steps run even if one fails; the first failure is returned.
+    /// [`close`](Self::close) runs the remaining steps.
     pub(crate) fn end_run(
         &mut self,
-        campaign: Campaign<'_>,
+        context: Context<'_>,
         obstacle: Option<&str>,
         interrupt: &Interrupt,
     ) -> Result<(), Failure> {
@@ -130,39 +135,40 @@ impl Site {
         let mut first = Ok(());
         for step in self.steps.after.drain(..rest).collect::<Vec<_>>() {
             let done = match (&step, obstacle) {
-                (Step::Check { checked, .. }, Some(why)) => {
-                    self.not_checked(*checked, why.to_owned());
+                (Step::Check { check, .. }, Some(reason)) => {
+                    self.add_skipped_check(*check, reason.to_owned());
                     Ok(())
                 }
-                (Step::Check { checked, .. }, None) => {
-                    let done = self.perform(campaign, &step, interrupt);
+                (Step::Check { check, .. }, None) => {
+                    let done = self.perform(context, &step, interrupt);
                     if let Err(failure) = &done {
-                        self.not_checked(*checked, failure.to_string());
+                        self.add_skipped_check(*check, failure.to_string());
                     }
                     done
                 }
-                _ => self.perform(campaign, &step, &Interrupt::never()),
+                _ => self.perform(context, &step, &Interrupt::never()),
             };
             first = first.and(done);
         }
         first
     }
 
-    /// Keeps that the tables of a database were not checked after the load.
-    fn not_checked(&mut self, checked: Checked, why: String) {
-        let seen = Consistency::missing(Side::After.name(), why);
-        let database = checked.database;
-        self.looks.push(Look { database, seen });
+    /// Records that the tables of a database were not checked after the load.
+    fn add_skipped_check(&mut self, check: DatabaseCheck, reason: String) {
+        self.checks.push(CheckResult {
+            database: check.database,
+            consistency: Consistency::missing(Side::After.name(), reason),
+        });
     }
 
-    /// Does everything behind the load that was not done yet, all of it whatever fails; the first
-    /// failure is told. The tables of a run that failed are not looked at.
-    pub(crate) fn close(&mut self, campaign: Campaign<'_>) -> Result<(), Failure> {
+    /// Runs the remaining steps after the load, even if one fails; the first failure is returned.
+    /// The tables are not checked, because the run has failed if their checks remain.
+    pub(crate) fn close(&mut self, context: Context<'_>) -> Result<(), Failure> {
         let mut first = Ok(());
         let mut steps = self.steps.after.clone();
         steps.retain(|step| !matches!(step, Step::Check { .. }));
         for step in steps {
-            let done = self.perform(campaign, &step, &Interrupt::never());
+            let done = self.perform(context, &step, &Interrupt::never());
             first = first.and(done);
         }
         first
@@ -176,12 +182,12 @@ impl Site {
 
     fn perform(
         &mut self,
-        campaign: Campaign<'_>,
+        context: Context<'_>,
         step: &Step,
         interrupt: &Interrupt,
     ) -> Result<(), Failure> {
         match step {
-            Step::Free(index) => running::check_free(&self.arm.servers[*index]),
+            Step::CheckFree(index) => running::check_free(&self.arm.servers[*index]),
             Step::Hook { point, side, hook } => {
                 if *side == Side::Before {
                     self.begin(*point);
@@ -189,14 +195,14 @@ impl Site {
                     return Ok(());
                 }
                 let at = format!("{} {}", side.name(), point.name());
-                let declared = &campaign.file.hook_metrics;
+                let declared = &context.file.hook_metrics;
                 let log = self.log("hook");
-                let printed = run_hook(hook, &at, &log, declared, campaign.ignored, interrupt)?;
+                let printed = run_hook(hook, &at, &log, declared, context.ignored, interrupt)?;
                 self.keep(printed)
             }
             Step::Restore | Step::Verify => {
                 self.begin(Point::Arm);
-                restore(campaign, step, interrupt)
+                restore(context, step, interrupt)
             }
             Step::DropCaches => saiga_snapshot::drop_caches()
                 .map_err(|error| Failure::impossible(StepError::DropCaches(error))),
@@ -205,43 +211,35 @@ impl Site {
                 self.begin(Point::Start);
                 let server = &self.arm.servers[*index];
                 let log = self.log(&format!("server-{index}"));
-                self.servers[*index] = Some(Running::start(server, campaign.tool, &log)?);
+                self.servers[*index] = Some(Running::start(server, context.tool, &log)?);
                 Ok(())
             }
-            Step::Ready(index) => match &mut self.servers[*index] {
+            Step::AwaitReady(index) => match &mut self.servers[*index] {
                 Some(running) => running.await_ready(&self.arm.servers[*index], interrupt),
                 None => Ok(()),
             },
             Step::Logical(hook) => {
                 let log = self.log("hook");
-                run_hook(
-                    hook,
-                    "that restores",
-                    &log,
-                    &[],
-                    campaign.ignored,
-                    interrupt,
-                )
-                .map(drop)
+                run_hook(hook, "that restores", &log, &[], context.ignored, interrupt).map(drop)
             }
             Step::Flush => self.redis("empty", Remote::flush),
             Step::Fill { keys, value_bytes } => {
                 self.redis("fill", |remote| remote.fill(*keys, *value_bytes))
             }
-            Step::Check { side, checked } => self.check(campaign, *side, *checked, interrupt),
+            Step::Check { side, check } => self.check(context, *side, *check, interrupt),
             Step::Stop(index) => match self.servers[*index].take() {
                 Some(running) => running.stop(&self.arm.servers[*index], &self.log("stop")),
                 None => Ok(()),
             },
-            Step::Gone(index) if self.begun.contains(&Point::Start) => {
-                running::await_gone(&self.arm.servers[*index])
+            Step::AwaitPortClosed(index) if self.begun.contains(&Point::Start) => {
+                running::await_port_closed(&self.arm.servers[*index])
             }
-            // The load is not a step of ours: the engine asks for it.
-            Step::Load | Step::Gone(_) => Ok(()),
+            // The engine starts the load, through `Target::run`.
+            Step::Load | Step::AwaitPortClosed(_) => Ok(()),
         }
     }
 
-    /// Keeps what a hook printed, unless another one has printed the same figure.
+    /// Adds the figures that a hook printed; fails if another hook printed one of them.
     fn keep(&mut self, printed: Figures) -> Result<(), Failure> {
         for (name, value) in printed.values {
             if self.figures.values.contains_key(&name) {
@@ -253,23 +251,25 @@ impl Site {
         Ok(())
     }
 
-    /// Checks the tables of a database. Before the load, tables that are not known to be consistent
-    /// are a failure; after it, the finding is kept for [`judge`](crate::tables::judge).
+    /// Checks the tables of a database and keeps the result for [`tables::apply`]. Before the load,
+    /// tables that are inconsistent or cannot be checked are a failure.
     fn check(
         &mut self,
-        campaign: Campaign<'_>,
+        context: Context<'_>,
         side: Side,
-        checked: Checked,
+        check: DatabaseCheck,
         interrupt: &Interrupt,
     ) -> Result<(), Failure> {
         if interrupt.raised() {
             return Err(Failure::Interrupted);
         }
-        let line = client::check_line(campaign.file, &self.arm, checked, campaign.tool);
-        let seen = tables::look(&line, side, &self.log("check"), interrupt)?;
-        let fault = seen.fault().filter(|_| side == Side::Before);
-        let database = checked.database;
-        self.looks.push(Look { database, seen });
+        let line = client::check_line(context.file, &self.arm, check, context.tool);
+        let consistency = tables::check(&line, side, &self.log("check"), interrupt)?;
+        let fault = consistency.fault().filter(|_| side == Side::Before);
+        self.checks.push(CheckResult {
+            database: check.database,
+            consistency,
+        });
         fault.map_or(Ok(()), |fault| Err(Failure::run(fault)))
     }
 
@@ -277,14 +277,19 @@ impl Site {
         self.dir.path().join(format!("{name}.log"))
     }
 
-    fn redis(&self, what: &str, ask: impl FnOnce(Remote) -> io::Result<()>) -> Result<(), Failure> {
+    /// Sends commands to the arm's first server; `purpose` is a verb for the error message.
+    fn redis(
+        &self,
+        purpose: &str,
+        send: impl FnOnce(Remote) -> io::Result<()>,
+    ) -> Result<(), Failure> {
         let server = self.arm.servers.first();
         let Some((server, port)) = server.and_then(|server| Some((server, server.port?))) else {
             return Ok(());
         };
-        ask(Remote::at(port)).map_err(|error| {
+        send(Remote::at(port)).map_err(|error| {
             Failure::run(format!(
-                "cannot {what} server {:?} at port {port}: {error}",
+                "cannot {purpose} server {:?} at port {port}: {error}",
                 server.name
             ))
         })
@@ -292,7 +297,6 @@ impl Site {
 }
 
 impl Side {
-    /// `before`.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Before => "before",
@@ -301,7 +305,8 @@ impl Side {
     }
 }
 
-/// Runs one hook, and reads the figures that it prints, if it does; `at` says when.
+/// Runs a hook and reads the figures that it prints if it has `metrics = true`. `at` is the
+/// position for error messages, such as `before run`. A failure is handled by the rule of the hook.
 pub(crate) fn run_hook(
     hook: &Hook,
     at: &str,
@@ -312,26 +317,26 @@ pub(crate) fn run_hook(
 ) -> Result<Figures, Failure> {
     let line = line::hook(hook);
     let done = if hook.measures {
-        let said = tool::ask(&line, "dash", log, hook.limit, interrupt)?;
-        said.and_then(|text| {
-            printed(&text, declared).map_err(|said| Undone {
-                how: "its figures cannot be read".to_owned(),
-                said,
+        let done = tool::capture(&line, "dash", log, hook.limit, interrupt)?;
+        done.and_then(|text| {
+            printed(&text, declared).map_err(|output| Unsuccessful {
+                status: "invalid figures".to_owned(),
+                output,
             })
         })
     } else {
         let done = tool::run(&line, "dash", log, hook.limit, interrupt)?;
         done.map(|()| Figures::default())
     };
-    let Undone { how, said } = match done {
+    let Unsuccessful { status, output } = match done {
         Ok(figures) => return Ok(figures),
-        Err(undone) => undone,
+        Err(unsuccessful) => unsuccessful,
     };
     let error = StepError::Hook {
         command: secret::line(&hook.command),
         at: at.to_owned(),
-        how,
-        said,
+        status,
+        output,
     };
     match hook.failure {
         OnFailure::Stop => Err(Failure::impossible(error)),
@@ -343,20 +348,20 @@ pub(crate) fn run_hook(
     }
 }
 
-fn restore(campaign: Campaign<'_>, step: &Step, interrupt: &Interrupt) -> Result<(), Failure> {
+fn restore(context: Context<'_>, step: &Step, interrupt: &Interrupt) -> Result<(), Failure> {
     let How::Snapshot {
         parts,
         snapshot,
         reflink,
         linked_files,
-    } = &campaign.file.restore.how
+    } = &context.file.restore.how
     else {
         return Ok(());
     };
     if *step == Step::Verify {
         return snapshots::verify(snapshot, parts, interrupt);
     }
-    let keeps_data = !campaign.makes_data_anew;
+    let keeps_data = !context.generates_data;
     snapshots::restore(
         snapshot,
         parts,

@@ -1,7 +1,7 @@
-//! Who listens on a port of this machine.
+//! The process that listens on a port of this machine.
 //!
-//! Source: `man 5 proc`. What belongs to other users can be seen by root only; a port that is
-//! taken shows all the same.
+//! Source: `man 5 proc`. Only root can see the sockets of other users' processes; binding the
+//! port shows without root whether it is in use.
 
 use std::fmt;
 use std::fs;
@@ -10,24 +10,24 @@ use std::net::{Ipv4Addr, TcpListener};
 /// State of a listening socket in `/proc/net/tcp`.
 const LISTENING: &str = "0A";
 
-/// A process, as far as it can be seen.
+/// The process that listens on a port; displayed as `process 17 (mysqld)`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Occupant {
-    pid: Option<(u32, String)>,
+pub(crate) struct PortOwner {
+    /// PID and name; `None` if only root can see the process.
+    process: Option<(u32, String)>,
 }
 
-/// `process 17 (mysqld)`.
-impl fmt::Display for Occupant {
+impl fmt::Display for PortOwner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.pid {
+        match &self.process {
             Some((pid, name)) => write!(f, "process {pid} ({name})"),
             None => f.write_str("a process that only root can see"),
         }
     }
 }
 
-/// Who listens on `port` of 127.0.0.1.
-pub(crate) fn of_port(port: u16) -> Option<Occupant> {
+/// The process that listens on `port` of 127.0.0.1; `None` if the port is free.
+pub(crate) fn find(port: u16) -> Option<PortOwner> {
     if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
         return None;
     }
@@ -44,12 +44,12 @@ pub(crate) fn of_port(port: u16) -> Option<Occupant> {
         })
     };
     let pid = pids().into_iter().find(holds);
-    Some(Occupant {
-        pid: pid.map(|pid| (pid, name_of(pid))),
+    Some(PortOwner {
+        process: pid.map(|pid| (pid, name_of(pid))),
     })
 }
 
-/// The inodes of sockets that listen on `port`.
+/// Inodes of the sockets in `table` that listen on `port`.
 fn listeners(table: &str, port: u16) -> Vec<String> {
     let wanted = format!(":{port:04X}");
     let inode = |line: &str| {
@@ -65,7 +65,7 @@ fn links(folder: &str) -> impl Iterator<Item = std::path::PathBuf> {
     entries.filter_map(|entry| fs::read_link(entry.path()).ok())
 }
 
-/// Every process but this one, in the order of their numbers.
+/// The PIDs of all processes but this one, ascending.
 fn pids() -> Vec<u32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let number = |entry: fs::DirEntry| entry.file_name().to_str()?.parse().ok();
@@ -94,13 +94,13 @@ mod tests {
     }
 
     #[test]
-    fn a_taken_port_is_told() {
+    fn a_port_in_use_has_an_owner_and_a_free_one_has_none() {
         let taken = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = taken.local_addr().unwrap().port();
-        // It is ours, and we do not name ourselves.
-        assert_eq!(of_port(port), Some(Occupant { pid: None }));
-        // Nobody offers tcpmux. The port above cannot serve here again: a process that another test starts has
-        // the listener, too, until it is executed.
-        assert_eq!(of_port(1), None);
+        // The listener belongs to this process, which the search leaves out.
+        assert_eq!(find(port), Some(PortOwner { process: None }));
+        // Port 1 is tcpmux, which no service uses. The port above cannot be closed and tested
+        // again: a process that another test forks keeps the listener open until it calls exec.
+        assert_eq!(find(1), None);
     }
 }

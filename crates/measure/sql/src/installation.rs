@@ -1,8 +1,7 @@
-//! Where the programs and the files of one database system are.
+//! [`Installation`]: the programs, files and account of one database system.
 //!
-//! All files are in one folder that belongs to the server's account: `data`, the socket,
-//! logs, and what the load generator writes. The same lines are made for a dry run, with
-//! placeholders in place of paths.
+//! All files are in one folder that the server's account owns: `data`, the socket, logs, and the
+//! files of the load generator. Dry runs use the same command lines with placeholders for paths.
 
 use std::path::Path;
 use std::time::Duration;
@@ -16,29 +15,29 @@ use saiga_experiment::workload::Failure;
 use crate::engine::Engine;
 use crate::programs::Programs;
 
-/// `test` takes milliseconds.
+/// Time-out of `test`, which takes milliseconds.
 const TEST_LIMIT: Duration = Duration::from_secs(10);
 
-/// Where one private server listens.
+/// The address of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Endpoint {
-    /// A port on 127.0.0.1.
+    /// A port of 127.0.0.1.
     Tcp(String),
-    /// A socket in the site's folder.
+    /// A Unix socket in the folder of the installation.
     Unix,
 }
 
-/// The place of one engine.
+/// The programs, folder and account of an engine.
 #[derive(Debug, Clone)]
-pub(crate) struct Site {
+pub(crate) struct Installation {
     pub(crate) engine: Engine,
     pub(crate) dir: String,
-    /// As whom everything runs; `None` for us.
+    /// The account of server and client; `None` for that of this process.
     pub(crate) account: Option<Account>,
     programs: Programs,
 }
 
-impl Site {
+impl Installation {
     pub(crate) fn new(engine: Engine, dir: String, programs: Programs) -> Self {
         Self {
             engine,
@@ -48,18 +47,18 @@ impl Site {
         }
     }
 
-    /// For people: programs by their bare names, `{dir}` for the folder.
+    /// An installation for dry runs, with bare program names and the placeholder `{dir}`.
     pub(crate) fn described(engine: Engine) -> Self {
         Self::new(engine, "{dir}".to_owned(), Programs::new())
     }
 
-    /// A file in the folder.
+    /// The path of a file in the folder.
     pub(crate) fn file(&self, name: &str) -> String {
         format!("{}/{name}", self.dir)
     }
 
-    /// Whether the account passes `test FLAG PATH`.
-    pub(crate) fn may(
+    /// Whether `test FLAG PATH` succeeds for the account.
+    pub(crate) fn passes_test(
         &self,
         flag: &str,
         path: &str,
@@ -70,7 +69,7 @@ impl Site {
         Ok(tool::run(&line, "coreutils", log, TEST_LIMIT, interrupt)?.is_ok())
     }
 
-    /// A program of this engine with its account.
+    /// The command line of a program of this engine, with its account.
     pub(crate) fn line<A: Into<String>>(
         &self,
         program: &'static str,

@@ -1,37 +1,39 @@
-//! Whoever looks at the host while a load runs.
+//! [`HostObserver`]: an observer of the host while a load runs.
 //!
-//! Deliberately absent: how (the sampler knows no engine, and the engine no sampler).
+//! Deliberately absent: the sampling itself. The crates of the engine and of the sampler do not
+//! depend on each other.
 
 use std::time::Duration;
 
 use crate::result::Detail;
 
-/// A load that is about to run.
+/// The run that the observer will see.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Begun<'a> {
-    /// Its arm.
+pub struct ObservedLoad<'a> {
     pub arm: &'a str,
-    /// The processes that serve it, as far as they are ours.
+    /// PIDs of the servers that the experiment started.
     pub servers: Vec<u32>,
-    /// Busy processes of ours beside it.
+    /// PIDs of the CPU hogs.
     pub hogs: Vec<u32>,
-    /// Disks and network interfaces that are of interest one by one.
+    /// Disks and network interfaces to sample individually.
     pub devices: Vec<String>,
-    /// How long it is to run; `None` when the load decides.
+    /// Planned length; `None` if the load determines it.
     pub planned: Option<Duration>,
 }
 
-/// Looks on. What goes wrong with it is its own affair: no run fails by it.
-pub trait Beside {
-    /// A load begins, with its servers ready.
-    fn begin(&mut self, begun: &Begun<'_>);
-    /// A load begins that looks at the host itself: whoever else does would only cost.
-    fn stand_back(&mut self);
-    /// It is over, however it ended: what was seen, if that is worth keeping.
+/// Observes the host during runs. An observer handles its own errors; they fail no run.
+pub trait HostObserver {
+    /// Called before the load starts, when its servers are ready.
+    fn begin(&mut self, begun: &ObservedLoad<'_>);
+    /// Called instead of [`begin`](Self::begin) before a load that samples the host itself. The
+    /// observer should do nothing, to save CPU time.
+    fn begin_self_observed(&mut self);
+    /// Called after the load, whether it succeeded or not. Returns the samples to keep, if any.
     fn end(&mut self) -> Option<Detail>;
 }
 
-/// What a run tells itself comes first: its courses count from its own start.
+/// Combines the details of the run with those of the observer. The run's own time series take
+/// precedence, because they count from the start of the run.
 pub(crate) fn joined(own: Option<Box<Detail>>, seen: Option<Detail>) -> Option<Box<Detail>> {
     match (own, seen) {
         (own, None) => own,
@@ -67,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_run_tells_itself_stays() {
+    fn the_details_of_a_run_take_precedence() {
         let join = |own: Option<Detail>, seen: Option<Detail>| {
             joined(own.map(Box::new), seen).map(|joined| *joined)
         };

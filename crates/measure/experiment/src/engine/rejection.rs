@@ -1,4 +1,5 @@
-//! Whether a run that ended may count: strangers and the hypervisor must have left it its CPUs.
+//! Accepts or rejects a run that ended: by the CPU time that other processes and the hypervisor
+//! took, by invalid numbers and by units of figures.
 
 use std::collections::BTreeMap;
 
@@ -6,18 +7,19 @@ use crate::cpu::Stolen;
 use crate::result::Detail;
 use crate::workload::Measured;
 
-/// How the reason of a run begins that other processes disturbed.
+/// Prefix of the reason for rejecting a run because of other processes.
 pub const OTHERS: &str = "other processes";
-/// How the reason of a run begins that the hypervisor disturbed.
+/// Prefix of the reason for rejecting a run because of the hypervisor.
 pub const STOLEN: &str = "the hypervisor took";
 
-/// The accounting of strangers' CPU time is this coarse: a tick and a half per core.
+/// Error of the CPU time of other processes, in seconds: a tick and a half per core.
 const RESOLUTION_S: f64 = 0.03;
 
-/// Why the run cannot count; `None` when it can. At most `max_cores` may have been lacking.
+/// The reason for rejecting a run; `None` for an accepted run. `max_cores` is the limit on the CPU
+/// time that other processes or the hypervisor took, in cores.
 ///
-/// What strangers used holds what was stolen in the measured part of the run; `stolen` is of the
-/// whole run, its warm-up included.
+/// The CPU time of other processes includes the time stolen in the measured part of the run;
+/// `stolen` covers the whole run, including its warm-up.
 pub(super) fn rejection(measured: &Measured, stolen: Stolen, max_cores: f64) -> Option<String> {
     if measured.invalid.is_some() {
         return measured.invalid.clone();
@@ -33,9 +35,9 @@ pub(super) fn rejection(measured: &Measured, stolen: Stolen, max_cores: f64) -> 
     above(foreign_s, window_s).then(|| reason(&format!("{OTHERS} used"), foreign_s, window_s))
 }
 
-/// Makes a run invalid that holds something that is not a number, and takes that out: one such value
-/// could neither be kept nor written down, and would take all other runs with it.
-pub(super) fn refuse_no_numbers(measured: &mut Measured) {
+/// Rejects a run with values that are infinite or not a number, and removes these values. JSON
+/// cannot represent them, so a single one would prevent writing all other runs.
+pub(super) fn reject_non_finite(measured: &mut Measured) {
     let mut wrong: Vec<String> = Vec::new();
     measured.metrics.retain(|name, value| {
         if !value.is_finite() {
@@ -44,8 +46,11 @@ pub(super) fn refuse_no_numbers(measured: &mut Measured) {
         value.is_finite()
     });
     let times = [
-        ("its length", &mut measured.seconds),
-        ("the CPU time of others", &mut measured.foreign_cpu_s),
+        ("the length of the run", &mut measured.seconds),
+        (
+            "the CPU time of other processes",
+            &mut measured.foreign_cpu_s,
+        ),
     ];
     for (name, value) in times {
         if !value.is_finite() {
@@ -53,9 +58,9 @@ pub(super) fn refuse_no_numbers(measured: &mut Measured) {
             *value = 0.0;
         }
     }
-    let is_course_wrong = |detail: &Detail| detail.numbers().any(|number| !number.is_finite());
-    if measured.detail.as_deref().is_some_and(is_course_wrong) {
-        wrong.push("a value of its details".to_owned());
+    let is_invalid = |detail: &Detail| detail.numbers().any(|number| !number.is_finite());
+    if measured.detail.as_deref().is_some_and(is_invalid) {
+        wrong.push("a value in the details".to_owned());
         measured.detail = None;
     }
     if let Some(first) = wrong.first() {
@@ -64,16 +69,16 @@ pub(super) fn refuse_no_numbers(measured: &mut Measured) {
     }
 }
 
-/// Makes a run invalid in which a figure has another unit than in an earlier run; `known` are the units
-/// of these.
-pub(super) fn refuse_other_units(measured: &mut Measured, known: &BTreeMap<String, String>) {
+/// Rejects a run in which a figure has another unit than in an earlier run; `known` are the units
+/// of earlier runs.
+pub(super) fn reject_changed_units(measured: &mut Measured, known: &BTreeMap<String, String>) {
     let Some(detail) = &measured.detail else {
         return;
     };
     let other = detail.units.iter().find_map(|(name, unit)| {
         let before = known.get(name).filter(|before| *before != unit)?;
         Some(format!(
-            "a hook printed {name} in {unit}; an earlier run has it in {before}"
+            "a hook printed {name} in {unit}; an earlier run printed it in {before}"
         ))
     });
     if let Some(reason) = other {
@@ -88,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn strangers_and_the_hypervisor_have_the_same_limit_and_their_own_words() {
+    fn other_processes_and_the_hypervisor_have_one_limit_and_distinct_reasons() {
         for (foreign_cpu_s, stolen_s, wanted) in [
             (0.1, 0.0, None),
             (0.1, 0.1, None),
@@ -120,8 +125,8 @@ mod tests {
                 cpu_s: stolen_s,
                 window_s: 2.0,
             };
-            let said = rejection(&measured, stolen, 0.1);
-            assert_eq!(said.as_deref(), wanted, "{foreign_cpu_s} {stolen_s}");
+            let reason = rejection(&measured, stolen, 0.1);
+            assert_eq!(reason.as_deref(), wanted, "{foreign_cpu_s} {stolen_s}");
         }
     }
 }

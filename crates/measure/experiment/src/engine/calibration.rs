@@ -1,4 +1,7 @@
-//! How many operations fill a run: found out once for each arm and kind of load.
+//! Calibration: the number of operations that takes the planned length of a run.
+//!
+//! In: runs with trial numbers of operations. Out: a number per arm and calibration key, found once
+//! and recorded in the campaign.
 
 use crate::campaign::Calibrated;
 use crate::plan::{Cell, RunSize};
@@ -6,14 +9,14 @@ use crate::workload::{Failure, Load, Measured, Workload};
 
 use super::{Engine, measure};
 
-/// Runs in which an arm's pace in a cell is found out, at most.
+/// Maximum number of runs per calibration.
 const MAX_CALIBRATIONS: u32 = 4;
-/// Most operations in one run: redis-benchmark counts in an `int`.
+/// Maximum number of operations per run, because redis-benchmark counts in an `int`.
 const MAX_OPERATIONS: u64 = 2_000_000_000;
 
 impl<W: Workload> Engine<'_, '_, W> {
-    /// Finds out how many operations fill a run, once for each kind of load and each arm that
-    /// varies no other.
+    /// Calibrates an arm for the load of a cell, once per calibration key. Arms that vary another
+    /// arm use the calibration of that arm.
     pub(super) fn calibrate(
         &mut self,
         cell_index: usize,
@@ -28,38 +31,38 @@ impl<W: Workload> Engine<'_, '_, W> {
         if !cell.load.calibrates() {
             return Ok(());
         }
-        let arm = self.paced_by[arm];
+        let arm = self.calibrated_by[arm];
         let key = self.calibration_key(cell, arm);
-        if self.operations.contains_key(&key) || self.broken.contains(&(cell_index, arm)) {
+        if self.operations.contains_key(&key) || self.given_up.contains(&(cell_index, arm)) {
             return Ok(());
         }
         let name = self.names[arm].clone();
         let recorded = self.record(|campaign| campaign.calibrated(&key.0, &name))?;
-        let found = match recorded {
-            Some(found) => found,
+        let calibrated = match recorded {
+            Some(calibrated) => calibrated,
             None => {
                 let wanted_s = length.as_secs_f64() * cell.load.length_factor();
-                let (operations, failures) = self.find_pace(cell, arm, pair, wanted_s)?;
-                let found = Calibrated {
+                let (operations, failures) = self.find_operations(cell, arm, pair, wanted_s)?;
+                let calibrated = Calibrated {
                     load: key.0.clone(),
                     arm: name,
                     operations,
                     failures,
                 };
-                self.record(|campaign| campaign.add_calibrated(found.clone()))?;
-                found
+                self.record(|campaign| campaign.add_calibrated(calibrated.clone()))?;
+                calibrated
             }
         };
-        for reason in &found.failures {
+        for reason in &calibrated.failures {
             self.count_failure(cell_index, arm, reason);
         }
-        self.operations.insert(key, found.operations);
+        self.operations.insert(key, calibrated.operations);
         Ok(())
     }
 
-    /// Tries numbers of operations until a run of them takes about `wanted_s`; the answer is the
-    /// last one, and why attempts failed.
-    fn find_pace(
+    /// Tries numbers of operations until a run takes about `wanted_s` seconds. Returns the last
+    /// number and the reasons of failed attempts.
+    fn find_operations(
         &mut self,
         cell: &Cell<W::Load>,
         arm: usize,
@@ -98,7 +101,7 @@ impl<W: Workload> Engine<'_, '_, W> {
         match self.plan.size {
             RunSize::Operations(operations) => operations,
             RunSize::Timed(_) | RunSize::Lasting(_) => {
-                let key = self.calibration_key(cell, self.paced_by[arm]);
+                let key = self.calibration_key(cell, self.calibrated_by[arm]);
                 let known = self.operations.get(&key).copied();
                 known.unwrap_or_else(|| cell.load.first_guess())
             }
@@ -106,7 +109,7 @@ impl<W: Workload> Engine<'_, '_, W> {
     }
 }
 
-/// `operations` times `factor`, at most thirty times as many.
+/// `operations` times `factor`, which is limited to the range 0.01 to 30.
 fn scaled(operations: u64, factor: f64) -> u64 {
     #[expect(clippy::cast_precision_loss, reason = "an estimate")]
     let scaled = (operations as f64 * factor.clamp(0.01, 30.0)).round();

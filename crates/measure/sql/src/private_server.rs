@@ -1,7 +1,8 @@
-//! A private server for another load than ours: its empty data made, its command line told.
+//! [`PrivateServer`]: prepares a server for TPC-C.
 //!
-//! Who asks for one loads its data, starts it as often as it likes, and removes the folder. It runs as
-//! an unprivileged user; nothing that it does waits for a disk.
+//! Creates an empty data directory and returns the server's command line. The caller loads the
+//! data, starts the server as often as needed, and removes the folder. The server runs as an
+//! unprivileged user, and no operation waits for a disk.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -11,36 +12,37 @@ use saiga_experiment::process::{CommandLine, Signal, SpawnError, Waited};
 use saiga_experiment::workload::Failure;
 
 use crate::engine::Engine;
+use crate::installation::{Endpoint, Installation};
 use crate::server::{self, Server, ServerError};
-use crate::site::{Endpoint, Site};
 use crate::{mariadb, programs};
 
-/// What a server writes when it ends takes seconds.
+/// Time-out for the end of a server, which writes its data first.
 const END_LIMIT: Duration = Duration::from_secs(120);
-/// Memory for pages of a small database.
-const LEAST_POOL_MIB: u32 = 256;
+/// Minimum size of the buffer pool.
+const MIN_POOL_MIB: u32 = 256;
 
-/// The place of a private server.
+/// The installation and sizes of a private server.
 #[derive(Debug)]
-pub struct Private {
-    site: Site,
+pub struct PrivateServer {
+    installation: Installation,
     connections: u32,
     pool_mib: u32,
 }
 
-/// One that was started to be loaded.
+/// A running private server whose data are being loaded.
 #[derive(Debug)]
-pub struct Loading {
+pub struct LoadingServer {
     engine: Engine,
     server: Server,
 }
 
-impl Private {
-    /// A server of `engine` in `dir`, which [`create`](Self::create) makes; for so many
-    /// connections, and a database of so many MiB.
+impl PrivateServer {
+    /// Finds the programs of a server in `dir`, which [`create`](Self::create) creates.
+    /// `connections` and `data_mib` set its maximum number of connections and the size of its
+    /// buffer pool.
     ///
     /// # Errors
-    /// A program is not installed.
+    /// Fails if a program is not installed.
     pub fn find(
         engine: Engine,
         dir: &Path,
@@ -51,7 +53,7 @@ impl Private {
         Ok(Self::with(engine, dir, found, connections, data_mib))
     }
 
-    /// The same where the programs may be missing, to say what would run.
+    /// [`find`](Self::find) for dry runs; the programs need not be installed.
     #[must_use]
     pub fn described(engine: Engine, dir: &Path, connections: u32, data_mib: u32) -> Self {
         let found = programs::find_server(engine).unwrap_or_default();
@@ -66,42 +68,45 @@ impl Private {
         data_mib: u32,
     ) -> Self {
         Self {
-            site: Site::new(engine, dir.display().to_string(), found),
+            installation: Installation::new(engine, dir.display().to_string(), found),
             connections,
-            pool_mib: data_mib.max(LEAST_POOL_MIB),
+            pool_mib: data_mib.max(MIN_POOL_MIB),
         }
     }
 
-    /// Makes the folder and an empty data directory. `sql` is what a first start of MariaDB runs.
-    ///
-    /// # Errors
-    /// [`Failure`].
+    /// Creates the folder and an empty data directory. `sql` is executed when MariaDB starts for
+    /// the first time.
     pub fn create(&self, sql: &str, interrupt: &Interrupt) -> Result<(), Failure> {
-        server::install(&self.site, sql, interrupt)
+        server::install(&self.installation, sql, interrupt)
     }
 
-    /// Where its data are.
     #[must_use]
     pub fn data(&self) -> PathBuf {
-        self.site.file("data").into()
+        self.installation.file("data").into()
     }
 
-    /// As whom it runs; `None` for us.
+    /// The user of the server; `None` for that of this process.
     #[must_use]
     pub fn user(&self) -> Option<&str> {
-        let account = self.site.account.as_ref();
+        let account = self.installation.account.as_ref();
         account.map(|account| account.name.as_str())
     }
 
-    /// Whether its user may execute a file, or read another.
+    /// Whether `test FLAG PATH` succeeds for the server's user.
     ///
     /// # Errors
-    /// [`Failure::Interrupted`].
-    pub fn may(&self, flag: &str, path: &Path, interrupt: &Interrupt) -> Result<bool, Failure> {
-        self.site.may(flag, &path.display().to_string(), interrupt)
+    /// Fails after an interrupt, or if `test` cannot be started.
+    pub fn passes_test(
+        &self,
+        flag: &str,
+        path: &Path,
+        interrupt: &Interrupt,
+    ) -> Result<bool, Failure> {
+        self.installation
+            .passes_test(flag, &path.display().to_string(), interrupt)
     }
 
-    /// Program and arguments, for a port of 127.0.0.1.
+    /// Program and arguments of the server on a port of 127.0.0.1.
     #[must_use]
     pub fn command(&self, port: u16) -> Vec<String> {
         let CommandLine { program, args, .. } = self.line(port);
@@ -110,10 +115,10 @@ impl Private {
 
     fn line(&self, port: u16) -> CommandLine {
         let endpoint = Endpoint::Tcp(port.to_string());
-        let mut line = server::server_line(&self.site, &endpoint, self.connections);
+        let mut line = server::server_line(&self.installation, &endpoint, self.connections);
         let pool = self.pool_mib;
-        // What is larger here than for tables of sysbench and pgbench.
-        let larger = match self.site.engine {
+        // These settings are larger than for the tables of sysbench and pgbench.
+        let larger = match self.installation.engine {
             Engine::MariaDb => vec![
                 ("--innodb-buffer-pool-size=", format!("{pool}M")),
                 ("--innodb-log-file-size=", "256M".to_owned()),
@@ -128,30 +133,27 @@ impl Private {
         line
     }
 
-    /// Starts it for its data to be loaded.
-    ///
-    /// # Errors
-    /// [`Failure`].
-    pub fn start(&self, port: u16, interrupt: &Interrupt) -> Result<Loading, Failure> {
+    /// Starts the server so that its data can be loaded.
+    pub fn start(&self, port: u16, interrupt: &Interrupt) -> Result<LoadingServer, Failure> {
         let mut line = self.line(port);
-        if self.site.engine == Engine::MariaDb {
-            let init = self.site.file(server::INIT_FILE);
+        if self.installation.engine == Engine::MariaDb {
+            let init = self.installation.file(server::INIT_FILE);
             line.args.push(format!("--init-file={init}"));
         }
         let endpoint = Endpoint::Tcp(port.to_string());
-        let server = Server::spawn(&self.site, &line, endpoint, interrupt);
-        Ok(Loading {
-            engine: self.site.engine,
-            server: server.map_err(server::for_good)?,
+        let server = Server::spawn(&self.installation, &line, endpoint, interrupt);
+        Ok(LoadingServer {
+            engine: self.installation.engine,
+            server: server.map_err(server::as_impossible)?,
         })
     }
 }
 
-impl Loading {
-    /// Lets it write everything and end.
+impl LoadingServer {
+    /// Stops the server in order, so that all data are written.
     ///
     /// # Errors
-    /// [`Failure`], when it does not end in order.
+    /// Fails if the server does not end in order.
     pub fn stop(mut self) -> Result<(), Failure> {
         let child = &mut self.server.process.child;
         child.signal(match self.engine {
@@ -161,16 +163,17 @@ impl Loading {
         match child.wait(END_LIMIT, &Interrupt::never()) {
             Ok(Waited::Ended(ended)) if ended.status.success() => Ok(()),
             Ok(Waited::Ended(ended)) => Err(unclean(&ended.status.to_string())),
-            Ok(Waited::TimeOver | Waited::Interrupted) => Err(unclean("no end in time")),
+            Ok(Waited::TimeOver | Waited::Interrupted) => Err(unclean("not ended in time")),
             Err(error) => Err(Failure::impossible(error)),
         }
     }
 }
 
-fn unclean(how: &str) -> Failure {
-    let said = format!("the private server did not end in order ({how})");
-    Failure::impossible(ServerError::Stuck(said))
+fn unclean(status: &str) -> Failure {
+    let message = format!("the private server did not end in order ({status})");
+    Failure::impossible(ServerError::NotUsable(message))
 }
 
-/// What a first start of MariaDB runs for TPC-C; PostgreSQL's administrator has a database.
+/// SQL for the first start of MariaDB for TPC-C; PostgreSQL needs none, because its administrator
+/// has a database.
 pub const TPCC_SQL: &str = mariadb::TPCC_SQL;
