@@ -47,7 +47,7 @@ pub(super) struct Args {
     force: bool,
     /// Look at every file this often, for hints that were lost
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = humantime::parse_duration)]
-    look: Duration,
+    scan_interval: Duration,
     /// With --mode gate: open the gate for good when it is at one open for longer than this
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = humantime::parse_duration)]
     stall_limit: Duration,
@@ -117,7 +117,7 @@ pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
         },
         once,
         force,
-        look,
+        scan_interval: look,
         stall_limit,
         drill,
         metrics,

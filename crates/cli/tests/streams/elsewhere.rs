@@ -63,7 +63,7 @@ fn logs_of_a_real_server_that_lie_elsewhere_are_named() {
         [("binary logs", &logs), ("undo tablespaces", &undo)].map(|(what, dir)| {
             let dir = text(dir);
             format!(
-                "warning: {what} lie in {dir}, which is not labelled; give this directory, too\n"
+                "warning: {what} are in {dir}, which is not labelled; give this directory, too\n"
             )
         });
     let out = check(&site, &[&data], &[]);

@@ -75,7 +75,7 @@ fn a_lost_hint_comes_back_with_the_next_look() {
         .find(|line| line.contains("0 files are pinned"))
         .unwrap();
     // The kernel keeps an inode that is busy just then, so once may not be enough.
-    labeller.wait_while("ibdata1 had lost its hint, long again", evict);
+    labeller.wait_while("ibdata1 had lost its hint; long set again", evict);
     assert_eq!(labeller.end(), Some(0));
     assert!(metric(&metrics, "labels_lost_total") >= 1);
     assert_eq!(
@@ -98,7 +98,7 @@ fn dropped_events_lead_to_a_look_at_everything() {
     }
     labeller.signal("CONT");
     labeller.wait_for("the kernel dropped events");
-    labeller.wait_for("looked at everything");
+    labeller.wait_for("scanned all files");
     for number in 0..count {
         assert_eq!(
             hint(&data.join(format!("undo_{number}"))),
@@ -243,7 +243,7 @@ fn a_disk_can_be_unmounted_under_the_labeller_and_comes_back_labelled() {
         // Somebody takes the next loop device; this disk's must not be it.
         site.disk(other);
         site.mount(kind);
-        labeller.wait_for("ibdata1 had lost its hint, long again");
+        labeller.wait_for("ibdata1 had lost its hint; long set again");
         assert_eq!(hint(&data.join("ibdata1")), Hint::Long);
         fs::write(data.join("undo_001"), "").unwrap();
         labeller.wait_for("undo_001 long");
@@ -447,13 +447,13 @@ fn bad_input_is_named_and_nothing_begins() {
     for (words, expected) in [
         (
             &["run", "/no/such", "--rules", "mysql"][..],
-            "cannot look at /no/such: No such file",
+            "cannot read /no/such: No such file",
         ),
         (&["run", file, "--rules", "mysql"], "is not a directory"),
         (&["run", folder], "--rules"),
         (
             &["run", "/proc/sys", "--rules", "mysql"],
-            "its file system cannot be watched (Operation not supported (os error 95)); label it from time to time",
+            "its file system cannot be watched (Operation not supported (os error 95)); label it periodically",
         ),
         (
             &["run", folder, "--rules", "mysql", "--log", folder],
@@ -481,7 +481,7 @@ fn bad_input_is_named_and_nothing_begins() {
         ),
         (
             &["check", "/no/such", "--rules", "mysql"],
-            "cannot look at /no/such",
+            "cannot read /no/such",
         ),
         (
             &["check", folder, "--rules", "mysql", "--plan"],

@@ -51,7 +51,7 @@ fn each_verb_names_what_it_lacks() {
         ),
         (
             &["run", own, "--rules", "mysql", "--mode", "gate"],
-            "takes root, or CAP_SYS_ADMIN and CAP_DAC_READ_SEARCH",
+            "needs root, or CAP_SYS_ADMIN and CAP_DAC_READ_SEARCH",
         ),
         (
             &[
@@ -138,7 +138,7 @@ fn a_folder_that_cannot_be_read_is_no_success() {
     let out = nobody(&site, &[&["streams"], &run[..], &more].concat());
     assert_eq!(out.code, Some(1), "{out:?}");
     let expected = format!(
-        "cannot look at {}: Permission denied",
+        "cannot read {}: Permission denied",
         own.join("others").display()
     );
     assert!(out.stderr.contains(&expected), "{out:?}");

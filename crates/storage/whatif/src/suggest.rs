@@ -21,7 +21,7 @@ use saiga_ftl::replay::{self, Footprint, MAX_STREAMS, ReplayError};
 use saiga_ftl::trace::{Sampling, Trace};
 use saiga_ftl::{ConfigError, Device};
 use saiga_streams::Hint;
-use saiga_streams::rules::{Place, Rules};
+use saiga_streams::rules::{FilePaths, Rules};
 
 use crate::compare::Condition;
 use crate::measure::{Conclusion, Evidence, Watcher};
@@ -283,7 +283,7 @@ fn labels_of(rules: &Rules, trace: &Trace, subjects: &[Subject]) -> Vec<Label> {
             .first()
             .map(|file| trace.files[*file].as_str());
         let rule = file.and_then(|name| {
-            rules.find(&Place {
+            rules.find(&FilePaths {
                 relative: Path::new(trace.place(name)),
                 absolute: Path::new(name),
             })

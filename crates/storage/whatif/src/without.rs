@@ -4,7 +4,7 @@ use std::path::Path;
 
 use saiga_ftl::trace::Trace;
 use saiga_streams::rules::file::glob;
-use saiga_streams::rules::{Place, Problem};
+use saiga_streams::rules::{FilePaths, Problem};
 
 use crate::sets::{Kind, Set, written_bytes};
 
@@ -127,8 +127,8 @@ fn named(word: &str, trace: &Trace, sets: &[&Set]) -> Result<Vec<bool>, WithoutE
     Ok(trace.files.iter().map(matches).collect())
 }
 
-fn place<'a>(trace: &Trace, name: &'a str) -> Place<'a> {
-    Place {
+fn place<'a>(trace: &Trace, name: &'a str) -> FilePaths<'a> {
+    FilePaths {
         relative: Path::new(trace.place(name)),
         absolute: Path::new(name),
     }

@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use saiga_experiment::interrupt::Interrupt;
 use saiga_record::{Hinted, Recorder};
 use saiga_streams::hint::Hint;
-use saiga_streams::rules::{Place, Rules};
+use saiga_streams::rules::{FilePaths, Rules};
 use serde_json::{Value, json};
 
 use crate::exit;
@@ -108,7 +108,7 @@ fn wanted_instead(path: &Path, found: Hint, roots: &[PathBuf], rules: &Rules) ->
     // The name leads through links, and rules of astream see the real one.
     let real = path.parent().and_then(|dir| dir.canonicalize().ok());
     let real = real.zip(path.file_name()).map(|(dir, name)| dir.join(name));
-    let place = Place {
+    let place = FilePaths {
         relative,
         absolute: real.as_deref().unwrap_or(path),
     };

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use saiga_ftl::trace::Trace;
 use saiga_streams::Hint;
-use saiga_streams::rules::{Place, Rule, Rules};
+use saiga_streams::rules::{FilePaths, Rule, Rules};
 
 use super::{By, Joined, Match, Placed};
 
@@ -44,7 +44,7 @@ pub(super) fn join(rules: &Rules, trace: &Trace, written: &[u64], by: By) -> Joi
         .collect();
     let mut of_file = HashMap::new();
     for (name, written) in trace.files.iter().zip(written) {
-        let place = Place {
+        let place = FilePaths {
             relative: Path::new(trace.place(name)),
             absolute: Path::new(name),
         };

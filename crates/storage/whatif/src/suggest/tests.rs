@@ -7,7 +7,7 @@ use saiga_ftl::Policy;
 use saiga_ftl::replay::{Placement, Rules as _, silent};
 use saiga_ftl::trace::{Op, Row};
 use saiga_streams::Hint;
-use saiga_streams::rules::{Place, file};
+use saiga_streams::rules::{FilePaths, file};
 
 use super::*;
 use crate::measure::Behaviour;
@@ -430,7 +430,7 @@ proptest! {
         let rules = file::parse(Path::new("again.toml"), &suggestion.rules.to_toml()).unwrap();
         for class in &suggestion.classes {
             for name in &class.files {
-                let place = Place { relative: Path::new(name), absolute: Path::new(name) };
+                let place = FilePaths { relative: Path::new(name), absolute: Path::new(name) };
                 let (_, rule) = rules.find(&place).unwrap();
                 prop_assert_eq!(rule.hint, class.hint, "{}", name);
                 prop_assert_eq!(rule.stream.as_deref(), Some(class.stream.as_str()), "{}", name);
