@@ -162,7 +162,7 @@ fn a_drive_that_is_unplugged_and_comes_back_is_said_to() {
     watch.says("SN2: first sample");
     // Pages that a drive fills with ones are not believed.
     drive.page("ones", "log-c0.bin", &[0xff; 512]);
-    watch.complains("log page C0h holds nothing but FFh");
+    watch.complains("log page C0h contains only FFh");
     drive.counts(9, 9);
     watch.complains("again");
     assert_eq!(watch.end(Signal::Interrupt), Some(0));
