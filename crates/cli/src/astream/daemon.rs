@@ -153,7 +153,7 @@ pub(super) fn serve(start: &DaemonOptions) -> Result<(), String> {
         mode: Mode::Notify,
         once: false,
         force: false,
-        look: LOOK,
+        scan_interval: LOOK,
         stall_limit: Duration::from_secs(1),
         drill: None,
         metrics: None,

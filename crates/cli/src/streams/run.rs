@@ -48,8 +48,8 @@ pub(super) struct Args {
     #[arg(long)]
     force: bool,
     /// Check every file at this interval, for hints that were lost
-    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = humantime::parse_duration)]
-    look: Duration,
+    #[arg(long = "look", value_name = "TIME", default_value = "60s", value_parser = humantime::parse_duration)]
+    scan_interval: Duration,
     /// With --mode gate: stop gating for good when one open is held for longer than this
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = humantime::parse_duration)]
     stall_limit: Duration,
@@ -92,7 +92,7 @@ pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
         mode,
         once,
         force,
-        look,
+        scan_interval,
         stall_limit,
         metrics,
         lock_dir,
@@ -102,7 +102,7 @@ pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
         drill,
         system,
     } = args;
-    for (name, time) in [("--look", look), ("--stall-limit", stall_limit)] {
+    for (name, time) in [("--look", scan_interval), ("--stall-limit", stall_limit)] {
         anyhow::ensure!(time >= SHORTEST, "{name} must be at least {SHORTEST:?}");
     }
     let rules: Vec<RuleSet> = rules.into_iter().map(RuleSet::Named).collect();
@@ -118,7 +118,7 @@ pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
         },
         once,
         force,
-        look,
+        scan_interval,
         stall_limit,
         drill,
         metrics,

@@ -234,7 +234,7 @@ fn seen(suggestion: &Suggestion) -> String {
             searched.simulations, searched.pages, searched.none, searched.start, searched.found
         );
         if let Some(whole) = &suggestion.whole {
-            let _ = writeln!(text, "{}", whole.words());
+            let _ = writeln!(text, "{}", whole.summary());
         }
     } else {
         text.push_str(

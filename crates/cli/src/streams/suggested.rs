@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use saiga_ftl::trace::{Sampling, Trace};
 use saiga_whatif::measure::Age;
 use saiga_whatif::suggest::{self, Class, Step, SuggestError, Suggestion};
-use saiga_whatif::{Replays, words};
+use saiga_whatif::{Replays, format};
 use serde_json::{Value, json};
 
 use crate::exit;
@@ -89,13 +89,13 @@ pub(super) fn table(classes: &[Class], seen_s: f64) -> String {
     for class in classes.iter().take(ROWS) {
         table.row([
             class.name.clone(),
-            class.conclusion.words().to_owned(),
+            class.conclusion.description().to_owned(),
             number::bytes(class.evidence.written_bytes),
             class
                 .evidence
                 .lifetimes
                 .quantile(0.5)
-                .map_or("-".to_owned(), words::age),
+                .map_or("-".to_owned(), format::age),
             class.hint.to_string(),
             class.stream.clone(),
             class.conclusion.doubt(seen_s).unwrap_or_default(),
@@ -131,7 +131,7 @@ pub(super) fn as_json(suggestion: &Suggestion) -> Value {
             "files": files,
             "stream": stream,
             "hint": hint.name(),
-            "behaviour": conclusion.words(),
+            "behaviour": conclusion.description(),
             "written_bytes": evidence.written_bytes,
             "pages": evidence.pages,
             "rewrites_per_page": conclusion.rewrites_per_page,

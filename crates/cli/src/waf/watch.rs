@@ -81,7 +81,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
                     failed |= !lines.print(&report::line(&kept.sample, since.as_ref()))?;
                 }
                 // An error that the user can correct ends the verb with exit status 2.
-                Err(error) if is_first && !args.once && !error.is_passing() => {
+                Err(error) if is_first && !args.once && !error.is_temporary() => {
                     return Err(error.into());
                 }
                 Err(error) => {

@@ -211,7 +211,7 @@ fn a_memory_file_system_has_no_drive() {
     let out = said(&mut site.streams(&["check", text(&data), "--rules", "mysql"]));
     assert_eq!(out.code, Some(1));
     assert!(
-        out.stdout.starts_with("hints reach nothing on "),
+        out.stdout.starts_with("hints have no effect on "),
         "{}",
         out.stdout
     );

@@ -64,7 +64,7 @@ fn logs_of_a_real_server_outside_the_directory_are_named() {
         [("binary logs", &logs), ("undo tablespaces", &undo)].map(|(what, dir)| {
             let dir = text(dir);
             format!(
-                "warning: {what} lie in {dir}, which is not labelled; give this directory, too\n"
+                "warning: {what} are in {dir}, which is not labelled; give this directory, too\n"
             )
         });
     let out = check(&site, &[&data], &[]);

@@ -76,7 +76,7 @@ fn a_lost_hint_is_set_again_by_the_next_check() {
         .find(|line| line.contains("0 files are pinned"))
         .unwrap();
     // The kernel keeps a busy inode, so one attempt may not be enough.
-    labeller.wait_while("ibdata1 had lost its hint, long again", evict);
+    labeller.wait_while("ibdata1 had lost its hint; long set again", evict);
     assert_eq!(labeller.end(), Some(0));
     assert!(metric(&metrics, "labels_lost_total") >= 1);
     assert_eq!(
@@ -99,7 +99,7 @@ fn dropped_events_lead_to_a_full_check() {
     }
     labeller.signal("CONT");
     labeller.wait_for("the kernel dropped events");
-    labeller.wait_for("looked at everything");
+    labeller.wait_for("scanned all files");
     for number in 0..count {
         assert_eq!(
             hint(&data.join(format!("undo_{number}"))),
@@ -245,7 +245,7 @@ fn a_disk_can_be_unmounted_under_the_labeller_and_comes_back_labelled() {
         // Another process takes the next loop device, so that this disk gets a different one.
         site.disk(other);
         site.mount(kind);
-        labeller.wait_for("ibdata1 had lost its hint, long again");
+        labeller.wait_for("ibdata1 had lost its hint; long set again");
         assert_eq!(hint(&data.join("ibdata1")), Hint::Long);
         fs::write(data.join("undo_001"), "").unwrap();
         labeller.wait_for("undo_001 long");
@@ -449,14 +449,13 @@ fn bad_input_is_named_before_the_start() {
     for (words, expected) in [
         (
             &["run", "/no/such", "--rules", "mysql"][..],
-            "cannot look at /no/such: No such file",
+            "cannot read /no/such: No such file",
         ),
         (&["run", file, "--rules", "mysql"], "is not a directory"),
         (&["run", folder], "--rules"),
         (
             &["run", "/proc/sys", "--rules", "mysql"],
-            "its file system cannot be watched (Operation not supported (os error 95)); label it \
-             from time to time",
+            "its file system cannot be watched (Operation not supported (os error 95)); label it periodically",
         ),
         (
             &["run", folder, "--rules", "mysql", "--log", folder],
@@ -484,7 +483,7 @@ fn bad_input_is_named_before_the_start() {
         ),
         (
             &["check", "/no/such", "--rules", "mysql"],
-            "cannot look at /no/such",
+            "cannot read /no/such",
         ),
         (
             &["check", folder, "--rules", "mysql", "--plan"],

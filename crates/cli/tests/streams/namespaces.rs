@@ -220,7 +220,7 @@ fn unknown_handles_fail_the_check() {
             .starts_with("the parts of the server may go to FDP namespaces")
             && out
                 .stdout
-                .contains(": nvme0n1: the list of handles of namespace 1 holds nothing but FFh\n"),
+                .contains(": nvme0n1: the list of handles of namespace 1 contains only FFh\n"),
         "{out:?}"
     );
     assert_eq!(check(&["--any-route"]).code, Some(0));

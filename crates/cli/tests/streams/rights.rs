@@ -51,7 +51,7 @@ fn each_verb_names_missing_privileges() {
         ),
         (
             &["run", own, "--rules", "mysql", "--mode", "gate"],
-            "takes root, or CAP_SYS_ADMIN and CAP_DAC_READ_SEARCH",
+            "needs root, or CAP_SYS_ADMIN and CAP_DAC_READ_SEARCH",
         ),
         (
             &[
@@ -138,7 +138,7 @@ fn an_unreadable_directory_is_a_failure() {
     let out = nobody(&site, &[&["streams"], &run[..], &more].concat());
     assert_eq!(out.code, Some(1), "{out:?}");
     let expected = format!(
-        "cannot look at {}: Permission denied",
+        "cannot read {}: Permission denied",
         own.join("others").display()
     );
     assert!(out.stderr.contains(&expected), "{out:?}");

@@ -106,7 +106,7 @@ const BAD: &[(&[&str], &str)] = &[
     ),
     (
         &["--trace", "NAMELESS", "--rules", "suggested"],
-        "writes to no file that a rule could name",
+        "has no writes to a file that a rule could name",
     ),
     (&["--trace", "T", "--by", "size"], "invalid value 'size'"),
     (&["--uniform", "--by", "hint"], "cannot be used with"),
@@ -182,7 +182,7 @@ const BAD_SUGGEST: &[(&[&str], &str)] = &[
     (&["--trace", "EMPTY"], "has no writes"),
     (
         &["--trace", "NAMELESS"],
-        "writes to no file that a rule could name",
+        "has no writes to a file that a rule could name",
     ),
     (&["--trace", "T", "--handles", "0"], "0 handles: use"),
     (&["--trace", "T", "--op", "0"], "over-provisioning 0"),

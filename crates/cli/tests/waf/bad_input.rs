@@ -37,7 +37,7 @@ fn invalid_drives() {
         (&[text(&nonsense.folder)], "no model or no serial number"),
         (&[text(&short.folder)], "has 100 bytes, 342 are needed"),
         (&[folder, text(&link)], "are one drive: name it once"),
-        (&["--source", "guess", folder], "no source is called"),
+        (&["--source", "guess", folder], "unknown source"),
         (&["--source", "ocp", folder], "log page C0h is not OCP's"),
         (
             &["--every", "1ms", folder],

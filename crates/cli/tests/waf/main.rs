@@ -162,7 +162,7 @@ fn an_unplugged_drive_and_its_return_are_reported() {
     watch.next_line("SN2: first sample");
     // Pages filled with ones are rejected.
     drive.page("ones", "log-c0.bin", &[0xff; 512]);
-    watch.next_warning("log page C0h holds nothing but FFh");
+    watch.next_warning("log page C0h contains only FFh");
     drive.counts(9, 9);
     watch.next_warning("again");
     assert_eq!(watch.end(Signal::Interrupt), Some(0));

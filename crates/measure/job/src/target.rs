@@ -268,8 +268,8 @@ fn lookups(arm: &Arm, test: Option<&str>) -> Result<Option<(Remote, Lookups)>, F
     Ok(Some((remote, counters)))
 }
 
-/// Adds the share of look-ups since `before` that found a key; rejects the run if the server does not
-/// answer.
+/// Adds the share of look-ups since `before` that found a key; rejects the run if the server does
+/// not answer.
 fn add_hit_share(measured: &mut Measured, remote: Remote, before: Lookups) {
     let share = remote.lookups().map(|after| after.share_since(before));
     match share {

@@ -33,7 +33,7 @@ use crate::tables::DatabaseCheck;
 use crate::target::{JobTarget, OwnTarget};
 use crate::{client, fingerprint, line, settings, snapshots, tables};
 
-/// The workload of an experiment file, to be executed or shown by [`dry_run`](crate::dry_run).
+/// The workload of an experiment file, to be executed or shown by [`dry_run`](crate::dry_run()).
 pub struct Job {
     pub(crate) core: Rc<Core>,
     /// The workload that starts the servers of a Redis topology; `None` for files with

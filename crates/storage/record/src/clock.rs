@@ -1,13 +1,13 @@
-//! Times of files by the clock of events: CLOCK_REALTIME by CLOCK_MONOTONIC.
+//! Converts times of files (CLOCK_REALTIME) to times of events (CLOCK_MONOTONIC).
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Readings of both clocks, at most, until they were taken closely enough together.
+/// Most readings of both clocks until one is close enough.
 const READINGS: usize = 8;
-/// Closely enough, in nanoseconds.
+/// A reading that took less than this is close enough.
 const CLOSE_NS: u64 = 1_000_000;
 
-/// Nanoseconds of CLOCK_MONOTONIC, as events have them.
+/// Returns CLOCK_MONOTONIC in nanoseconds, the clock of events.
 pub(crate) fn now_ns() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     let parts = u64::try_from(now.tv_sec)
@@ -18,9 +18,9 @@ pub(crate) fn now_ns() -> u64 {
     })
 }
 
-/// A time of CLOCK_REALTIME by CLOCK_MONOTONIC; 0 for one before the machine was started.
+/// Converts a time of CLOCK_REALTIME to CLOCK_MONOTONIC; 0 for times before boot.
 pub(crate) fn monotonic_ns(time: (i64, u32)) -> u64 {
-    by(time, &mut || Reading {
+    convert(time, &mut || Reading {
         before_ns: now_ns(),
         wall: SystemTime::now(),
         after_ns: now_ns(),
@@ -41,10 +41,10 @@ impl Reading {
     }
 }
 
-/// On a busy machine others run between two readings of clocks, for tens of milliseconds: a file
-/// would look as if it had been made after its first bytes were written. The closest of several
-/// readings counts.
-fn by((seconds, nanoseconds): (i64, u32), read: &mut dyn FnMut() -> Reading) -> u64 {
+/// Converts a time by the closest of several readings. On a busy host, other threads may run
+/// between the readings of two clocks for tens of milliseconds; the birth of a file would appear to
+/// be after its first writes.
+fn convert((seconds, nanoseconds): (i64, u32), read: &mut dyn FnMut() -> Reading) -> u64 {
     let mut best = read();
     for _ in 1..READINGS {
         if best.width_ns() < CLOSE_NS {
@@ -67,16 +67,16 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// Both clocks go on by a microsecond from one reading to the next, but for interruptions in
+    /// Simulates clocks that advance by a microsecond between readings, plus interruptions in
     /// milliseconds.
     fn found(interruptions: &[(u64, u64)]) -> u64 {
         let mut left = interruptions.iter();
         let mut now_ns = 70 * MS;
-        by((1000, 0), &mut || {
+        convert((1000, 0), &mut || {
             let (first, second) = left.next().copied().unwrap_or((0, 0));
             let before_ns = now_ns;
             now_ns += 1000 + first * MS;
-            // The file was made 20 ms after the monotonic clock began.
+            // The file was created 20 ms after boot.
             let wall =
                 UNIX_EPOCH + Duration::from_secs(1000) + Duration::from_nanos(now_ns - 20 * MS);
             now_ns += 1000 + second * MS;
@@ -89,12 +89,12 @@ mod tests {
     }
 
     #[test]
-    fn an_interruption_makes_no_file_younger_or_older() {
+    fn an_interruption_does_not_change_the_age_of_a_file() {
         let near = |found: u64| found.abs_diff(20 * MS) <= 2000;
         for interruptions in [&[][..], &[(50, 0)], &[(0, 50)], &[(3, 0), (0, 70), (9, 9)]] {
             assert!(near(found(interruptions)), "{interruptions:?}");
         }
-        // Never quiet: the closest of eight, which is 2 ms wide.
+        // Always interrupted: the closest of eight readings took 2 ms.
         let busy = [
             (50, 0),
             (9, 0),
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_older_than_the_machine_is_zero() {
+    fn times_before_boot_are_zero() {
         assert_eq!(monotonic_ns((0, 0)), 0);
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
         let seconds = i64::try_from(now.as_secs()).unwrap();

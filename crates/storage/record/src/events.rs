@@ -1,4 +1,4 @@
-//! Events that wait until it is known whose bytes they are.
+//! Events that wait for scans, which assign their bytes to files.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -8,61 +8,62 @@ use saiga_blocktrace::{Event, Operation};
 use crate::map::{Map, Piece, owners};
 use crate::scan::Scan;
 
-/// Scans that are kept: two before an event, for files that were deleted, and two behind it.
+/// Number of stored scans: two before an event, for deleted files, and two after it.
 const SCANS: usize = 5;
 
-/// Events in the order in which they came, and what the last scans saw.
+/// Events in order of arrival, and the last scans.
 #[derive(Debug, Default)]
-pub(crate) struct Waiting {
+pub(crate) struct PendingEvents {
     events: Vec<Event>,
     scans: VecDeque<Scan>,
 }
 
-impl Waiting {
+impl PendingEvents {
     pub(crate) fn push(&mut self, event: Event) {
         self.events.push(event);
     }
 
-    pub(crate) fn learn(&mut self, scan: Scan) {
+    pub(crate) fn add_scan(&mut self, scan: Scan) {
         if self.scans.len() == SCANS {
             self.scans.pop_front();
         }
         self.scans.push_back(scan);
     }
 
-    /// Takes what happened before the last scan but one began, in order of time: the last one has seen what got its
-    /// place late, the one before what was there.
-    pub(crate) fn ripe(&mut self) -> Vec<Event> {
+    /// Takes the events from before the start of the last scan but one, in order of time. That scan
+    /// has the files at the time of the event; the last scan has extents that were allocated late.
+    pub(crate) fn take_settled(&mut self) -> Vec<Event> {
         let last_but_one = self.scans.iter().rev().nth(1);
-        self.before(last_but_one.map_or(0, |scan| scan.began_ns))
+        self.take_before(last_but_one.map_or(0, |scan| scan.began_ns))
     }
 
-    /// Takes what happened before an instant, in order of time.
-    pub(crate) fn before(&mut self, end_ns: u64) -> Vec<Event> {
+    /// Takes the events from before an instant, in order of time.
+    pub(crate) fn take_before(&mut self, end_ns: u64) -> Vec<Event> {
         let events = std::mem::take(&mut self.events);
-        let (mut ripe, rest): (Vec<_>, Vec<_>) =
+        let (mut taken, rest): (Vec<_>, Vec<_>) =
             events.into_iter().partition(|event| event.t_ns < end_ns);
         self.events = rest;
-        // CPUs overtake one another.
-        ripe.sort_by_key(|event| event.t_ns);
-        ripe
+        // Events of different CPUs are not in order.
+        taken.sort_by_key(|event| event.t_ns);
+        taken
     }
 
-    /// The owners of a range that was written, as far as there is no doubt: by the first scan that began after it. A file
-    /// that was gone by then is not among them; its place may have been another's.
-    pub(crate) fn sure_owners(&self, event: &Event, range: Range<u64>) -> Vec<Piece> {
+    /// Returns the certain owners of a written range, by the first scan that began after the write.
+    /// A file deleted before that scan is not an owner; another file may have its extents.
+    pub(crate) fn certain_owners(&self, event: &Event, range: Range<u64>) -> Vec<Piece> {
         let mut after = (self.scans.iter()).skip_while(|scan| scan.began_ns <= event.t_ns);
         let map = after.next().map(|scan| &*scan.map);
         let map = map.filter(|_| !event.is_metadata);
         owners(range, map.as_slice())
     }
 
-    /// The owners of a range, by what the scans around an event saw.
+    /// Returns the owners of a range, by the scans around an event.
     ///
-    /// What is written had its place before: the first scan that began after it knows, unless the file was deleted in
-    /// between, then the one before it does, or it became visible late. What is discarded belonged to a file that is gone.
+    /// A write: its extent was allocated before, so the first scan after the event has the owner.
+    /// If the file was deleted in between, an earlier scan has it; if the extent became visible
+    /// late, a later scan. A discard: the owner was deleted, so earlier scans come first.
     pub(crate) fn owners(&self, event: &Event, range: Range<u64>) -> Vec<Piece> {
-        // It may lie where a file was until a moment ago.
+        // Metadata may be in blocks of a file that was just deleted.
         if event.is_metadata {
             return vec![(range, None)];
         }
@@ -97,10 +98,10 @@ mod tests {
     use saiga_blocktrace::Device;
 
     use super::*;
-    use crate::map::Owned;
+    use crate::map::OwnedRange;
 
     fn scan(began_ns: u64, owned: &[(u64, u32)]) -> Scan {
-        let owned = owned.iter().map(|(start, file)| Owned {
+        let owned = owned.iter().map(|(start, file)| OwnedRange {
             start: *start,
             end: start + 4096,
             file: *file,
@@ -126,13 +127,13 @@ mod tests {
     }
 
     #[test]
-    fn an_event_belongs_to_what_was_there_around_its_time() {
-        let mut waiting = Waiting::default();
-        // File 1 was at 0 and is deleted; file 2 comes to that place; file 3 becomes visible late.
-        waiting.learn(scan(100, &[(0, 1)]));
-        waiting.learn(scan(200, &[(4096, 9)]));
-        waiting.learn(scan(300, &[(0, 2)]));
-        waiting.learn(scan(400, &[(0, 2), (8192, 3)]));
+    fn an_event_belongs_to_the_file_at_its_time() {
+        let mut pending = PendingEvents::default();
+        // File 1 at 0 is deleted, file 2 gets its blocks, and file 3 becomes visible late.
+        pending.add_scan(scan(100, &[(0, 1)]));
+        pending.add_scan(scan(200, &[(4096, 9)]));
+        pending.add_scan(scan(300, &[(0, 2)]));
+        pending.add_scan(scan(400, &[(0, 2), (8192, 3)]));
         for (t_ns, operation, start, expected) in [
             (150, Operation::Write, 0, Some(1)),
             (150, Operation::Write, 4096, Some(9)),
@@ -144,35 +145,39 @@ mod tests {
             (250, Operation::Write, 1 << 20, None),
         ] {
             let range = start..start + 4096;
-            let found = waiting.owners(&event(t_ns, operation), range.clone());
+            let found = pending.owners(&event(t_ns, operation), range.clone());
             assert_eq!(found, [(range, expected)], "{t_ns} {operation:?} {start}");
         }
         let metadata = Event {
             is_metadata: true,
             ..event(250, Operation::Write)
         };
-        assert_eq!(waiting.owners(&metadata, 0..4096), [(0..4096, None)]);
+        assert_eq!(pending.owners(&metadata, 0..4096), [(0..4096, None)]);
         let sure = |t_ns, start: u64| {
-            let found = waiting.sure_owners(&event(t_ns, Operation::Write), start..start + 4096);
+            let found = pending.certain_owners(&event(t_ns, Operation::Write), start..start + 4096);
             found[0].1
         };
         assert_eq!([sure(150, 0), sure(250, 0)], [None, Some(2)]);
         assert_eq!([sure(150, 4096), sure(250, 4096)], [Some(9), None]);
-        assert!(waiting.sure_owners(&metadata, 0..4096)[0].1.is_none());
+        assert!(pending.certain_owners(&metadata, 0..4096)[0].1.is_none());
     }
 
     #[test]
-    fn events_are_ripe_after_two_scans_and_in_order() {
-        let mut waiting = Waiting::default();
+    fn events_are_settled_after_two_scans_and_in_order() {
+        let mut pending = PendingEvents::default();
         for t_ns in [120, 110, 310] {
-            waiting.push(event(t_ns, Operation::Write));
+            pending.push(event(t_ns, Operation::Write));
         }
-        assert!(waiting.ripe().is_empty());
-        waiting.learn(scan(200, &[]));
-        assert!(waiting.ripe().is_empty());
-        waiting.learn(scan(300, &[]));
-        let times: Vec<u64> = waiting.ripe().iter().map(|event| event.t_ns).collect();
+        assert!(pending.take_settled().is_empty());
+        pending.add_scan(scan(200, &[]));
+        assert!(pending.take_settled().is_empty());
+        pending.add_scan(scan(300, &[]));
+        let times: Vec<u64> = pending
+            .take_settled()
+            .iter()
+            .map(|event| event.t_ns)
+            .collect();
         assert_eq!(times, [110, 120]);
-        assert_eq!(waiting.before(u64::MAX).len(), 1);
+        assert_eq!(pending.take_before(u64::MAX).len(), 1);
     }
 }

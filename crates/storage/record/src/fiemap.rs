@@ -1,4 +1,4 @@
-//! Where the bytes of an open file lie on its device: the ioctl FIEMAP. All unsafe code of this crate.
+//! The extents of an open file on its device, by the ioctl FIEMAP. All unsafe code of this crate.
 //!
 //! Kernel: Documentation/filesystems/fiemap.rst, include/uapi/linux/fiemap.h.
 #![expect(unsafe_code, reason = "FIEMAP takes a structure by pointer")]
@@ -9,23 +9,23 @@ use rustix::io::Errno;
 
 /// `_IOWR('f', 11, struct fiemap)`.
 const FS_IOC_FIEMAP: libc::Ioctl = 0xc020_660b;
-/// Extents that are asked for at once.
+/// Extents that are read by one call.
 const BATCH: usize = 128;
 
-/// No extent comes after this one.
+/// FIEMAP_EXTENT_LAST: no extent follows.
 const LAST: u32 = 0x1;
-/// Its place is not known, or not decided yet.
+/// The address is unknown or not allocated yet.
 const UNKNOWN: u32 = 0x2;
 const DELAYED: u32 = 0x4;
-/// Its place is not where its bytes could be read.
+/// The bytes at the address are encoded.
 const ENCODED: u32 = 0x8;
 const ENCRYPTED: u32 = 0x80;
-/// It shares a block with metadata or with the ends of other files.
+/// The extent shares a block with metadata or with the ends of other files.
 const INLINE: u32 = 0x200;
 const TAIL: u32 = 0x400;
-/// Allocated, and nothing was written yet.
+/// Allocated but not written yet.
 const UNWRITTEN: u32 = 0x800;
-/// Other files have it, too.
+/// Shared with other files.
 const SHARED: u32 = 0x2000;
 
 /// `struct fiemap_extent`.
@@ -40,7 +40,7 @@ struct RawExtent {
     reserved: [u32; 3],
 }
 
-/// `struct fiemap` with room for some extents.
+/// `struct fiemap` with a buffer for extents.
 #[repr(C)]
 struct Request {
     start: u64,
@@ -55,31 +55,31 @@ struct Request {
 const _: () = assert!(size_of::<RawExtent>() == 56, "as the kernel lays it out");
 const _: () = assert!(size_of::<Request>() == 32 + 56 * BATCH, "without padding");
 
-/// A part of a file that has a place.
+/// An extent of a file on the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Extent {
-    /// The first byte on the file system's device.
+    /// Address of the first byte on the file system's device.
     pub(crate) start: u64,
-    /// How many bytes.
+    /// Length in bytes.
     pub(crate) length: u64,
-    /// Whether it holds data.
+    /// Whether data were written to it.
     pub(crate) is_written: bool,
-    /// Whether other files may have it, too.
+    /// Whether other files may share it.
     pub(crate) is_shared: bool,
 }
 
-/// All that is known of a file's places.
+/// The extents of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Layout {
-    /// In the order of the file.
+    /// Extents in the order of the file.
     pub(crate) extents: Vec<Extent>,
-    /// Some of its bytes are in memory and get their place later.
+    /// Whether some bytes are only in memory (delayed allocation).
     pub(crate) is_delayed: bool,
-    /// Bytes that have no place of their own: inline, in the ends of others, compressed.
-    pub(crate) placeless_bytes: u64,
+    /// Bytes without an extent of their own: inline, in tails, or compressed.
+    pub(crate) unmapped_bytes: u64,
 }
 
-/// Looks where a file lies. What is in memory only stays there.
+/// Reads the extents of a file, without flushing delayed allocations.
 pub(crate) fn layout(file: BorrowedFd<'_>) -> Result<Layout, Errno> {
     let mut layout = Layout::default();
     let mut start = 0;
@@ -93,16 +93,16 @@ pub(crate) fn layout(file: BorrowedFd<'_>) -> Result<Layout, Errno> {
             reserved: 0,
             extents: [RawExtent::default(); BATCH],
         };
-        // SAFETY: FIEMAP reads the head of the request and writes as many extents as it says that there is room for.
-        let answer = unsafe { libc::ioctl(file.as_raw_fd(), FS_IOC_FIEMAP, &raw mut request) };
-        if answer == -1 {
+        // SAFETY: FIEMAP reads the head of the request and writes at most `room` extents after it.
+        let status = unsafe { libc::ioctl(file.as_raw_fd(), FS_IOC_FIEMAP, &raw mut request) };
+        if status == -1 {
             let error = std::io::Error::last_os_error();
             return Err(Errno::from_io_error(&error).unwrap_or(Errno::IO));
         }
         let found = usize::try_from(request.mapped).unwrap_or(BATCH).min(BATCH);
         let extents = request.extents.get(..found).unwrap_or_default();
         for extent in extents {
-            layout.enter(extent);
+            layout.add(extent);
         }
         let end = extents
             .last()
@@ -115,14 +115,14 @@ pub(crate) fn layout(file: BorrowedFd<'_>) -> Result<Layout, Errno> {
 }
 
 impl Layout {
-    fn enter(&mut self, raw: &RawExtent) {
+    fn add(&mut self, raw: &RawExtent) {
         let has = |flags: u32| raw.flags & flags != 0;
-        // Encrypted bytes take as much room as plain ones; compressed ones do not.
+        // Encrypted data have the size of the plain data; compressed data do not.
         let is_encoded = has(ENCODED) && !has(ENCRYPTED);
         if has(DELAYED) || has(UNKNOWN) {
             self.is_delayed = true;
         } else if is_encoded || has(INLINE | TAIL) {
-            self.placeless_bytes = self.placeless_bytes.saturating_add(raw.length);
+            self.unmapped_bytes = self.unmapped_bytes.saturating_add(raw.length);
         } else {
             self.extents.push(Extent {
                 start: raw.physical,
@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_bytes_with_a_place_of_their_own_are_extents() {
+    fn only_bytes_with_an_address_of_their_own_are_extents() {
         let mut layout = Layout::default();
         for (flags, physical) in [
             (0, 0),
@@ -150,7 +150,7 @@ mod tests {
             (ENCODED, 12_288),
             (ENCODED | ENCRYPTED, 16_384),
         ] {
-            layout.enter(&RawExtent {
+            layout.add(&RawExtent {
                 physical,
                 length: 4096,
                 flags,
@@ -171,7 +171,7 @@ mod tests {
                 extent(16_384, true, false),
             ],
             is_delayed: true,
-            placeless_bytes: 8192,
+            unmapped_bytes: 8192,
         };
         assert_eq!(layout, expected);
     }

@@ -1,35 +1,33 @@
-//! Whose bytes are at an address, as one scan saw it.
+//! Maps addresses of the trace to files, from one scan.
 
 use std::ops::Range;
 
-/// A range of addresses and the number of what owns it.
+/// A range of addresses and the number of its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Owned {
-    /// The first byte.
+pub(crate) struct OwnedRange {
     pub(crate) start: u64,
-    /// Behind the last byte.
     pub(crate) end: u64,
-    /// Which file; of two that share bytes, the lower number has them.
     pub(crate) file: u32,
-    /// Whether it holds data.
+    /// Whether data were written to it.
     pub(crate) is_written: bool,
 }
 
-/// All owners, in order of addresses, without overlap.
+/// All owned ranges in order of addresses, without overlap.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Map(Vec<Owned>);
+pub(crate) struct Map(Vec<OwnedRange>);
 
-/// A piece of a range and its owner, if it has one.
+/// A part of a range and its owner, if there is one.
 pub(crate) type Piece = (Range<u64>, Option<u32>);
 
 impl Map {
-    /// From what belongs to whom, in any order.
-    pub(crate) fn new(mut owned: Vec<Owned>) -> Self {
+    /// Creates a map from ranges in any order.
+    pub(crate) fn new(mut owned: Vec<OwnedRange>) -> Self {
         owned.sort_unstable();
-        let mut ranges: Vec<Owned> = Vec::with_capacity(owned.len());
+        let mut ranges: Vec<OwnedRange> = Vec::with_capacity(owned.len());
         for mut next in owned {
             if let Some(last) = ranges.last() {
-                // What is shared is had by whoever begins first.
+                // A shared range belongs to the range that begins first; of two with the same
+                // range, to the file with the lower number.
                 next.start = next.start.max(last.end);
             }
             if next.start < next.end {
@@ -39,13 +37,12 @@ impl Map {
         Self(ranges)
     }
 
-    /// All of it.
-    pub(crate) fn ranges(&self) -> &[Owned] {
+    pub(crate) fn ranges(&self) -> &[OwnedRange] {
         &self.0
     }
 
-    /// Cuts a range into pieces with an owner and pieces without, in order.
-    fn pieces(&self, range: Range<u64>, tell: &mut dyn FnMut(Piece)) {
+    /// Divides a range into pieces with and without an owner, in order.
+    fn pieces(&self, range: Range<u64>, on_piece: &mut dyn FnMut(Piece)) {
         let first = self.0.partition_point(|owned| owned.end <= range.start);
         let mut at = range.start;
         for owned in self.0.get(first..).unwrap_or_default() {
@@ -53,20 +50,21 @@ impl Map {
                 break;
             }
             if owned.start > at {
-                tell((at..owned.start, None));
+                on_piece((at..owned.start, None));
                 at = owned.start;
             }
             let end = owned.end.min(range.end);
-            tell((at..end, Some(owned.file)));
+            on_piece((at..end, Some(owned.file)));
             at = end;
         }
         if at < range.end {
-            tell((at..range.end, None));
+            on_piece((at..range.end, None));
         }
     }
 }
 
-/// The pieces of a range by the first map that knows an owner; neighbours with one owner are one piece.
+/// Divides a range into pieces by the first map with an owner; adjacent pieces of one owner are
+/// joined.
 pub(crate) fn owners(range: Range<u64>, maps: &[&Map]) -> Vec<Piece> {
     let mut pieces = vec![(range, None)];
     for map in maps {
@@ -94,8 +92,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn owned(start: u64, end: u64, file: u32) -> Owned {
-        Owned {
+    fn owned(start: u64, end: u64, file: u32) -> OwnedRange {
+        OwnedRange {
             start,
             end,
             file,
@@ -104,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_map_that_knows_an_owner_decides() {
+    fn the_first_map_with_an_owner_decides() {
         let new = Map::new(vec![
             owned(100, 200, 1),
             owned(200, 300, 1),
@@ -125,15 +123,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shared_is_had_once() {
+    fn a_shared_range_has_one_owner() {
         let map = Map::new(vec![owned(0, 100, 2), owned(0, 100, 1), owned(50, 120, 3)]);
         assert_eq!(map.ranges(), [owned(0, 100, 1), owned(100, 120, 3)]);
     }
 
     proptest! {
-        /// Against a look at each byte.
+        /// Compares with a search for each byte.
         #[test]
-        fn every_byte_has_the_owner_that_a_naive_search_finds(
+        fn every_byte_has_the_owner_of_a_naive_search(
             maps in prop::collection::vec(prop::collection::vec((0..60_u64, 1..20_u64, 0..4_u32), 0..8), 0..3),
             start in 0..40_u64,
             length in 1..40_u64,

@@ -1,4 +1,4 @@
-//! The trace's file: under a name of its own until it is whole, then under the one that was asked for, never over another.
+//! The file of the trace: has a temporary name until it is complete, and never replaces a file.
 
 use std::fs::File;
 use std::io;
@@ -6,23 +6,16 @@ use std::path::{Path, PathBuf};
 
 use tempfile::{Builder, NamedTempFile};
 
-/// Why there is no trace.
+/// An error of creating the file of the trace.
 #[derive(Debug, thiserror::Error)]
 pub enum OutputError {
-    /// It would overwrite something.
     #[error("{} exists already; name another file, or remove it", .0.display())]
     Exists(PathBuf),
-    /// It cannot be made.
     #[error("cannot write {}: {error}", path.display())]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        error: io::Error,
-    },
+    Write { path: PathBuf, error: io::Error },
 }
 
-/// A file that is removed unless it is kept. Nobody but its owner may read it.
+/// A file with mode 0600 that is removed unless [`keep`](Self::keep) is called.
 #[derive(Debug)]
 pub(crate) struct Output {
     path: PathBuf,
@@ -30,7 +23,7 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// Begins a file that will be `path`.
+    /// Creates a temporary file beside `path`.
     pub(crate) fn new(path: &Path) -> Result<Self, OutputError> {
         if path.symlink_metadata().is_ok() {
             return Err(OutputError::Exists(path.to_owned()));
@@ -59,7 +52,7 @@ impl Output {
         })
     }
 
-    /// The file, for writing.
+    /// Returns the file for writing.
     pub(crate) fn writer(&self) -> Result<File, OutputError> {
         self.file
             .as_file()
@@ -67,7 +60,7 @@ impl Output {
             .map_err(|error| self.fail(error))
     }
 
-    /// Gives the file its name.
+    /// Syncs the file and renames it to its final path.
     pub(crate) fn keep(self) -> Result<(), OutputError> {
         let Self { path, file } = self;
         let fail = |error: io::Error| {
@@ -102,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_whole_or_not_there_and_nobody_elses() {
+    fn a_file_is_complete_or_missing_and_private() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("trace");
         let names = || std::fs::read_dir(folder.path()).unwrap().count();
@@ -115,7 +108,7 @@ mod tests {
         assert_eq!(std::fs::read(&path).unwrap(), b"x");
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
         assert!(matches!(Output::new(&path), Err(OutputError::Exists(_))));
-        // Somebody else was faster.
+        // Another program creates the file first.
         let other = folder.path().join("other");
         let late = Output::new(&other).unwrap();
         std::fs::write(&other, "theirs").unwrap();

@@ -1,6 +1,7 @@
-//! Programs that make volumes: losetup, mkfs.
+//! Runs the programs that create volumes: losetup and mkfs.
 //!
-//! Each has a process group of its own: a Ctrl-C at the terminal is for us, who know what may be left half-done.
+//! Each has its own process group, so that Ctrl-C at the terminal only reaches this process, which
+//! cleans up.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _};
@@ -12,78 +13,83 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::volume::{VolumeError, pause};
 
-/// What a program that must succeed says.
+/// Runs a program and returns its standard output; a failure is an error.
 pub(crate) fn run(name: &str, words: &[&str]) -> Result<String, VolumeError> {
     run_unless(name, words, &|| false)
 }
 
-/// The same with one that is killed when the user gives up.
+/// Like [`run`]; kills the program if `is_interrupted`.
 pub(crate) fn run_unless(
     name: &str,
     words: &[&str],
-    is_given_up: &dyn Fn() -> bool,
+    is_interrupted: &dyn Fn() -> bool,
 ) -> Result<String, VolumeError> {
     let call = |error: io::Error| VolumeError::Call {
-        what: format!("run {name}"),
+        action: format!("run {name}"),
         error,
     };
     let path = std::env::var("PATH").unwrap_or_default();
-    let (mut said, mut complained) = (page().map_err(call)?, page().map_err(call)?);
+    let (mut stdout, mut stderr) = (memfd().map_err(call)?, memfd().map_err(call)?);
     let mut child = Command::new(name)
         .args(words)
-        // Where they are on Debian, and where a user's PATH does not look.
+        // The directories of these programs on Debian, which are not in a user's PATH.
         .env("PATH", format!("{path}:/usr/sbin:/sbin"))
         .process_group(0)
         .stdin(Stdio::null())
-        .stdout(said.try_clone().map_err(call)?)
-        .stderr(complained.try_clone().map_err(call)?)
+        .stdout(stdout.try_clone().map_err(call)?)
+        .stderr(stderr.try_clone().map_err(call)?)
         .spawn()
         .map_err(call)?;
     let status = loop {
         if let Some(status) = child.try_wait().map_err(call)? {
             break status;
         }
-        if is_given_up() {
-            // It is not reaped yet, so the group is its own; it fails when nobody is left in that.
+        if is_interrupted() {
+            // The child is not reaped yet, so the group ID is still its own.
             let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
             let _ = group.map(|group| kill_process_group(group, Signal::KILL));
             child.wait().map_err(call)?;
         }
         pause();
     };
-    if is_given_up() {
+    if is_interrupted() {
         return Err(VolumeError::Interrupted);
     }
     if !status.success() {
-        let fault = fault(&text(&mut complained).map_err(call)?);
+        let fault = fault(&text(&mut stderr).map_err(call)?);
         return Err(VolumeError::Program {
             program: format!("{name} {}", words.join(" ")),
-            said: if fault.is_empty() {
+            message: if fault.is_empty() {
                 status.to_string()
             } else {
                 fault
             },
         });
     }
-    text(&mut said).map_err(call)
+    text(&mut stdout).map_err(call)
 }
 
-/// A file without a name, for what is said: unlike a pipe, it is never full.
-fn page() -> io::Result<File> {
-    Ok(rustix::fs::memfd_create(c"said", MemfdFlags::CLOEXEC)?.into())
+/// Creates a file in memory for output, which never blocks the program, unlike a pipe.
+fn memfd() -> io::Result<File> {
+    Ok(rustix::fs::memfd_create(c"output", MemfdFlags::CLOEXEC)?.into())
 }
 
-fn text(page: &mut File) -> io::Result<String> {
+fn text(file: &mut File) -> io::Result<String> {
     let mut bytes = Vec::new();
-    page.rewind()?;
-    page.read_to_end(&mut bytes)?;
+    file.rewind()?;
+    file.read_to_end(&mut bytes)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// What a program says is wrong; mkfs.xfs has all of its options behind that.
-fn fault(said: &str) -> String {
-    let (fault, _) = said.split_once("Usage:").unwrap_or((said, ""));
-    let fault = if fault.trim().is_empty() { said } else { fault };
+/// Returns the error message in the output of a program, without the options that mkfs.xfs prints
+/// after it.
+fn fault(output: &str) -> String {
+    let (fault, _) = output.split_once("Usage:").unwrap_or((output, ""));
+    let fault = if fault.trim().is_empty() {
+        output
+    } else {
+        fault
+    };
     fault.trim().to_owned()
 }
 
@@ -92,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_wrong_is_said_without_all_options() {
+    fn error_messages_do_not_have_the_list_of_options() {
         for (said, expected) in [
             (
                 "size is too small\nUsage: mkfs.xfs\n[-b size=num]\n",
@@ -106,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_has_its_own_group_and_says_as_much_as_it_likes() {
+    fn a_program_has_its_own_group_and_unlimited_output() {
         let script = "ps -o pgid= -p $$; echo $$; head -c 200000 /dev/zero | tr '\\0' x";
         let said = run("sh", &["-c", script]).unwrap();
         let lines: Vec<&str> = said.lines().map(str::trim).collect();
@@ -115,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn who_dies_without_a_word_is_told_by_his_status_and_who_is_given_up_dies() {
+    fn a_silent_failure_has_the_exit_status_and_an_interrupt_kills() {
         let error = run("sh", &["-c", "kill -TERM $$"]).unwrap_err().to_string();
         assert_eq!(error, "sh -c kill -TERM $$ failed: signal: 15 (SIGTERM)");
         let error = run_unless("sh", &["-c", "sleep 1000 | sleep 1000"], &|| true);

@@ -1,7 +1,7 @@
-//! The recording: events in, scans beside them, rows of the trace out.
+//! The recorder: assigns events to files by scans, and writes the rows of the trace.
 //!
-//! One thread does it all, in steps that its owner asks for. The kernel keeps events meanwhile; scans and syncs, which may
-//! take long, fetch them in between.
+//! One thread does everything, in steps called by the owner. The kernel buffers events; scans and
+//! syncs, which may take long, fetch events in between.
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -13,89 +13,78 @@ use std::time::{Duration, Instant};
 use saiga_blocktrace::{Event, Operation, Tap, TapError, Via};
 use saiga_ftl::trace::{Op, Recorded, Sampling, WriteError, Writer};
 
+use crate::backing::{BackingError, BackingVolume};
 use crate::clock::now_ns;
-use crate::events::Waiting;
-use crate::ground::{Ground, GroundError};
+use crate::events::PendingEvents;
 use crate::output::{Output, OutputError};
-use crate::scan::{OURSELVES, Scan, Scanner};
+use crate::scan::{OWN_OUTPUT, Scan, Scanner};
 use crate::sync::sync;
-use crate::tally::Tally;
+use crate::totals::Totals;
 
-/// Between two scans at least, and so many times as long as the last one took.
-const SCAN_PAUSE: Duration = Duration::from_millis(250);
-const SCAN_SHARE: u32 = 20;
-/// How far the times of files lag behind: a tick of the slowest kernel.
-const TIMES_NS: u64 = 10_000_000;
-/// Rows that are not cut off by a page of the file's buffer.
+/// The shortest pause between two scans.
+const MIN_SCAN_PAUSE: Duration = Duration::from_millis(250);
+/// The pause is this many times as long as the last scan took.
+const PAUSE_FACTOR: u32 = 20;
+/// The granularity of file times: a tick of the slowest kernel.
+const FILE_TIME_NS: u64 = 10_000_000;
+/// Size of the write buffer for the trace.
 const BUFFER: usize = 1 << 20;
 
-/// What is recorded, and where to.
+/// The settings of a recording.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Directories of databases.
+    /// The directories of the databases.
     pub dirs: Vec<PathBuf>,
-    /// The trace; it must not exist.
+    /// The file of the trace, which must not exist.
     pub out: PathBuf,
-    /// Room for events that wait in the kernel: a power of two.
+    /// Size of the kernel's buffer for events, a power of two.
     pub buffer_bytes: u32,
-    /// The way by which events come, if only one will do.
+    /// The required source of events; `None` for the best one.
     pub via: Option<Via>,
-    /// Which part of the pages the trace is to have; all, if not said.
+    /// The sample of pages to record; `None` for all.
     pub sampling: Option<Sampling>,
 }
 
-/// Why there is no recording, or no more of it.
+/// An error of recording.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
-    /// A directory cannot be recorded.
     #[error(transparent)]
-    Ground(#[from] GroundError),
-    /// A directory cannot be opened.
+    Backing(#[from] BackingError),
     #[error("cannot open {}: {error}", path.display())]
     Open {
-        /// Which.
         path: PathBuf,
-        /// What the system said.
         error: std::io::Error,
     },
-    /// A file would have two names.
+    /// A directory is inside another, so that its files would have two names.
     #[error("{} is within {}: give the outer one only", inner.display(), outer.display())]
-    Nested {
-        /// The one that is too much.
-        inner: PathBuf,
-        /// The other.
-        outer: PathBuf,
-    },
-    /// The kernel tells no writes.
+    Nested { inner: PathBuf, outer: PathBuf },
     #[error(transparent)]
     Tap(#[from] TapError),
-    /// The trace's file cannot be made.
     #[error(transparent)]
     Output(#[from] OutputError),
-    /// The trace cannot be written.
     #[error(transparent)]
     Write(#[from] WriteError),
-    /// The user gave up before it had begun.
+    /// The user interrupted the start.
     #[error("interrupted; nothing was recorded")]
     Interrupted,
 }
 
-/// A recording that goes on. Dropped without [`finish`](Self::finish), it leaves nothing.
+/// A running recording. Dropped without [`finish`](Self::finish), it leaves no file.
 #[derive(Debug)]
 pub struct Recorder {
     dirs: Vec<PathBuf>,
     scanner: Scanner,
     taps: Taps,
-    waiting: Waiting,
+    pending: PendingEvents,
     trace: Option<Sink>,
     began_ns: u64,
-    /// The time of the last row.
+    /// The time of the last row, in nanoseconds since the start.
     last_ns: u64,
     next_scan: Instant,
-    tally: Tally,
+    totals: Totals,
 }
 
-/// Where rows go.
+/// The output of rows.
 #[derive(Debug)]
 struct Sink {
     writer: Writer<BufWriter<File>>,
@@ -123,7 +112,7 @@ impl Sink {
         })
     }
 
-    /// Writes a row of what is kept of a range; whether there is any.
+    /// Writes a row for the sampled part of a range. Returns whether there is such a part.
     fn row(
         &mut self,
         t_ns: u64,
@@ -131,12 +120,12 @@ impl Sink {
         op: Op,
         file: Option<&str>,
     ) -> Result<bool, RecordError> {
-        let kept = self.sampling.map_or(range.clone(), |it| it.range(range));
-        if kept.is_empty() {
+        let sampled = self.sampling.map_or(range.clone(), |it| it.range(range));
+        if sampled.is_empty() {
             return Ok(false);
         }
-        let bytes = kept.end - kept.start;
-        self.writer.row(t_ns, kept.start, bytes, op, file)?;
+        let bytes = sampled.end - sampled.start;
+        self.writer.row(t_ns, sampled.start, bytes, op, file)?;
         Ok(true)
     }
 
@@ -146,22 +135,25 @@ impl Sink {
     }
 }
 
-/// One source of events for each file system.
+/// The sources of events, one for each file system.
 #[derive(Debug)]
 struct Taps {
     open: Vec<Tap>,
     buffer_bytes: u32,
     via: Option<Via>,
-    /// The first thing that went wrong while a scan was going on.
+    /// The first error during a scan.
     failed: Option<TapError>,
 }
 
 impl Taps {
-    /// One more for each new file system.
-    fn follow(&mut self, grounds: &mut dyn Iterator<Item = &Ground>) -> Result<(), TapError> {
-        for ground in grounds.skip(self.open.len()) {
+    /// Opens a source for each new file system.
+    fn follow(
+        &mut self,
+        volumes: &mut dyn Iterator<Item = &BackingVolume>,
+    ) -> Result<(), TapError> {
+        for volume in volumes.skip(self.open.len()) {
             self.open.push(Tap::open(&saiga_blocktrace::Options {
-                devices: vec![ground.device],
+                devices: vec![volume.device],
                 buffer_bytes: self.buffer_bytes,
                 via: self.via,
             })?);
@@ -169,9 +161,9 @@ impl Taps {
         Ok(())
     }
 
-    fn fetch(&mut self, waiting: &mut Waiting) {
+    fn fetch(&mut self, pending: &mut PendingEvents) {
         for tap in &mut self.open {
-            if let Err(error) = tap.read(&mut |event| waiting.push(event)) {
+            if let Err(error) = tap.read(&mut |event| pending.push(event)) {
                 self.failed.get_or_insert(error);
             }
         }
@@ -183,26 +175,31 @@ impl Taps {
 }
 
 impl Recorder {
-    /// Looks where everything is, which may take long below many files, and begins, unless the user gives up meanwhile.
+    /// Scans the directories, which may take long with many files, and starts the recording, unless
+    /// `is_interrupted`.
     ///
     /// # Errors
-    /// A directory cannot be recorded, the kernel tells no writes, or the trace cannot be written.
-    pub fn begin(options: &Options, is_given_up: &dyn Fn() -> bool) -> Result<Self, RecordError> {
+    /// A directory cannot be recorded, block writes cannot be followed, or the trace cannot be
+    /// written.
+    pub fn begin(
+        options: &Options,
+        is_interrupted: &dyn Fn() -> bool,
+    ) -> Result<Self, RecordError> {
         let output = Output::new(&options.out)?;
         Self::with(
             &options.dirs,
             options.buffer_bytes,
             options.via,
             Some((output, options.sampling)),
-            is_given_up,
+            is_interrupted,
         )
     }
 
-    /// The same without a trace: only the [`Tally`] is made.
+    /// Starts a recording without a trace, which only computes [`Totals`].
     ///
     /// # Errors
-    /// A directory cannot be recorded, or the kernel tells no writes.
-    pub fn tallying(
+    /// A directory cannot be recorded, or block writes cannot be followed.
+    pub fn without_trace(
         dirs: &[PathBuf],
         buffer_bytes: u32,
         via: Option<Via>,
@@ -215,7 +212,7 @@ impl Recorder {
         buffer_bytes: u32,
         via: Option<Via>,
         output: Option<(Output, Option<Sampling>)>,
-        is_given_up: &dyn Fn() -> bool,
+        is_interrupted: &dyn Fn() -> bool,
     ) -> Result<Self, RecordError> {
         let dirs = canonical(dirs)?;
         let own = output.as_ref().map(|(output, _)| output.writer());
@@ -227,16 +224,16 @@ impl Recorder {
             via,
             failed: None,
         };
-        let mut waiting = Waiting::default();
-        // File systems that links lead to are found by the scan; with them it begins anew.
+        let mut pending = PendingEvents::default();
+        // The scan may find further file systems behind links; then start again with them.
         let (began_ns, scan) = loop {
-            // What was written before gets its place now, and is not a part of the recording.
-            sync(&scanner.places(), &mut || taps.fetch(&mut waiting));
-            taps.follow(&mut scanner.spaces().iter().map(|space| &space.ground))?;
+            // Allocate extents for earlier writes, which are not a part of the recording.
+            sync(&scanner.sync_dirs(), &mut || taps.fetch(&mut pending));
+            taps.follow(&mut scanner.spaces().iter().map(|space| &space.volume))?;
             let began_ns = now_ns();
             let scan = scanner.scan(&mut || {
-                taps.fetch(&mut waiting);
-                if is_given_up() {
+                taps.fetch(&mut pending);
+                if is_interrupted() {
                     ControlFlow::Break(())
                 } else {
                     ControlFlow::Continue(())
@@ -247,27 +244,27 @@ impl Recorder {
                 break (began_ns, scan);
             }
         };
-        scanner.has_begun = true;
+        scanner.has_started = true;
         let trace = output.map(|(output, sampling)| Sink::new(output, &dirs, sampling));
         let trace = trace.transpose()?;
         let mut recorder = Self {
             dirs,
             scanner,
             taps,
-            waiting,
+            pending,
             trace,
             began_ns,
             last_ns: 0,
-            next_scan: Instant::now() + SCAN_PAUSE,
-            tally: Tally::default(),
+            next_scan: Instant::now() + MIN_SCAN_PAUSE,
+            totals: Totals::default(),
         };
-        recorder.present(&scan)?;
-        recorder.waiting.learn(scan);
+        recorder.write_present(&scan)?;
+        recorder.pending.add_scan(scan);
         Ok(recorder)
     }
 
-    /// Writes down what was there at the beginning.
-    fn present(&mut self, scan: &Scan) -> Result<(), RecordError> {
+    /// Writes rows for the data that files had at the start.
+    fn write_present(&mut self, scan: &Scan) -> Result<(), RecordError> {
         for owned in scan.map.ranges().iter().filter(|owned| owned.is_written) {
             let Some(name) = self.scanner.name(owned.file) else {
                 continue;
@@ -275,12 +272,12 @@ impl Recorder {
             if let Some(trace) = &mut self.trace {
                 trace.row(0, &(owned.start..owned.end), Op::Present, Some(&name))?;
             }
-            self.tally.present += owned.end - owned.start;
+            self.totals.present += owned.end - owned.start;
         }
         Ok(())
     }
 
-    /// The directories, as the trace names them.
+    /// Returns the directories by their names in the trace.
     #[must_use]
     pub fn directories(&self) -> Vec<String> {
         self.dirs
@@ -289,75 +286,76 @@ impl Recorder {
             .collect()
     }
 
-    /// The file systems that are followed.
-    pub fn grounds(&self) -> impl Iterator<Item = &Ground> {
-        self.scanner.spaces().iter().map(|space| &space.ground)
+    /// Returns the recorded file systems.
+    pub fn backing_volumes(&self) -> impl Iterator<Item = &BackingVolume> {
+        self.scanner.spaces().iter().map(|space| &space.volume)
     }
 
-    /// Why events do not come by the best way, if they do not.
+    /// Returns the reason if events do not come by BPF, the best source.
     #[must_use]
     pub fn why_not_bpf(&self) -> Option<String> {
         let why = self.taps.open.iter().find_map(Tap::bpf_error);
         why.map(ToString::to_string)
     }
 
-    /// What people should know and were not told yet.
+    /// Returns the remarks since the last call.
     pub fn remarks(&mut self) -> Vec<String> {
         std::mem::take(&mut self.scanner.remarks)
     }
 
-    /// Fetches what has come and, from time to time, looks where everything is. Call it several times a second.
+    /// Fetches events and, if it is time, scans the directories. Must be called several times a
+    /// second.
     ///
     /// # Errors
-    /// The kernel tells no writes any more, or the trace cannot be written.
+    /// Events cannot be read, or the trace cannot be written.
     pub fn step(&mut self) -> Result<(), RecordError> {
         self.fetch()?;
         if Instant::now() >= self.next_scan {
             self.scan()?;
-            for event in self.waiting.ripe() {
+            for event in self.pending.take_settled() {
                 self.record(&event)?;
             }
         }
         Ok(())
     }
 
-    /// What has been recorded so far; what waits for its owner is not in it.
+    /// Returns the totals so far, without events that are not assigned to a file yet.
     ///
     /// # Errors
-    /// The kernel does not say what was lost.
-    pub fn tally(&mut self) -> Result<&Tally, RecordError> {
-        self.tally.lost = self.taps.lost()?;
-        self.tally.duration_ns = now_ns().saturating_sub(self.began_ns);
-        Ok(&self.tally)
+    /// The number of lost events cannot be read.
+    pub fn totals(&mut self) -> Result<&Totals, RecordError> {
+        self.totals.lost = self.taps.lost()?;
+        self.totals.duration_ns = now_ns().saturating_sub(self.began_ns);
+        Ok(&self.totals)
     }
 
-    /// Writes what is in memory to the drive, which is recorded, too, and gives the trace its name.
+    /// Syncs the file systems, records these writes, too, and renames the trace to its final path.
     ///
     /// # Errors
-    /// The trace cannot be written; it is gone then.
-    pub fn finish(mut self) -> Result<(Tally, Vec<String>), RecordError> {
-        sync(&self.scanner.places(), &mut || {
-            self.taps.fetch(&mut self.waiting);
+    /// The trace cannot be written; it is removed then.
+    pub fn finish(mut self) -> Result<(Totals, Vec<String>), RecordError> {
+        sync(&self.scanner.sync_dirs(), &mut || {
+            self.taps.fetch(&mut self.pending);
         });
         self.fetch()?;
         let end_ns = now_ns();
-        self.tally()?;
-        // The first sees what was there at the end, the second what got its place late.
+        self.totals()?;
+        // The first scan has the files at the end, the second extents that were allocated late.
         self.scan()?;
         self.scan()?;
-        for event in self.waiting.before(end_ns) {
+        for event in self.pending.take_before(end_ns) {
             self.record(&event)?;
         }
         let mut remarks = self.remarks();
-        let (placeless, shared) = self.scanner.oddities();
+        let (without_extent, shared) = self.scanner.unusual_bytes();
         for (bytes, what) in [
             (
-                placeless,
-                "have no place of their own on the drive (inline, compressed) and are not told",
+                without_extent,
+                "have no extent of their own (inline, compressed) and are not recorded",
             ),
             (
                 shared,
-                "are shared by several files (reflinks); the first one has them",
+                "are shared by several files (reflinks) and counted for the first one",
             ),
         ] {
             if bytes > 0 {
@@ -367,15 +365,15 @@ impl Recorder {
         drop(self.taps);
         if let Some(trace) = self.trace {
             trace.keep(Recorded {
-                duration_ns: self.tally.duration_ns,
-                lost: self.tally.lost,
+                duration_ns: self.totals.duration_ns,
+                lost: self.totals.lost,
             })?;
         }
-        Ok((self.tally, remarks))
+        Ok((self.totals, remarks))
     }
 
     fn fetch(&mut self) -> Result<(), RecordError> {
-        self.taps.fetch(&mut self.waiting);
+        self.taps.fetch(&mut self.pending);
         self.taps
             .failed
             .take()
@@ -384,21 +382,21 @@ impl Recorder {
 
     fn scan(&mut self) -> Result<(), RecordError> {
         let began = Instant::now();
-        let (taps, waiting) = (&mut self.taps, &mut self.waiting);
+        let (taps, pending) = (&mut self.taps, &mut self.pending);
         let scan = self.scanner.scan(&mut || {
-            taps.fetch(waiting);
+            taps.fetch(pending);
             ControlFlow::Continue(())
         })?;
         if let Some(scan) = scan {
-            self.waiting.learn(scan);
+            self.pending.add_scan(scan);
         }
         self.taps
-            .follow(&mut self.scanner.spaces().iter().map(|space| &space.ground))?;
-        self.next_scan = Instant::now() + SCAN_PAUSE.max(began.elapsed() * SCAN_SHARE);
+            .follow(&mut self.scanner.spaces().iter().map(|space| &space.volume))?;
+        self.next_scan = Instant::now() + MIN_SCAN_PAUSE.max(began.elapsed() * PAUSE_FACTOR);
         self.fetch()
     }
 
-    /// Writes the rows of one event: one for each file that it belongs to.
+    /// Writes the rows of an event, one for each file.
     fn record(&mut self, event: &Event) -> Result<(), RecordError> {
         let address = self.scanner.address(event.device, event.address);
         let range = address.and_then(|from| Some(from..from.checked_add(event.len)?));
@@ -409,9 +407,9 @@ impl Recorder {
         if event.operation == Operation::Write {
             self.count_hint(event, range.clone());
         }
-        for (range, owner) in self.waiting.owners(event, range) {
-            if owner == Some(OURSELVES) {
-                self.tally.own(event.operation, &range);
+        for (range, owner) in self.pending.owners(event, range) {
+            if owner == Some(OWN_OUTPUT) {
+                self.totals.own(event.operation, &range);
                 continue;
             }
             let name = owner.and_then(|number| self.scanner.name(number));
@@ -420,18 +418,19 @@ impl Recorder {
         Ok(())
     }
 
-    /// Counts whose bytes came with which hint, of those whose file is sure.
+    /// Counts bytes by hint, for files whose ownership is certain.
     fn count_hint(&mut self, event: &Event, range: Range<u64>) {
-        for (range, owner) in self.waiting.sure_owners(event, range) {
-            if owner == Some(OURSELVES) {
+        for (range, owner) in self.pending.certain_owners(event, range) {
+            if owner == Some(OWN_OUTPUT) {
                 continue;
             }
-            // A file that was made later has the place of one that was gone before it was looked for.
+            // A file that was created after the event may have the extents of a file deleted before
+            // the scan.
             let owner =
-                owner.filter(|number| self.scanner.born_ns(*number) <= event.t_ns + TIMES_NS);
+                owner.filter(|number| self.scanner.born_ns(*number) <= event.t_ns + FILE_TIME_NS);
             let name = owner.and_then(|number| self.scanner.name(number));
             let bytes = range.end - range.start;
-            self.tally.hint(name, event.hint, event.len, bytes);
+            self.totals.hint(name, event.hint, event.len, bytes);
         }
     }
 
@@ -443,23 +442,23 @@ impl Recorder {
     ) -> Result<(), RecordError> {
         let op = match event.operation {
             Operation::Write => {
-                self.tally.write(range, name);
+                self.totals.write(range, name);
                 Op::Write
             }
             Operation::Discard => {
-                self.tally.discard(range, name.is_some());
+                self.totals.discard(range, name.is_some());
                 Op::Discard
             }
         };
         if let Some(trace) = &mut self.trace {
-            let is_kept = trace.row(self.last_ns, range, op, name.map(|name| &**name))?;
-            self.tally.rows += u64::from(is_kept);
+            let is_sampled = trace.row(self.last_ns, range, op, name.map(|name| &**name))?;
+            self.totals.rows += u64::from(is_sampled);
         }
         Ok(())
     }
 }
 
-/// Directories by their real paths, none within another.
+/// Resolves the paths of directories, and refuses nested ones.
 fn canonical(dirs: &[PathBuf]) -> Result<Vec<PathBuf>, RecordError> {
     let real = dirs.iter().map(|dir| {
         let open = |error| RecordError::Open {

@@ -1,8 +1,8 @@
-//! Where every file of the databases lies, looked at again and again.
+//! Scans the directories of the databases for the extents of every file.
 //!
-//! A scan walks and asks for times and sizes; the extents of a file are only asked for again when those have changed, or
-//! when some of its bytes had no place yet. Links to directories are followed, as the labeller does; what stands behind
-//! them is named by the way through the link, for rules look for it there.
+//! A scan reads times and sizes; the extents of a file are read again only if those have changed,
+//! or if some bytes had no extent yet. Links to directories are followed as by the labeller; files
+//! behind them are named by the path through the link, which rules match.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::ffi::OsStr;
@@ -18,31 +18,31 @@ use rustix::io::Errno;
 use saiga_blocktrace::Device;
 use saiga_streams::tree::{self, Found, Identity};
 
+use crate::backing::{self, BackingError, BackingVolume};
 use crate::clock::{monotonic_ns, now_ns};
 use crate::fiemap::{self, Layout};
-use crate::ground::{self, Ground, GroundError};
-use crate::map::{Map, Owned};
+use crate::map::{Map, OwnedRange};
 
-/// The owner of what we write ourselves.
-pub(crate) const OURSELVES: u32 = u32::MAX;
-/// A file that changed so shortly before a scan may change again without another time.
+/// The number of the recorder's own output.
+pub(crate) const OWN_OUTPUT: u32 = u32::MAX;
+/// A file that changed within this time before a scan may change again without a new time stamp.
 const SETTLED: Duration = Duration::from_secs(1);
-/// After so many files and directories events are fetched, lest the kernel runs out of room for them.
+/// Number of files and directories after which events are fetched, before the kernel's buffer is
+/// full.
 const FILES_AT_ONCE: u32 = 64;
 
-/// What is done in between; the scan ends when it breaks.
+/// Called repeatedly during a scan; `Break` ends the scan.
 pub(crate) type Between<'a> = dyn FnMut() -> ControlFlow<()> + 'a;
 
-/// What one scan saw.
+/// The result of a scan.
 #[derive(Debug, Clone)]
 pub(crate) struct Scan {
-    /// When it began, by CLOCK_MONOTONIC.
+    /// The start of the scan by CLOCK_MONOTONIC.
     pub(crate) began_ns: u64,
-    /// Who owns what, by addresses of the trace.
     pub(crate) map: Arc<Map>,
 }
 
-/// What changes when a file's extents may.
+/// The attributes of a file that change if its extents change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct State {
     born: (i64, u32),
@@ -52,49 +52,50 @@ struct State {
     changed: (i64, u32),
 }
 
-/// A file that some scan has seen.
+/// A file of the last scans.
 #[derive(Debug)]
 struct Known {
     name: u32,
     state: State,
     layout: Layout,
-    /// Whether the same state means the same layout.
+    /// Whether an unchanged state implies an unchanged layout.
     is_settled: bool,
     scan: u64,
 }
 
-/// A file system and where its first byte is in the trace.
+/// A file system and the address of its disk in the trace.
 #[derive(Debug, Clone)]
 pub(crate) struct Space {
-    pub(crate) ground: Ground,
-    /// Where its disk begins: disks lie one after another.
+    pub(crate) volume: BackingVolume,
+    /// Address of its disk in the trace, in which disks follow each other.
     pub(crate) base: u64,
-    /// The directory by which it was found.
+    /// A directory on the file system.
     pub(crate) dir: PathBuf,
 }
 
-/// Looks at everything in some directories.
+/// Scans directories.
 #[derive(Debug)]
 pub(crate) struct Scanner {
     dirs: Vec<PathBuf>,
     spaces: Vec<Space>,
     files: HashMap<Identity, Known>,
     names: Names,
-    /// When the files were made that have these names.
+    /// The births of the files with these names, by CLOCK_MONOTONIC.
     births: HashMap<u32, u64>,
-    /// Our own output, if there is one, whose writes are nobody's.
+    /// The recorder's own output, if there is one.
     output: Option<(File, Identity)>,
     scans: u64,
     map: Arc<Map>,
     has_changed: bool,
-    told: HashSet<PathBuf>,
-    /// Whether a file that cannot be recorded is not a reason to end any more: others are being recorded.
-    pub(crate) has_begun: bool,
-    /// What people should know, until it is taken.
+    reported: HashSet<PathBuf>,
+    /// Whether the recording has started, so that a file that cannot be recorded is not an error
+    /// any more.
+    pub(crate) has_started: bool,
+    /// Remarks for the user.
     pub(crate) remarks: Vec<String>,
 }
 
-/// The names of files, by their numbers.
+/// Numbers for the names of files.
 #[derive(Debug, Default)]
 struct Names {
     list: Vec<Arc<str>>,
@@ -108,16 +109,16 @@ impl Names {
             return *number;
         }
         let name: Arc<str> = name.into();
-        let number = u32::try_from(self.list.len()).unwrap_or(OURSELVES - 1);
+        let number = u32::try_from(self.list.len()).unwrap_or(OWN_OUTPUT - 1);
         self.list.push(Arc::clone(&name));
         self.numbers.insert(name, number);
         number
     }
 }
 
-fn identified(output: File) -> Result<(File, Identity), GroundError> {
+fn identified(output: File) -> Result<(File, Identity), BackingError> {
     let identity = tree::identity(output.as_fd());
-    let identity = identity.map_err(|error| GroundError::Unfit {
+    let identity = identity.map_err(|error| BackingError::Unfit {
         dir: PathBuf::from("the output"),
         why: error.to_string(),
     })?;
@@ -125,8 +126,8 @@ fn identified(output: File) -> Result<(File, Identity), GroundError> {
 }
 
 impl Scanner {
-    /// For directories that are canonical, do not contain one another, and can be recorded.
-    pub(crate) fn new(dirs: Vec<PathBuf>, output: Option<File>) -> Result<Self, GroundError> {
+    /// Creates a scanner for directories with resolved paths that are not nested.
+    pub(crate) fn new(dirs: Vec<PathBuf>, output: Option<File>) -> Result<Self, BackingError> {
         let output = output.map(identified).transpose()?;
         let mut scanner = Self {
             dirs,
@@ -138,61 +139,60 @@ impl Scanner {
             scans: 0,
             map: Arc::default(),
             has_changed: true,
-            told: HashSet::new(),
-            has_begun: false,
+            reported: HashSet::new(),
+            has_started: false,
             remarks: Vec::new(),
         };
         for dir in scanner.dirs.clone() {
-            scanner.settle_on(&dir)?;
+            scanner.add_volume(&dir)?;
         }
         Ok(scanner)
     }
 
-    /// The file systems that are followed.
     pub(crate) fn spaces(&self) -> &[Space] {
         &self.spaces
     }
 
-    /// A directory on each of them.
-    pub(crate) fn places(&self) -> Vec<PathBuf> {
-        let places = self.spaces.iter().map(|space| space.dir.clone());
-        places.collect()
+    /// Returns a directory on each file system, for syncfs(2).
+    pub(crate) fn sync_dirs(&self) -> Vec<PathBuf> {
+        let dirs = self.spaces.iter().map(|space| space.dir.clone());
+        dirs.collect()
     }
 
-    /// The name behind a number.
+    /// Returns the name of a file by its number.
     pub(crate) fn name(&self, number: u32) -> Option<Arc<str>> {
         let number = usize::try_from(number).ok()?;
         self.names.list.get(number).map(Arc::clone)
     }
 
-    /// Where a byte of a disk is in the trace.
+    /// Converts an address on a device to an address in the trace.
     pub(crate) fn address(&self, device: Device, address: u64) -> Option<u64> {
         let space = self
             .spaces
             .iter()
-            .find(|space| space.ground.device == device)?;
+            .find(|space| space.volume.device == device)?;
         space.base.checked_add(address)
     }
 
-    /// Takes up the file system of a directory; whether it is a new one.
-    fn settle_on(&mut self, dir: &Path) -> Result<(), GroundError> {
-        let ground = ground::find(dir)?;
+    /// Adds the file system of a directory unless it is known.
+    fn add_volume(&mut self, dir: &Path) -> Result<(), BackingError> {
+        let volume = backing::find(dir)?;
         if self
             .spaces
             .iter()
-            .any(|space| space.ground.device == ground.device)
+            .any(|space| space.volume.device == volume.device)
         {
             return Ok(());
         }
-        self.remarks.extend(ground.note.clone());
+        self.remarks.extend(volume.note.clone());
         let same = self
             .spaces
             .iter()
-            .find(|space| space.ground.disk == ground.disk);
+            .find(|space| space.volume.disk == volume.disk);
         let ends = self
             .spaces
             .iter()
-            .map(|space| space.base + space.ground.disk_bytes);
+            .map(|space| space.base + space.volume.disk_bytes);
         let base = match same {
             Some(space) => space.base,
             None => ends.max().unwrap_or(0),
@@ -201,16 +201,17 @@ impl Scanner {
             self.remarks.push(format!(
                 "{} is on another drive ({}), whose addresses begin at {base} in the trace",
                 dir.display(),
-                ground.name
+                volume.name
             ));
         }
         let dir = dir.to_owned();
-        self.spaces.push(Space { ground, base, dir });
+        self.spaces.push(Space { volume, base, dir });
         Ok(())
     }
 
-    /// Looks at everything; `between` is called from time to time, and there is nothing to tell when it has broken it off.
-    pub(crate) fn scan(&mut self, between: &mut Between<'_>) -> Result<Option<Scan>, GroundError> {
+    /// Scans all directories and calls `between` repeatedly. Returns `None` if `between` ended the
+    /// scan.
+    pub(crate) fn scan(&mut self, between: &mut Between<'_>) -> Result<Option<Scan>, BackingError> {
         let began_ns = now_ns();
         self.scans += 1;
         let settled_before = SystemTime::now().checked_sub(SETTLED).unwrap_or(UNIX_EPOCH);
@@ -238,9 +239,9 @@ impl Scanner {
         let scan = self.scans;
         self.files.retain(|_, file| file.scan == scan);
         self.has_changed |= self.files.len() != known;
-        self.look_at_output();
+        self.inspect_output();
         if std::mem::take(&mut self.has_changed) {
-            self.map = Arc::new(self.draw());
+            self.map = Arc::new(self.build_map());
         }
         Ok(Some(Scan {
             began_ns,
@@ -248,7 +249,7 @@ impl Scanner {
         }))
     }
 
-    /// Whether a directory is new to this scan and can be recorded.
+    /// Whether to scan a directory: it was not scanned yet and can be recorded.
     fn enter(&mut self, dir: &Path, open: BorrowedFd<'_>, entered: &mut HashSet<Identity>) -> bool {
         let Ok(identity) = tree::identity(open) else {
             return false;
@@ -260,9 +261,9 @@ impl Scanner {
         if let Err(error) = if is_known {
             Ok(())
         } else {
-            self.settle_on(dir)
+            self.add_volume(dir)
         } {
-            if self.told.insert(dir.to_owned()) {
+            if self.reported.insert(dir.to_owned()) {
                 self.remarks.push(error.to_string());
             }
             return false;
@@ -275,10 +276,11 @@ impl Scanner {
         let device = Device { major, minor };
         self.spaces
             .iter()
-            .find(|space| space.ground.device == device)
+            .find(|space| space.volume.device == device)
     }
 
-    /// Looks at everything below an open directory; answers links to others, if it was not broken off.
+    /// Inspects all files below an open directory. Returns the links to other directories; `None`
+    /// if `between` ended the scan.
     fn walk(
         &mut self,
         dir: BorrowedFd<'_>,
@@ -286,14 +288,14 @@ impl Scanner {
         entered: &mut HashSet<Identity>,
         settled_before: SystemTime,
         between: &mut Between<'_>,
-    ) -> Result<Option<Vec<PathBuf>>, GroundError> {
+    ) -> Result<Option<Vec<PathBuf>>, BackingError> {
         let mut links = Vec::new();
         let mut count = 0;
         let mut failed = None;
-        let mut is_broken_off = false;
+        let mut is_ended = false;
         let unseen = tree::walk(dir, name, &mut |path, found| {
             if count % FILES_AT_ONCE == 0 && between().is_break() {
-                is_broken_off = true;
+                is_ended = true;
                 return ControlFlow::Break(());
             }
             count += 1;
@@ -306,7 +308,8 @@ impl Scanner {
                     identity,
                     bytes: _,
                 } => {
-                    if let Err(error) = self.look(dir, name, path, identity, settled_before) {
+                    if let Err(error) = self.inspect_file(dir, name, path, identity, settled_before)
+                    {
                         failed = Some(error);
                         return ControlFlow::Break(());
                     }
@@ -315,26 +318,23 @@ impl Scanner {
             ControlFlow::Continue(())
         });
         for unseen in unseen {
-            self.remark(
-                &unseen.path,
-                &format!("cannot be looked at: {}", unseen.error),
-            );
+            self.remark(&unseen.path, &format!("cannot be read: {}", unseen.error));
         }
         match failed {
             Some(error) => Err(error),
-            None => Ok((!is_broken_off).then_some(links)),
+            None => Ok((!is_ended).then_some(links)),
         }
     }
 
-    /// Looks at one file.
-    fn look(
+    /// Updates the state and the extents of a file.
+    fn inspect_file(
         &mut self,
         dir: BorrowedFd<'_>,
         name: &OsStr,
         path: &Path,
         identity: Identity,
         settled_before: SystemTime,
-    ) -> Result<(), GroundError> {
+    ) -> Result<(), BackingError> {
         if self
             .output
             .as_ref()
@@ -349,7 +349,7 @@ impl Scanner {
             );
             return Ok(());
         }
-        // Before the extents: what changes in between is seen by the next scan.
+        // Read before the extents, so that the next scan notices a change in between.
         let Ok(state) = state(dir, name) else {
             return Ok(());
         };
@@ -363,7 +363,7 @@ impl Scanner {
                 self.has_changed = true;
             }
             known.scan = scan;
-            // A second name of a file says nothing new.
+            // A second name of a file adds nothing.
             if was_seen || known.is_settled && known.state == state {
                 return Ok(());
             }
@@ -374,30 +374,38 @@ impl Scanner {
             Err(error) => Err(error),
         };
         match layout {
-            Ok(layout) => self.learn(identity, number, state, layout, settled_before),
-            Err(Errno::OPNOTSUPP | Errno::NOTTY) if self.has_begun => {
+            Ok(layout) => self.update(identity, number, state, layout, settled_before),
+            Err(Errno::OPNOTSUPP | Errno::NOTTY) if self.has_started => {
                 let known = self.space_of(identity).map(|space| space.dir.clone());
-                let place = known.unwrap_or_else(|| path.to_owned());
-                self.remark(&place, "does not tell where its files lie (FIEMAP); what is written to them is not counted for any file");
+                let dir = known.unwrap_or_else(|| path.to_owned());
+                self.remark(
+                    &dir,
+                    "does not report the extents of its files (FIEMAP); writes to them are not \\
+                     counted for any file",
+                );
             }
             Err(Errno::OPNOTSUPP | Errno::NOTTY) => {
-                return Err(GroundError::Unfit {
+                return Err(BackingError::Unfit {
                     dir: path.to_owned(),
-                    why: "its file system does not tell where files lie (FIEMAP); record on another one (--loop)".to_owned(),
+                    why:
+                        "its file system does not report the extents of files (FIEMAP); record on \\
+                          another one (--loop)"
+                            .to_owned(),
                 });
             }
             Err(Errno::NOENT | Errno::STALE | Errno::NXIO | Errno::LOOP) => {}
-            Err(error) => self.remark(path, &format!("cannot be looked at: {error}")),
+            Err(error) => self.remark(path, &format!("cannot be read: {error}")),
         }
         Ok(())
     }
 
-    /// When the file that has this name now was made, by CLOCK_MONOTONIC; 0 if that was long ago or nobody knows.
+    /// Returns the birth of the file with this name by CLOCK_MONOTONIC; 0 if it was before boot or
+    /// is unknown.
     pub(crate) fn born_ns(&self, number: u32) -> u64 {
         self.births.get(&number).copied().unwrap_or_default()
     }
 
-    fn learn(
+    fn update(
         &mut self,
         identity: Identity,
         name: u32,
@@ -424,8 +432,8 @@ impl Scanner {
         self.files.insert(identity, known);
     }
 
-    /// Our own output is known by its descriptor, wherever it is.
-    fn look_at_output(&mut self) {
+    /// Updates the extents of the recorder's own output, by its descriptor.
+    fn inspect_output(&mut self) {
         let Some((file, identity)) = &self.output else {
             return;
         };
@@ -441,22 +449,22 @@ impl Scanner {
                 modified: (i64::MAX, 0),
                 changed: (i64::MAX, 0),
             };
-            self.learn(identity, OURSELVES, state, layout, UNIX_EPOCH);
+            self.update(identity, OWN_OUTPUT, state, layout, UNIX_EPOCH);
         }
     }
 
-    /// The map of all files as they are known now.
-    fn draw(&self) -> Map {
+    /// Builds the map from the known files.
+    fn build_map(&self) -> Map {
         let mut owned = Vec::new();
         for (identity, file) in &self.files {
-            let Some(Space { ground, base, .. }) = self.space_of(*identity) else {
+            let Some(Space { volume, base, .. }) = self.space_of(*identity) else {
                 continue;
             };
-            let first = base + ground.start;
-            let end = base + ground.disk_bytes;
+            let first = base + volume.start;
+            let end = base + volume.disk_bytes;
             for extent in &file.layout.extents {
                 let start = first.saturating_add(extent.start);
-                let range = Owned {
+                let range = OwnedRange {
                     start,
                     end: start.saturating_add(extent.length).min(end),
                     file: file.name,
@@ -468,19 +476,19 @@ impl Scanner {
         Map::new(owned)
     }
 
-    /// Bytes of files that have no place of their own, and bytes that several files share.
-    pub(crate) fn oddities(&self) -> (u64, u64) {
+    /// Returns the bytes of files without an extent, and the bytes that several files share.
+    pub(crate) fn unusual_bytes(&self) -> (u64, u64) {
         let layouts = self.files.values().map(|file| &file.layout);
-        layouts.fold((0, 0), |(placeless, shared), layout| {
+        layouts.fold((0, 0), |(unmapped, shared), layout| {
             let extents = layout.extents.iter().filter(|extent| extent.is_shared);
             let more = extents.map(|extent| extent.length).sum::<u64>();
-            (placeless + layout.placeless_bytes, shared + more)
+            (unmapped + layout.unmapped_bytes, shared + more)
         })
     }
 
-    /// Says something of a path once.
+    /// Adds a remark about a path, once for each path.
     fn remark(&mut self, path: &Path, text: &str) {
-        if self.told.insert(path.to_owned()) {
+        if self.reported.insert(path.to_owned()) {
             self.remarks.push(format!("{} {text}", path.display()));
         }
     }
@@ -494,7 +502,7 @@ fn state(dir: BorrowedFd<'_>, name: &OsStr) -> Result<State, Errno> {
         StatxFlags::BASIC_STATS | StatxFlags::BTIME,
     )?;
     Ok(State {
-        // Zero where the file system does not keep it.
+        // Zero if the file system stores no time of birth.
         born: (stat.stx_btime.tv_sec, stat.stx_btime.tv_nsec),
         bytes: stat.stx_size,
         blocks: stat.stx_blocks,
@@ -510,7 +518,7 @@ mod tests {
 
     use super::*;
 
-    /// Two hundred files in memory, as if that were a drive.
+    /// A scanner of two hundred files in tmpfs, which it takes for a drive.
     fn scanner() -> (tempfile::TempDir, Scanner) {
         let dir = tempfile::tempdir_in("/dev/shm").unwrap();
         for number in 0..200 {
@@ -522,7 +530,7 @@ mod tests {
             major: rustix::fs::major(number),
             minor: rustix::fs::minor(number),
         };
-        let ground = Ground {
+        let volume = BackingVolume {
             device,
             name: "memory".to_owned(),
             disk: device,
@@ -531,36 +539,36 @@ mod tests {
             disk_bytes: 1 << 30,
             note: None,
         };
-        let place = dir.path().to_owned();
+        let path = dir.path().to_owned();
         scanner.spaces.push(Space {
-            ground,
+            volume,
             base: 0,
-            dir: place.clone(),
+            dir: path.clone(),
         });
-        scanner.dirs.push(place);
+        scanner.dirs.push(path);
         (dir, scanner)
     }
 
     #[test]
-    fn a_file_without_places_is_an_error_before_and_a_remark_after_the_beginning() {
+    fn missing_extents_are_an_error_before_and_a_remark_after_the_start() {
         let (dir, mut scanner) = scanner();
         let mut on = || ControlFlow::Continue(());
         let error = scanner.scan(&mut on).unwrap_err();
         assert!(error.to_string().contains("FIEMAP"), "{error}");
         assert_eq!(scanner.remarks, Vec::<String>::new());
-        scanner.has_begun = true;
+        scanner.has_started = true;
         assert!(scanner.scan(&mut on).unwrap().is_some());
         assert!(scanner.scan(&mut on).unwrap().is_some());
         let [remark] = &scanner.remarks[..] else {
             panic!("{:?}", scanner.remarks)
         };
-        assert!(remark.starts_with(&format!("{} does not tell", dir.path().display())));
+        assert!(remark.starts_with(&format!("{} does not report", dir.path().display())));
     }
 
     #[test]
-    fn a_scan_ends_when_it_is_broken_off() {
+    fn a_scan_ends_at_a_break() {
         let (_dir, mut scanner) = scanner();
-        scanner.has_begun = true;
+        scanner.has_started = true;
         for last in [1, 3] {
             let mut calls = 0;
             let scan = scanner.scan(&mut || {

@@ -1,5 +1,5 @@
-//! What is in memory goes to the drives, and events are fetched all the while: it may take minutes, and more of them come
-//! then than the kernel has room for.
+//! Syncs file systems while events are fetched: a sync may take minutes, and causes more events
+//! than the kernel's buffer holds.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -7,21 +7,21 @@ use std::time::Duration;
 
 use saiga_streams::tree;
 
-/// Between two calls of `between`.
+/// The pause between two calls of `between`.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Syncs the file systems of some directories. What cannot be written is the database's to find out.
+/// Syncs the file systems of some directories. Errors are ignored: the database gets them itself.
 pub(crate) fn sync(dirs: &[PathBuf], between: &mut dyn FnMut()) {
     let all = || {
         for dir in dirs {
             let _ = tree::open_dir(Path::new(dir)).and_then(rustix::fs::syncfs);
         }
     };
-    meanwhile(all, between);
+    run_polling(all, between);
 }
 
-/// Does some work on another thread, and calls `between` again and again until it is done.
-fn meanwhile(work: impl FnOnce() + Send, between: &mut dyn FnMut()) {
+/// Runs `work` in another thread, and calls `between` repeatedly until it ends.
+fn run_polling(work: impl FnOnce() + Send, between: &mut dyn FnMut()) {
     std::thread::scope(|scope| {
         let (working, done) = channel::<()>();
         scope.spawn(move || {
@@ -39,18 +39,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn somebody_is_called_until_the_work_is_done() {
-        let (say, hear) = channel();
+    fn between_is_called_until_the_work_ends() {
+        let (sender, receiver) = channel();
         let mut calls = 0;
         let work = move || {
             for _ in 0..3 {
-                hear.recv().unwrap();
+                receiver.recv().unwrap();
             }
         };
-        meanwhile(work, &mut || {
+        run_polling(work, &mut || {
             calls += 1;
-            // After the third nobody may be there to hear it.
-            let _ = say.send(());
+            // Fails after the third call if the work has ended.
+            let _ = sender.send(());
         });
         assert!(calls >= 3, "{calls}");
     }

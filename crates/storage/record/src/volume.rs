@@ -1,8 +1,8 @@
-//! A file system in a file: for machines whose drive shall not be traced, or has others' data on it.
+//! A file system in a file, for hosts whose drive must not be traced or holds other data.
 //!
-//! A sparse image, a loop device, a file system that is mounted at a given directory. The image has no name once it is
-//! attached, and the loop device goes with the last mount: what a killed process leaves is one mount, and nothing after a
-//! restart of the machine.
+//! A volume is a sparse image, a loop device, and a file system mounted at a given directory. The
+//! image is unlinked once it is attached, and the loop device is detached with the last mount: a
+//! killed process leaves one mount, and nothing after a reboot.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io;
@@ -18,98 +18,75 @@ use saiga_streams::route::System;
 
 use crate::program;
 
-/// Images are called so.
+/// Prefix of the names of images.
 const PREFIX: &str = "saiga-record-";
-/// How long whoever has just been ended may still hold the file system.
-const BUSY: Duration = Duration::from_secs(5);
+/// The time limit for ended processes to release the file system.
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// A file system that can be made.
+/// The type of the file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileSystem {
-    /// XFS.
     Xfs,
-    /// ext4.
     Ext4,
 }
 
-/// What to make, and where.
+/// The settings of a volume.
 #[derive(Debug, Clone)]
 pub struct VolumeOptions {
-    /// How large.
+    /// Size of the image.
     pub bytes: u64,
-    /// Of which kind.
     pub file_system: FileSystem,
-    /// Where the image lies.
+    /// The directory of the image.
     pub image_dir: PathBuf,
-    /// Where it is mounted: an empty directory, whose owner and mode it gets.
+    /// The mount point: an empty directory, whose owner and mode the volume gets.
     pub dir: PathBuf,
 }
 
-/// Why there is none.
+/// An error of a volume.
 #[derive(Debug, thiserror::Error)]
 pub enum VolumeError {
-    /// The directory is not one to mount at.
+    /// The directory cannot be a mount point.
     #[error("{} cannot be used for --loop: {why}", dir.display())]
-    Dir {
-        /// Which.
-        dir: PathBuf,
-        /// Why.
-        why: String,
-    },
-    /// A file or a call failed.
-    #[error("cannot {what}: {error}")]
-    Call {
-        /// What was tried.
-        what: String,
-        /// What the system said.
-        error: io::Error,
-    },
-    /// A program failed, or is not there.
-    #[error("{program} failed: {said}")]
-    Program {
-        /// Which.
-        program: String,
-        /// What it said.
-        said: String,
-    },
-    /// Something else hides it.
+    Dir { dir: PathBuf, why: String },
+    /// A system call failed.
+    #[error("cannot {action}: {error}")]
+    Call { action: String, error: io::Error },
+    /// A program failed with this message.
+    #[error("{program} failed: {message}")]
+    Program { program: String, message: String },
+    /// Another file system is mounted over the volume.
     #[error(
-        "the volume of the recording ({device}) stays at {0}, for something else is mounted over it; umount {0} twice",
+        "the volume of the recording ({device}) stays at {0} because another file system is \
+         mounted over it; umount {0} twice",
         dir.display()
     )]
-    Covered {
-        /// Where it is mounted.
-        dir: PathBuf,
-        /// `/dev/loop3`.
-        device: String,
-    },
-    /// The user gave up.
+    Covered { dir: PathBuf, device: String },
     #[error("interrupted; nothing was recorded")]
     Interrupted,
 }
 
-/// A mounted volume; unmounted when it is dropped.
+/// A mounted volume, unmounted when this value is dropped.
 #[derive(Debug)]
 pub struct Volume {
     dir: PathBuf,
-    /// `/dev/loop3`.
+    /// The path of the loop device.
     device: String,
     is_mounted: bool,
-    /// Of the file system.
+    /// Device number of the file system.
     number: u64,
-    /// The directory below, locked: nobody else makes a volume for it meanwhile.
+    /// The directory below the mount, locked against other recordings.
     below: File,
 }
 
-/// What a recording that was killed has left.
+/// A resource that a killed recording has left.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Leftover {
-    /// What it is.
-    pub what: String,
+    /// A description for messages.
+    pub description: String,
     /// The command that removes it.
     pub remedy: String,
-    /// Where it is mounted, if it is.
+    /// The mount point, if it is a mount.
     pub point: Option<PathBuf>,
 }
 
@@ -120,22 +97,22 @@ impl Leftover {
 }
 
 impl Volume {
-    /// Makes and mounts one, unless the user gives up meanwhile.
+    /// Creates and mounts a volume, unless `is_interrupted`.
     ///
     /// # Errors
-    /// Nothing of it is left then.
+    /// The volume cannot be created or mounted; everything is removed again.
     pub fn make(
         options: &VolumeOptions,
-        is_given_up: &dyn Fn() -> bool,
+        is_interrupted: &dyn Fn() -> bool,
     ) -> Result<Self, VolumeError> {
         let (dir, below) = check(options)?;
         let image = Image::new(options)?;
         let device = attach(&image.0)?;
-        // It exists as long as it is attached, and needs no name any more.
+        // Unlink the image, which exists as long as it is attached.
         drop(image);
-        let made = make_file_system(options.file_system, &device, is_given_up)
+        let made = make_file_system(options.file_system, &device, is_interrupted)
             .and_then(|()| mount(options.file_system, &device, &dir));
-        // From here on the device goes with its last user; at once, if it has none.
+        // From now on the device is detached with its last user; at once if it has none.
         let detached = program::run("losetup", &["-d", &device]);
         made?;
         let mut volume = Self {
@@ -147,25 +124,25 @@ impl Volume {
         };
         volume.number = number(&volume.dir)?;
         detached?;
-        volume.take_after()?;
+        volume.copy_ownership()?;
         Ok(volume)
     }
 
-    /// Whether a directory is on it.
+    /// Whether a directory is on this volume.
     #[must_use]
     pub fn holds(&self, dir: &Path) -> bool {
         number(dir).is_ok_and(|number| number == self.number)
     }
 
-    /// Gives it owner and mode of the directory that it covers, and leaves it as empty as that was.
-    fn take_after(&self) -> Result<(), VolumeError> {
+    /// Sets owner and mode to those of the directory below, and removes lost+found.
+    fn copy_ownership(&self) -> Result<(), VolumeError> {
         let Self { dir, below, .. } = self;
         let fail = |error| VolumeError::Call {
-            what: format!("prepare {}", dir.display()),
+            action: format!("prepare {}", dir.display()),
             error,
         };
         let below = below.metadata().map_err(fail)?;
-        // Databases want an empty directory.
+        // Databases require an empty directory.
         match fs::remove_dir(dir.join("lost+found")) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(fail(error)),
             _ => {}
@@ -174,10 +151,11 @@ impl Volume {
         fs::set_permissions(dir, Permissions::from_mode(below.mode() & 0o7777)).map_err(fail)
     }
 
-    /// Unmounts it, with which everything goes. If somebody holds it, it goes with them, and they are named.
+    /// Unmounts the volume, which removes everything. If processes still use it, it is removed when
+    /// they end; returns their names then.
     ///
     /// # Errors
-    /// It cannot be unmounted at all.
+    /// The volume cannot be unmounted.
     pub fn remove(mut self) -> Result<Option<String>, VolumeError> {
         self.unmount()
     }
@@ -188,17 +166,17 @@ impl Volume {
         }
         let dir = &self.dir;
         if !self.holds(dir) {
-            return self.hidden();
+            return self.check_covered();
         }
         let fail = |error: Errno| VolumeError::Call {
-            what: format!("unmount {0}; try umount {0}", dir.display()),
+            action: format!("unmount {0}; try umount {0}", dir.display()),
             error: error.into(),
         };
         let began = Instant::now();
         loop {
             match rustix::mount::unmount(dir, UnmountFlags::empty()) {
-                Ok(()) => return Ok(self.outlived()),
-                Err(Errno::BUSY) if began.elapsed() < BUSY => pause(),
+                Ok(()) => return Ok(self.wait_for_release()),
+                Err(Errno::BUSY) if began.elapsed() < RELEASE_TIMEOUT => pause(),
                 Err(Errno::BUSY) => break,
                 Err(error) => return Err(fail(error)),
             }
@@ -208,8 +186,9 @@ impl Volume {
         Ok(Some(users))
     }
 
-    /// What is to be said of it when its directory leads elsewhere: whatever that is, it is not ours.
-    fn hidden(&self) -> Result<Option<String>, VolumeError> {
+    /// Handles a mount point that leads to another file system: fails if the volume is covered by
+    /// it, otherwise the volume was unmounted already.
+    fn check_covered(&self) -> Result<Option<String>, VolumeError> {
         let device = (
             rustix::fs::major(self.number),
             rustix::fs::minor(self.number),
@@ -222,12 +201,12 @@ impl Volume {
                 device: self.device.clone(),
             });
         }
-        // Somebody else has unmounted it.
-        Ok(self.outlived())
+        // Another process has unmounted it.
+        Ok(self.wait_for_release())
     }
 
-    /// Waits until the loop device is free; answers who has it, if it does not come to that.
-    fn outlived(&self) -> Option<String> {
+    /// Waits until the loop device is free. After the time limit, returns its user.
+    fn wait_for_release(&self) -> Option<String> {
         let name = self.device.trim_start_matches("/dev/");
         let path = format!("/sys/block/{name}/loop/backing_file");
         let began = Instant::now();
@@ -236,7 +215,7 @@ impl Volume {
             text.contains(&format!("{PREFIX}{}.img", std::process::id()))
         };
         while is_ours() {
-            if began.elapsed() > BUSY {
+            if began.elapsed() > RELEASE_TIMEOUT {
                 return Some("another mount namespace".to_owned());
             }
             pause();
@@ -245,21 +224,21 @@ impl Volume {
     }
 }
 
-/// A short while.
+/// Sleeps for a short time, or until a signal.
 pub(crate) fn pause() {
     let pause = Timespec::try_from(PAUSE).ok();
-    // A signal only makes it shorter.
+    // EINTR only shortens the sleep.
     let _ = poll(&mut [], pause.as_ref());
 }
 
 impl Drop for Volume {
     fn drop(&mut self) {
-        // Whoever wants to know calls `remove`.
+        // Callers that need the result call `remove`.
         let _ = self.unmount();
     }
 }
 
-/// What recordings that were killed have left, of which an image may lie in `image_dir`.
+/// Finds mounts, loop devices, and images in `image_dir` that killed recordings have left.
 #[must_use]
 pub fn leftovers(image_dir: &Path) -> Vec<Leftover> {
     let mut found = Vec::new();
@@ -275,18 +254,19 @@ pub fn leftovers(image_dir: &Path) -> Vec<Leftover> {
         let points = mounts.iter().filter(|mount| mount.source == device);
         let points: Vec<&PathBuf> = points.map(|mount| &mount.point).collect();
         found.extend(points.iter().map(|point| Leftover {
-            what: format!(
+            description: format!(
                 "{} is the volume of a recording that was killed",
                 point.display()
             ),
             remedy: format!("umount {}", point.display()),
             point: Some((*point).clone()),
         }));
-        // One that goes by itself and is mounted nowhere is held by somebody, and no command removes it.
-        let goes = fs::read_to_string(entry.path().join("loop/autoclear"));
-        if points.is_empty() && goes.is_ok_and(|goes| goes.trim() == "0") {
+        // A device with autoclear and without a mount is in use by a process; no command removes
+        // it.
+        let autoclear = fs::read_to_string(entry.path().join("loop/autoclear"));
+        if points.is_empty() && autoclear.is_ok_and(|text| text.trim() == "0") {
             found.push(Leftover {
-                what: format!("{device} is the loop device of a recording that was killed"),
+                description: format!("{device} is the loop device of a recording that was killed"),
                 remedy: format!("losetup -d {device}"),
                 point: None,
             });
@@ -296,7 +276,7 @@ pub fn leftovers(image_dir: &Path) -> Vec<Leftover> {
         let image = entry.path();
         if is_orphan(&image) {
             found.push(Leftover {
-                what: format!(
+                description: format!(
                     "{} is the image of a recording that was killed",
                     image.display()
                 ),
@@ -308,7 +288,7 @@ pub fn leftovers(image_dir: &Path) -> Vec<Leftover> {
     found
 }
 
-/// Whether it is an image of ours whose process is gone.
+/// Whether a path is that of an image whose process has ended.
 fn is_orphan(image: &Path) -> bool {
     let name = image.file_name().unwrap_or_default().to_string_lossy();
     let pid = name
@@ -318,7 +298,8 @@ fn is_orphan(image: &Path) -> bool {
         .is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists())
 }
 
-/// The directory by its real path, and itself, locked: empty, nothing mounted there.
+/// Checks that the mount point is empty and not mounted. Returns its resolved path, and the open
+/// and locked directory.
 fn check(options: &VolumeOptions) -> Result<(PathBuf, File), VolumeError> {
     let dir = &options.dir;
     let unfit = |why: String| VolumeError::Dir {
@@ -332,7 +313,7 @@ fn check(options: &VolumeOptions) -> Result<(PathBuf, File), VolumeError> {
     if let Some(left) = left.iter().find(|left| left.is_at(&real)) {
         return Err(unfit(format!(
             "{}; remove it with: {}",
-            left.what, left.remedy
+            left.description, left.remedy
         )));
     }
     let open = File::open(&real).map_err(|error| unfit(error.to_string()))?;
@@ -344,7 +325,7 @@ fn check(options: &VolumeOptions) -> Result<(PathBuf, File), VolumeError> {
         }
         locked => locked.map_err(|error| unfit(error.to_string()))?,
     }
-    // Once it is locked: who had it before may have mounted his own by now.
+    // Checked after the lock: another recording may have mounted its volume before.
     let mounts = System::default().mounts().unwrap_or_default();
     if let Some(mount) = mounts.iter().find(|mount| mount.point == real) {
         return Err(unfit(format!(
@@ -356,23 +337,24 @@ fn check(options: &VolumeOptions) -> Result<(PathBuf, File), VolumeError> {
     if let Some(entry) = entries.next() {
         let name = entry.map_or_else(|_| "?".into(), |entry| entry.file_name());
         return Err(unfit(format!(
-            "it is not empty ({}); what is in it would be hidden. Give an empty directory, and load the data with --prepare",
+            "it is not empty ({}); its files would be hidden. Give an empty directory, and load the \\
+             data with --prepare",
             name.to_string_lossy()
         )));
     }
     Ok((real, open))
 }
 
-/// The number of the file system that a directory is on.
+/// Returns the device number of the file system of a directory.
 fn number(dir: &Path) -> Result<u64, VolumeError> {
     let metadata = dir.metadata().map_err(|error| VolumeError::Call {
-        what: format!("look at {}", dir.display()),
+        action: format!("read {}", dir.display()),
         error,
     })?;
     Ok(metadata.dev())
 }
 
-/// A sparse file that is removed when this is dropped.
+/// A sparse file, removed when this value is dropped.
 #[derive(Debug)]
 struct Image(PathBuf);
 
@@ -381,7 +363,10 @@ impl Image {
         let name = format!("{PREFIX}{}.img", std::process::id());
         let path = options.image_dir.join(name);
         let fail = |error| VolumeError::Call {
-            what: format!("make the image {} (--image-dir says where)", path.display()),
+            action: format!(
+                "create the image {} (--image-dir sets the directory)",
+                path.display()
+            ),
             error,
         };
         let file = OpenOptions::new()
@@ -402,27 +387,28 @@ impl Drop for Image {
     }
 }
 
-/// The loop device that the image got. Never cut short: nobody would know which one it is.
+/// Attaches the image to a loop device and returns its path. Not interruptible: the device would be
+/// unknown.
 fn attach(image: &Path) -> Result<String, VolumeError> {
     let image = image.to_string_lossy();
-    let said = program::run("losetup", &["--find", "--show", &image])?;
-    Ok(said.trim().to_owned())
+    let output = program::run("losetup", &["--find", "--show", &image])?;
+    Ok(output.trim().to_owned())
 }
 
 fn make_file_system(
     kind: FileSystem,
     device: &str,
-    is_given_up: &dyn Fn() -> bool,
+    is_interrupted: &dyn Fn() -> bool,
 ) -> Result<(), VolumeError> {
     let (program, words) = match kind {
         FileSystem::Xfs => ("mkfs.xfs", &["-q"][..]),
-        // All of it now, so that nothing is initialised while the recording runs.
+        // No lazy initialisation, which would write during the recording.
         FileSystem::Ext4 => (
             "mkfs.ext4",
             &["-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0"][..],
         ),
     };
-    program::run_unless(program, &[words, &[device]].concat(), is_given_up)?;
+    program::run_unless(program, &[words, &[device]].concat(), is_interrupted)?;
     Ok(())
 }
 
@@ -431,15 +417,15 @@ fn mount(kind: FileSystem, device: &str, dir: &Path) -> Result<(), VolumeError> 
         FileSystem::Xfs => c"xfs",
         FileSystem::Ext4 => c"ext4",
     };
-    // What is deleted is told, so that a simulation can do with it or without.
+    // With discards, so that a simulation can use or ignore them.
     let mounted = rustix::mount::mount(device, dir, kind, MountFlags::NOATIME, c"discard");
     mounted.map_err(|error| VolumeError::Call {
-        what: format!("mount {device} at {}", dir.display()),
+        action: format!("mount {device} at {}", dir.display()),
         error: error.into(),
     })
 }
 
-/// Who has something open below a directory, on the file system of that number: not on what is covered there.
+/// Returns the processes with open files in a directory on the file system `device`.
 fn users(dir: &Path, device: u64) -> String {
     let mut users = Vec::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
@@ -465,7 +451,7 @@ fn users(dir: &Path, device: u64) -> String {
         }
     }
     if users.is_empty() {
-        "somebody".to_owned()
+        "an unknown process".to_owned()
     } else {
         users.join(", ")
     }

@@ -1,4 +1,5 @@
-//! The check: every file, the rule that matches it, the hint it should have and the hint it has. Changes nothing.
+//! Checks every file: the rule that matches, the hint of the rule and the hint of the file. Changes
+//! nothing.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::ops::ControlFlow;
@@ -10,31 +11,31 @@ use rustix::io::Errno;
 
 use crate::hint::Hint;
 use crate::links;
-use crate::rules::{Place, Rules};
+use crate::rules::{FilePaths, Rules};
 use crate::setter::Setter;
 use crate::tree::{self, Found, Identity};
 
-/// How a file stands.
+/// The comparison of a file's hint with its rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
-    /// It has the hint it should have.
+    /// The file has the hint of its rule.
     Right,
-    /// It has a hint of somebody else's, which a rule without `force` leaves.
+    /// The file has another program's hint, and the rule has no `force`.
     Kept,
-    /// No rule wants anything of it.
+    /// No rule has a hint for the file.
     Free,
-    /// It has no hint, and should.
+    /// The file has no hint, but the rule has one.
     Missing,
-    /// It has a hint that the labeller has set, and the rules want another one by now.
+    /// The file has a hint that the labeller has set, but the rules have changed.
     Stale,
-    /// It has another hint, and a rule with `force` wants one.
+    /// The file has another program's hint, and the rule has `force`.
     Wrong,
-    /// It could not be looked at.
+    /// The hint of the file could not be read.
     Unseen(Errno),
 }
 
 impl Standing {
-    /// Whether it is as it should be.
+    /// Whether the file agrees with the rules.
     #[must_use]
     pub fn is_well(self) -> bool {
         match self {
@@ -43,7 +44,7 @@ impl Standing {
         }
     }
 
-    /// A word for tables and JSON.
+    /// Returns its name in tables and JSON.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -58,28 +59,26 @@ impl Standing {
     }
 }
 
-/// One file, or a directory that cannot be looked at.
+/// One file, or a directory that cannot be read.
 #[derive(Debug, Clone)]
 pub struct Row {
-    /// Where it is.
     pub path: PathBuf,
-    /// The number of the rule that matches.
+    /// The index of the rule that matches.
     pub rule: Option<usize>,
-    /// The hint it should have.
+    /// The hint of the rule; `NotSet` without a rule.
     pub wanted: Hint,
-    /// The hint it has.
+    /// The hint of the file; `None` if it cannot be read.
     pub found: Option<Hint>,
-    /// Its size.
+    /// Size of the file.
     pub bytes: u64,
-    /// The outcome.
     pub standing: Standing,
 }
 
-/// Looks at every file below `dir` and below what links and mounts in it lead to, in the order of their paths. `ours`
-/// has the hints that a labeller has set ([`crate::labels::of`]).
+/// Checks every file in `dir` and in the directories to which links and mounts in it lead, sorted
+/// by path. `ours` has the hints that a labeller has set ([`crate::labels::of`]).
 ///
 /// # Errors
-/// When the directory cannot be opened.
+/// `dir` cannot be opened.
 pub fn check(
     dir: &Path,
     rules: &Arc<Rules>,
@@ -106,7 +105,7 @@ pub fn check(
             match found {
                 Found::Directory(_) => {}
                 Found::Elsewhere => {
-                    // Links may lead in circles, or back up.
+                    // Links may lead in circles, or to a directory above.
                     let target = links::follow(&path).ok().map(|end| end.path);
                     let target = target.filter(|target| !dir.starts_with(target));
                     if let Some(target) = target.filter(|target| entered.insert(target.clone())) {
@@ -119,9 +118,9 @@ pub fn check(
                     identity,
                     bytes,
                 } => {
-                    // Found a second time by another link, or a hard link.
+                    // A file may be found again by another link or a hard link.
                     if seen.insert(identity) {
-                        let place = Place {
+                        let place = FilePaths {
                             relative: &relative,
                             absolute: &path,
                         };
@@ -158,7 +157,7 @@ fn unseen(path: PathBuf, error: Errno) -> Row {
 }
 
 fn row(
-    place: &Place<'_>,
+    place: &FilePaths<'_>,
     rules: &Rules,
     ours: Option<Hint>,
     bytes: u64,

@@ -1,4 +1,6 @@
-//! How a labeller is told by signals to end or to read its rules again.
+//! Ends a labeller or reloads its rules by signals: SIGTERM, SIGINT and SIGHUP.
+//!
+//! Signal handlers set a flag and write to a socket, which wakes the labeller's poll(2).
 
 use std::io::{self, Read as _};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -8,36 +10,36 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-/// What a labeller is told.
+/// Requests to a labeller.
 #[derive(Debug)]
 pub struct Control {
     end: Arc<AtomicBool>,
     reload: Arc<AtomicBool>,
-    heard: UnixStream,
-    bell: UnixStream,
+    wake_reader: UnixStream,
+    wake_writer: UnixStream,
 }
 
 impl Control {
-    /// Nothing is asked for yet.
+    /// Creates a control without any request.
     ///
     /// # Errors
-    /// When there are no descriptors left.
+    /// No descriptors are left.
     pub fn new() -> io::Result<Self> {
-        let (heard, bell) = UnixStream::pair()?;
-        heard.set_nonblocking(true)?;
-        bell.set_nonblocking(true)?;
+        let (wake_reader, wake_writer) = UnixStream::pair()?;
+        wake_reader.set_nonblocking(true)?;
+        wake_writer.set_nonblocking(true)?;
         Ok(Self {
             end: Arc::default(),
             reload: Arc::default(),
-            heard,
-            bell,
+            wake_reader,
+            wake_writer,
         })
     }
 
-    /// From now on SIGTERM and SIGINT end the labeller, and SIGHUP makes it read its rules again.
+    /// Installs the signal handlers: SIGTERM and SIGINT end the labeller, SIGHUP reloads its rules.
     ///
     /// # Errors
-    /// When a handler cannot be installed.
+    /// A handler cannot be installed.
     pub fn on_signals(&self) -> io::Result<()> {
         for (signal, flag) in [
             (SIGTERM, &self.end),
@@ -45,12 +47,12 @@ impl Control {
             (SIGHUP, &self.reload),
         ] {
             signal_hook::flag::register(signal, Arc::clone(flag))?;
-            signal_hook::low_level::pipe::register(signal, self.bell.try_clone()?)?;
+            signal_hook::low_level::pipe::register(signal, self.wake_writer.try_clone()?)?;
         }
         Ok(())
     }
 
-    /// What is set when the end is asked for.
+    /// Returns the flag that is set when the labeller must end.
     pub(crate) fn end_flag(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.end)
     }
@@ -59,19 +61,19 @@ impl Control {
         self.end.load(Ordering::Acquire)
     }
 
-    /// Whether a reload was asked for since the last call.
+    /// Whether a reload was requested since the last call.
     pub(crate) fn take_reload(&self) -> bool {
         self.reload.swap(false, Ordering::AcqRel)
     }
 
     pub(crate) fn drain(&self) {
         let mut buffer = [0; 64];
-        while matches!((&self.heard).read(&mut buffer), Ok(1..)) {}
+        while matches!((&self.wake_reader).read(&mut buffer), Ok(1..)) {}
     }
 }
 
 impl AsFd for Control {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.heard.as_fd()
+        self.wake_reader.as_fd()
     }
 }

@@ -1,4 +1,4 @@
-//! What the labeller has done, as numbers, and as a file for node_exporter's textfile collector.
+//! The counters of the labeller, and their file for node_exporter's textfile collector.
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
@@ -6,23 +6,23 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Declares each number once: its field, its name, what it is and what it says.
+/// Declares each counter once: field, type, name and help text of its metric.
 macro_rules! counters {
     ($($field:ident $kind:literal $name:literal $help:literal)*) => {
-        /// The numbers.
+        /// The counters of a running labeller.
         #[derive(Debug, Default)]
         pub struct Counters {
             $(#[doc = $help] pub $field: AtomicU64,)*
         }
 
-        /// The numbers at one moment.
+        /// The values of all counters at one time.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
         pub struct Counted {
             $(#[doc = $help] pub $field: u64,)*
         }
 
         impl Counters {
-            /// The numbers now.
+            /// Returns the present values.
             #[must_use]
             pub fn now(&self) -> Counted {
                 Counted { $($field: self.$field.load(Ordering::Relaxed),)* }
@@ -30,7 +30,7 @@ macro_rules! counters {
         }
 
         impl Counted {
-            /// As Prometheus reads them.
+            /// Formats the values for Prometheus.
             #[must_use]
             pub fn to_text(&self) -> String {
                 let mut out = String::new();
@@ -47,43 +47,43 @@ macro_rules! counters {
 
 counters! {
     set "counter" "labels_set_total" "Hints put on files that had none."
-    gated "counter" "labels_gated_total" "Those of them that were put there before the open returned."
-    lost "counter" "labels_lost_total" "Hints that were found missing from files that had them."
-    reapplied "counter" "labels_reapplied_total" "Lost hints that were put back."
-    missed "counter" "labels_missed_total" "Names with a rule that were gone before their file was labelled."
-    refused "counter" "labels_refused_total" "Hints that did not take, or files that could not be opened."
-    kept "counter" "labels_kept_total" "Files whose hint somebody else had set, and which kept it."
-    overflows "counter" "queue_overflows_total" "Times that the kernel dropped events; each led to a new look at everything."
-    looks "counter" "looks_total" "Looks at every file."
-    reloads "counter" "rules_reloads_total" "Times that new rules were taken up."
-    bad_rules "counter" "rules_rejected_total" "Times that new rules could not be read and the old ones stayed."
-    pinned "gauge" "pinned_files" "Files whose inode is kept in memory, and their hint with it."
-    directories "gauge" "directories" "Directories given or linked from them that are watched now."
-    gate_shut "gauge" "gate_active" "1 while opens wait for their label."
+    gated "counter" "labels_gated_total" "Hints put on files before the open returned."
+    lost "counter" "labels_lost_total" "Hints found missing on files that had them."
+    reapplied "counter" "labels_reapplied_total" "Lost hints that were set again."
+    missed "counter" "labels_missed_total" "Files with a rule that were deleted or renamed before they were labelled."
+    refused "counter" "labels_refused_total" "Hints that the kernel refused, and files that could not be opened."
+    kept "counter" "labels_kept_total" "Files that kept the hint of another program."
+    overflows "counter" "queue_overflows_total" "Times that the kernel dropped events; each caused a scan of all files."
+    scans "counter" "looks_total" "Scans of all files."
+    reloads "counter" "rules_reloads_total" "Times that changed rules were loaded."
+    bad_rules "counter" "rules_rejected_total" "Times that changed rules were not valid and the old ones stayed."
+    pinned "gauge" "pinned_files" "Files whose inode and hint are kept in memory."
+    directories "gauge" "directories" "Watched directories, given or found by links."
+    gate_closed "gauge" "gate_active" "1 while opens wait for their label, 0 otherwise."
     stalls "counter" "gate_stalls_total" "Times that the watchdog opened the gate."
-    held "gauge" "gate_held_max_microseconds" "The longest that the gate took to answer one open."
+    held "gauge" "gate_held_max_microseconds" "The longest time that the gate took for one open."
 }
 
-/// Adds one.
 pub(crate) fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Replaces the file at `path` in one step; the umask decides who can read it.
+/// Replaces the file at `path` atomically. Its mode is 0666 less the umask.
 ///
 /// # Errors
-/// When it cannot be written; the old one stays.
+/// The file cannot be written; the old one stays.
 pub fn write_file(path: &Path, text: &str) -> io::Result<()> {
     replace(path, text, 0o666)
 }
 
-/// The same with a mode, of which the umask is taken.
+/// Like [`write_file`] with another mode than 0666, also reduced by the umask.
 pub(crate) fn replace(path: &Path, text: &str, mode: u32) -> io::Result<()> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
-    // The collector reads *.prom only, so it never sees this one.
+    // The collector reads *.prom only, so it ignores this file.
     name.push(format!(".{}.new", std::process::id()));
     let new: PathBuf = path.with_file_name(name);
-    // One that was killed may have left it; whoever owns the folder may have put a link there, which must not lead us.
+    // The name may be left from a killed process, or a link of the directory's owner, which must
+    // not be followed.
     match std::fs::remove_file(&new) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_text_is_what_prometheus_reads() {
+    fn the_text_has_the_format_of_prometheus() {
         let counters = Counters::default();
         count(&counters.set);
         let text = counters.now().to_text();
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_in_the_folder_leads_nowhere() {
+    fn a_link_with_the_temporary_name_is_not_followed() {
         let folder = tempfile::tempdir().unwrap();
         let (path, other) = (
             folder.path().join("saiga.prom"),

@@ -1,8 +1,9 @@
-//! Files of a MySQL or MariaDB server that lie outside the labelled directories: logs, undo tablespaces, doublewrite files.
+//! Finds files of a MySQL or MariaDB server outside the labelled directories: logs, undo
+//! tablespaces, doublewrite files.
 //!
-//! The indexes of binary logs in the data directory tell, and the options of the server that works there: those of its
-//! command line and of its option files. Where no server works, the default option files tell, if they are of this
-//! directory. What none of them says is not found, and neither is what SET PERSIST has moved.
+//! Sources are the index files of binary logs in the data directory, and the options of the running
+//! server: its command line and option files. Without a running server, the default option files
+//! count if they name this data directory. Settings by SET PERSIST are not found.
 
 use std::fmt;
 use std::fs::{self, File, Metadata};
@@ -16,14 +17,15 @@ use crate::links;
 use crate::route::System;
 use crate::tree::{self, Found};
 
-/// Longest index that is read.
+/// Most bytes that are read of an index file.
 const INDEX_BYTES: u64 = 1 << 20;
-/// Where the servers of distributions have their data, unless they are told otherwise.
+/// The default data directory of the servers of Linux distributions.
 const DEFAULT_DIR: &str = "/var/lib/mysql";
 const BINARY_LOGS: &str = "binary logs";
 const RELAY_LOGS: &str = "relay logs";
 
-/// Options, what they move, and whether they name files instead of a directory.
+/// Options, the files whose directory they set, and whether the value is a path of files instead of
+/// a directory.
 const OPTIONS: [(&str, &str, bool); 5] = [
     ("log-bin", BINARY_LOGS, true),
     ("relay-log", RELAY_LOGS, true),
@@ -31,19 +33,18 @@ const OPTIONS: [(&str, &str, bool); 5] = [
     ("innodb-log-group-home-dir", "redo logs", false),
     ("innodb-doublewrite-dir", "doublewrite files", false),
 ];
-/// Options that say which option files are read.
-const OF_FILES: [&str; 3] = [
+/// Options that select the option files.
+const SELECTORS: [&str; 3] = [
     "--defaults-file=/",
     "--defaults-extra-file=/",
     "--defaults-group-suffix=",
 ];
 
-/// Files outside the labelled directories.
+/// A directory outside the labelled ones with files of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Elsewhere {
-    /// What they are, in the plural.
+    /// The kind of files, in the plural.
     pub what: &'static str,
-    /// The directory that they lie in.
     pub dir: PathBuf,
 }
 
@@ -53,13 +54,14 @@ impl fmt::Display for Elsewhere {
         let dir = dir.display();
         write!(
             f,
-            "{what} lie in {dir}, which is not labelled; give this directory, too"
+            "{what} are in {dir}, which is not labelled; give this directory, too"
         )
     }
 }
 
-/// What lies elsewhere, each directory once. `defaults` answers what option files say to a server, one option each, when it
-/// is started with some options of its own.
+/// Returns the directories outside `dirs` with files of the servers in `dirs`, each once.
+/// `defaults` takes the options that select option files, and returns the options in these files,
+/// one per string.
 pub fn find(
     dirs: &[PathBuf],
     system: &System,
@@ -88,7 +90,7 @@ pub fn find(
     all
 }
 
-/// Whether a server of the two keeps its data in a directory.
+/// Whether a directory is the data directory of a MySQL or MariaDB server.
 fn is_data(dir: &Path) -> bool {
     dir.join("ibdata1").exists() || dir.join("mysql").is_dir()
 }
@@ -97,7 +99,7 @@ fn real(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
-/// Where the logs lie that the indexes in a directory name.
+/// Returns the directories of the logs that the index files in `dir` list.
 fn indexed(dir: &Path) -> Vec<Elsewhere> {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
     let indexes = entries.map(|entry| entry.path());
@@ -130,21 +132,21 @@ fn indexed(dir: &Path) -> Vec<Elsewhere> {
     found
 }
 
-/// The options of the server that has its data in a directory; the last one of a name holds.
+/// Returns the options of the server with the data directory `dir`; the last one of a name counts.
 fn options(
     dir: &Path,
     system: &System,
     defaults: &dyn Fn(&[String]) -> Vec<String>,
 ) -> Vec<String> {
     if let Some(own) = command_line(dir, system) {
-        let of_files = own.iter().filter(|option| {
-            let mut all = OF_FILES.iter();
+        let selectors = own.iter().filter(|option| {
+            let mut all = SELECTORS.iter();
             all.any(|start| option.starts_with(start))
         });
-        let of_files: Vec<String> = of_files.cloned().collect();
+        let selectors: Vec<String> = selectors.cloned().collect();
         let has_files = !own.iter().any(|option| option == "--no-defaults");
         let mut all = if has_files {
-            defaults(&of_files)
+            defaults(&selectors)
         } else {
             Vec::new()
         };
@@ -160,7 +162,7 @@ fn options(
     }
 }
 
-/// The value of an option, empty if it has none.
+/// Returns the value of the option `name`; empty if the option has no value.
 fn value<'a>(options: &'a [String], name: &str) -> Option<&'a str> {
     options.iter().rev().find_map(|option| {
         let option = option.strip_prefix("--")?;
@@ -170,7 +172,7 @@ fn value<'a>(options: &'a [String], name: &str) -> Option<&'a str> {
     })
 }
 
-/// The command line of the server that works in a directory.
+/// Returns the command line of the server whose working directory is `dir`.
 fn command_line(dir: &Path, system: &System) -> Option<Vec<String>> {
     let identity = |metadata: Metadata| (metadata.dev(), metadata.ino());
     let own = dir.metadata().map(identity).ok()?;
@@ -190,7 +192,7 @@ fn command_line(dir: &Path, system: &System) -> Option<Vec<String>> {
     lines.next()
 }
 
-/// Whether a directory is within a labelled one, or a link in one leads to it.
+/// Whether `place` is in a labelled directory, or a link in one leads to it.
 fn is_labelled(place: &Path, dirs: &[PathBuf]) -> bool {
     dirs.iter().any(|dir| {
         let dir = real(dir);

@@ -1,35 +1,38 @@
-//! What fanotify tells, read from bytes: names that appeared in a directory, opens that wait, a queue that overflowed.
+//! Parses fanotify events: new names in a directory, opens that wait for permission, overflows.
 //!
-//! Layout: `struct fanotify_event_metadata` and the records behind it, fanotify(7). Every length is checked.
+//! Layout: `struct fanotify_event_metadata` and the records after it, fanotify(7). Every length is
+//! checked.
 
 use std::ffi::{OsStr, OsString, c_int};
 use std::os::unix::ffi::OsStrExt as _;
 
 use crate::sys::{HANDLE_LIMIT, Handle};
 
-/// Bytes of `struct fanotify_event_metadata`: room for one event that has no more.
+/// Size of `struct fanotify_event_metadata`: a buffer for one event without records.
 pub(crate) const HEADER: usize = 24;
-/// Bytes of a record before its file handle: header (4), file system id (8).
+/// Size of a record before its file handle: header (4), file system ID (8).
 const RECORD_HEADER: usize = 12;
 
-/// One event.
+/// A parsed event.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Event {
-    /// Events were dropped.
+    /// The queue overflowed, so that events were dropped.
     Overflow,
-    /// Something appeared under a name.
+    /// A file or directory was created with this name or moved to it.
     Named {
         dir: Handle,
         name: OsString,
         is_dir: bool,
     },
-    /// A process waits to open the file with this descriptor, which is the reader's to close.
-    Opening { file: c_int, pid: c_int },
-    /// Anything else.
+    /// Process `pid` waits to open a file. The reader must close the descriptor `file`.
+    Opening {
+        file: c_int,
+        pid: c_int,
+    },
     Other,
 }
 
-/// Reads the events in a buffer; ends at the first that makes no sense.
+/// Parses the events in a buffer, up to the first invalid one.
 pub(crate) fn read(mut buffer: &[u8]) -> Vec<Event> {
     let mut events = Vec::new();
     while let Some((event, rest)) = first(buffer) {
@@ -75,7 +78,7 @@ fn first(buffer: &[u8]) -> Option<(Event, &[u8])> {
     Some((event, rest))
 }
 
-/// The record that names a directory and a name in it, among those of one event.
+/// Finds the record with directory and name among the records of one event.
 fn named(mut records: &[u8], is_dir: bool) -> Option<Event> {
     loop {
         let kind = *records.first()?;
@@ -171,7 +174,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nonsense_is_no_event_and_no_fault(bytes in prop::collection::vec(any::<u8>(), 0..200), cut in 0_usize..60) {
+        fn invalid_bytes_do_not_panic(
+            bytes in prop::collection::vec(any::<u8>(), 0..200),
+            cut in 0_usize..60,
+        ) {
             let _ = read(&bytes);
             let whole = event(libc::FAN_CREATE, -1, &record("ibdata1"));
             let _ = read(&whole[..cut.min(whole.len())]);

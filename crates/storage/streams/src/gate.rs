@@ -1,15 +1,13 @@
-//! The gate: an open of a file waits until the file has its hint, so that its first byte is written under it.
+//! The gate: an open waits (FAN_OPEN_PERM on single directories) until its file has its hint, so
+//! that even the first byte is written with it.
 //!
-//! FAN_OPEN_PERM on single directories. One thread answers and does nothing else: it opens no file, takes no lock
-//! that is held over a system call on a file, and writes no log. A second one opens the gate for good when the first has
-//! been at one open for too long: it puts /dev/null in the place of the fanotify descriptor, which lets everybody
-//! through. When the process dies, however it dies, the kernel does the same; for that the gate's descriptor has the
-//! [`NUMBER`] above all others, the process leaves no core (which is an open, too), and the keys of a terminal do not
-//! stop it.
-//!
-//! The kernel opens each file that is told of, when its event is read: for that it takes a descriptor of ours, and may
-//! wait for whoever has a lease on the file (`man 2 fcntl`). So events are read one at a time, and reading counts as part
-//! of the open.
+//! One thread answers opens and does nothing else: it opens no files, takes no lock that is held
+//! during a system call on a file, and writes no log. A watchdog thread opens the gate for good if
+//! one open takes too long: it replaces the fanotify descriptor by /dev/null, and the kernel allows
+//! all opens. The kernel does the same when the process ends in any way; therefore the descriptor
+//! has the highest [`NUMBER`], and the process dumps no core (also an open) and ignores the stop
+//! keys of a terminal. The kernel opens the file when an event is read, which may wait for a lease
+//! (`man 2 fcntl`): events are read one at a time, and the read is part of the timed open.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -27,66 +25,70 @@ use crate::counters::{Counters, count};
 use crate::events::{self, Event};
 use crate::hint::Hint;
 use crate::opened;
-use crate::setter::{Outcome, Setter, Wish, apply};
+use crate::setter::{Outcome, Request, Setter, apply};
 use crate::sys;
 use crate::tree::{self, Identity};
 use crate::view::View;
 
-/// The number of the gate's descriptor, or one below the limit.
+/// The number of the gate's descriptor; the highest number allowed if the limit is lower.
 ///
-/// An open that waits pins the marks of *all* groups on its way (`fsnotify_prepare_user_wait`, fs/notify/mark.c), also
-/// that of the queue of names; that group's end waits until they are let go. A process that dies gives up its descriptors
-/// from the highest on (`task_work_run`). So were the gate below the queue, the queue would wait for the open, the open for
-/// the gate, and the gate for the queue, for ever: seen on Linux 6.18.
+/// A waiting open pins the marks of *all* groups for the file (`fsnotify_prepare_user_wait`,
+/// fs/notify/mark.c), also those of the groups for names, and closing a group waits for its marks.
+/// The kernel closes the descriptors of a dying process from the highest to the lowest
+/// (`task_work_run`). If the gate had a lower number than a group for names, that group would wait
+/// for the open, the open for the gate, and the gate for the group: a deadlock, seen on Linux 6.18.
 pub(crate) const NUMBER: i32 = 4000;
-/// Descriptors that this process may have: what is above the gate's is for nobody.
+/// The soft limit of descriptors that this process sets; no descriptor gets a higher number than
+/// the gate's.
 const DESCRIPTORS: u64 = 4096;
 
-/// Threads that let waiting opens through, of which each may be held up at one.
+/// Most threads that answer waiting opens when the gate is opened; each may block at one of them.
 const DRAINERS: u32 = 16;
-/// How long such a thread may take before another one is sent.
-const PATIENCE: Duration = Duration::from_millis(50);
+/// The time after which the next such thread is started.
+const DRAIN_TIMEOUT: Duration = Duration::from_millis(50);
 
-/// The watchdog looks at least this often.
-const LONGEST_NAP: Duration = Duration::from_millis(250);
+/// The longest interval between two checks of the watchdog.
+const MAX_CHECK_INTERVAL: Duration = Duration::from_millis(250);
 
-/// What the threads share.
+/// The state that the threads share.
 struct Shared {
     group: OwnedFd,
-    /// What takes the place of the group when the gate is opened.
+    /// An open /dev/null, which replaces the group when the gate is opened.
     null: OwnedFd,
     view: RwLock<Arc<View>>,
     setter: Arc<dyn Setter>,
     counters: Arc<Counters>,
     start: Instant,
-    /// Microseconds from `start` to when the open at hand was begun to be read, and 0 while there is none.
+    /// The time at which the read of the current open began, in microseconds since `start`; 0
+    /// without one.
     since: AtomicU64,
-    /// The descriptor of that open, and -1 while there is none.
+    /// The descriptor of the current open; -1 without one.
     held: AtomicI32,
-    /// Raised when the gate shall end.
-    end: OwnedFd,
-    /// Set when the labeller shall end, which may wait at this gate with an open of its own.
+    /// Eventfd, signalled when the gate is dropped.
+    end_event: OwnedFd,
+    /// Set when the labeller must end; its thread may wait at this gate with an open of its own.
     shall_end: Arc<AtomicBool>,
     is_open: AtomicBool,
-    /// Why no event could be read, and 0 where all could.
+    /// The errno of a failed read of an event; 0 without one.
     failure: AtomicI32,
-    /// Hints that were given here and that the labeller has not been told of. The labeller holds this for a moment only;
-    /// the gate also while it gives one, lest that is taken for somebody else's.
-    given: Mutex<Vec<(Identity, Hint)>>,
-    /// Raised when the gate was opened before its end.
-    bell: OwnedFd,
+    /// Hints that the gate has set and the labeller has not taken yet. The gate holds the lock
+    /// while it sets a hint, so that the labeller does not take the hint for another program's.
+    labelled: Mutex<Vec<(Identity, Hint)>>,
+    /// Eventfd, signalled when the gate was opened early.
+    opened_event: OwnedFd,
     pid: i32,
-    /// The name at whose open the gate stalls: a drill.
+    /// For tests: the gate stalls at the open of a file with this name.
     drill: Option<OsString>,
 }
 
-/// The gate; it is open again when this is dropped.
+/// The gate. Dropping it allows all opens.
 pub(crate) struct Gate {
     shared: Arc<Shared>,
 }
 
 impl Gate {
-    /// A gate without directories. An open that takes longer than `limit` opens it for good.
+    /// Creates a gate without directories. An open that takes longer than `limit` opens it for
+    /// good.
     pub(crate) fn new(
         setter: Arc<dyn Setter>,
         counters: Arc<Counters>,
@@ -114,77 +116,78 @@ impl Gate {
             start: Instant::now(),
             since: AtomicU64::new(0),
             held: AtomicI32::new(-1),
-            end: event()?,
+            end_event: event()?,
             shall_end,
             is_open: AtomicBool::new(false),
             failure: AtomicI32::new(0),
-            given: Mutex::default(),
-            bell: event()?,
+            labelled: Mutex::default(),
+            opened_event: event()?,
             pid: rustix::process::getpid().as_raw_nonzero().get(),
             drill,
         });
         let gate = Self { shared };
-        let (keeper, watchdog) = (Arc::clone(&gate.shared), Arc::clone(&gate.shared));
+        let (answerer, watchdog) = (Arc::clone(&gate.shared), Arc::clone(&gate.shared));
         thread::Builder::new()
             .name("saiga-gate".to_owned())
-            .spawn(move || keeper.keep())?;
+            .spawn(move || answerer.answer_opens())?;
         thread::Builder::new()
             .name("saiga-watchdog".to_owned())
             .spawn(move || watchdog.watch(limit))?;
-        gate.shared.counters.gate_shut.store(1, Ordering::Relaxed);
+        gate.shared.counters.gate_closed.store(1, Ordering::Relaxed);
         Ok(gate)
     }
 
-    /// From now on these are the rules.
-    pub(crate) fn show(&self, view: Arc<View>) {
-        let mut shown = (self.shared.view.write()).unwrap_or_else(PoisonError::into_inner);
-        *shown = view;
+    /// Replaces the view that maps paths to rules.
+    pub(crate) fn set_view(&self, view: Arc<View>) {
+        let mut current = (self.shared.view.write()).unwrap_or_else(PoisonError::into_inner);
+        *current = view;
     }
 
-    /// Lets opens of files in the open directory `dir` wait.
+    /// Makes opens of files in the open directory `dir` wait for their label.
     pub(crate) fn close(&self, dir: BorrowedFd<'_>) -> Result<(), Errno> {
         if self.is_open() {
             return Ok(());
         }
         let mask = libc::FAN_OPEN_PERM | libc::FAN_EVENT_ON_CHILD;
         match sys::fanotify_mark(self.shared.group.as_fd(), libc::FAN_MARK_ADD, mask, dir) {
-            // The watchdog was faster: /dev/null takes no marks.
+            // The watchdog has replaced the group by /dev/null, which takes no marks.
             Err(Errno::INVAL) if self.is_open() => Ok(()),
             done => done,
         }
     }
 
-    /// Whether it was opened before its end.
+    /// Whether the gate was opened early.
     pub(crate) fn is_open(&self) -> bool {
         self.shared.is_open.load(Ordering::Acquire)
     }
 
-    /// Readable once it was opened before its end.
-    pub(crate) fn bell(&self) -> BorrowedFd<'_> {
-        self.shared.bell.as_fd()
+    /// Returns a descriptor that is readable once the gate was opened early.
+    pub(crate) fn opened_event(&self) -> BorrowedFd<'_> {
+        self.shared.opened_event.as_fd()
     }
 
-    /// Why it was opened, if no event could be read; else an open took too long.
+    /// Returns the error if the gate was opened because no event could be read. `None` if an open
+    /// took too long.
     pub(crate) fn failure(&self) -> Option<Errno> {
         let number = self.shared.failure.load(Ordering::Acquire);
         (number != 0).then(|| Errno::from_raw_os_error(number))
     }
 
-    /// The hints that it has given since the last call.
-    pub(crate) fn take_given(&self) -> Vec<(Identity, Hint)> {
-        std::mem::take(&mut *self.shared.given())
+    /// Returns the hints that the gate has set since the last call.
+    pub(crate) fn take_labelled(&self) -> Vec<(Identity, Hint)> {
+        std::mem::take(&mut *self.shared.labelled())
     }
 }
 
 impl Drop for Gate {
     fn drop(&mut self) {
         self.shared.open();
-        ring(&self.shared.end);
+        signal(&self.shared.end_event);
     }
 }
 
-/// So that this process, which everybody waits for, is not stopped by Ctrl-Z or by what it says to a terminal, and leaves no
-/// core: that would be written by an open that waits for a gate whose threads are gone.
+/// Prepares a process on which opens of other processes depend: it ignores the stop signals of a
+/// terminal and dumps no core, whose open would wait at the gate after the threads have ended.
 fn harden() -> io::Result<()> {
     for signal in [libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU] {
         sys::ignore(signal)?;
@@ -206,9 +209,9 @@ fn numbered(group: &OwnedFd) -> io::Result<OwnedFd> {
     Ok(rustix::io::fcntl_dupfd_cloexec(group, number)?)
 }
 
-fn ring(bell: &OwnedFd) {
-    // It fails only when it has been rung 2^64 - 2 times.
-    let _ = rustix::io::write(bell, &1_u64.to_ne_bytes());
+fn signal(event: &OwnedFd) {
+    // Fails only after 2^64 - 2 signals.
+    let _ = rustix::io::write(event, &1_u64.to_ne_bytes());
 }
 
 impl Shared {
@@ -216,15 +219,15 @@ impl Shared {
         u64::try_from(self.start.elapsed().as_micros()).unwrap_or(u64::MAX)
     }
 
-    fn given(&self) -> std::sync::MutexGuard<'_, Vec<(Identity, Hint)>> {
-        self.given.lock().unwrap_or_else(PoisonError::into_inner)
+    fn labelled(&self) -> std::sync::MutexGuard<'_, Vec<(Identity, Hint)>> {
+        self.labelled.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets everybody through, now and later.
+    /// Allows all opens, now and later.
     fn open(self: &Arc<Self>) {
         self.is_open.store(true, Ordering::Release);
-        // No new waiters; then an answer to each that waits, whoever has read its event: closing alone does nothing as
-        // long as the other thread sleeps on the descriptor.
+        // First no new waiters, then an answer to each waiting open. Closing alone would have no
+        // effect while the other thread sleeps on the descriptor.
         let flush = libc::FAN_MARK_FLUSH;
         let _ = sys::fanotify_mark(self.group.as_fd(), flush, 0, rustix::fs::CWD);
         let held = self.held.load(Ordering::Acquire);
@@ -232,26 +235,26 @@ impl Shared {
             self.allow(held);
         }
         self.drain();
-        // The group's last descriptor goes; the kernel allows what waits for an answer. The number stays taken, so the
-        // other thread cannot write its answer into somebody else's file.
+        // Closes the last descriptor of the group, so that the kernel allows the remaining opens.
+        // The number stays in use: the other thread may still write an answer to it.
         let _ = sys::replace(&self.group, &self.null);
-        self.counters.gate_shut.store(0, Ordering::Relaxed);
+        self.counters.gate_closed.store(0, Ordering::Relaxed);
     }
 
-    /// Answers all that wait. The kernel may hold up whoever reads of one, and then another thread goes on with the next;
-    /// what that one waits for is allowed when it comes back.
+    /// Answers all waiting opens. A read of an event may block (leases); then another thread
+    /// answers the next one, and the blocked thread answers its own later.
     fn drain(self: &Arc<Self>) {
         for _ in 0..DRAINERS {
-            let (done, heard) = mpsc::channel();
+            let (sender, receiver) = mpsc::channel();
             let drainer = Arc::clone(self);
             let spawned = thread::Builder::new().spawn(move || {
                 drainer.answer_all();
-                let _ = done.send(());
+                let _ = sender.send(());
             });
             if spawned.is_err() {
                 return self.answer_all();
             }
-            if heard.recv_timeout(PATIENCE).is_ok() {
+            if receiver.recv_timeout(DRAIN_TIMEOUT).is_ok() {
                 return;
             }
         }
@@ -269,7 +272,7 @@ impl Shared {
         }
     }
 
-    /// Answers one waiter. When that is not taken, it has been answered already.
+    /// Allows one open. The kernel refuses the answer if the open was answered already.
     fn allow(&self, file: i32) {
         let mut answer = [0; 8];
         let (fd, response) = answer.split_at_mut(4);
@@ -278,13 +281,13 @@ impl Shared {
         let _ = rustix::io::write(&self.group, &answer);
     }
 
-    /// The thread that answers.
-    fn keep(self: &Arc<Self>) {
+    /// The main function of the thread that answers opens.
+    fn answer_opens(self: &Arc<Self>) {
         let mut buffer = [0; events::HEADER];
         loop {
             let mut wait = [
                 PollFd::new(&self.group, PollFlags::IN),
-                PollFd::new(&self.end, PollFlags::IN),
+                PollFd::new(&self.end_event, PollFlags::IN),
             ];
             let polled = rustix::event::poll(&mut wait, None);
             let [_, end] = &wait;
@@ -297,7 +300,7 @@ impl Shared {
             let begun = self.micros().max(1);
             self.since.store(begun, Ordering::Release);
             match rustix::io::read(&self.group, &mut buffer) {
-                // /dev/null: the gate is open.
+                // End of file, from /dev/null: the gate was opened.
                 Ok(0) => return,
                 Ok(len) => {
                     for event in events::read(buffer.get(..len).unwrap_or_default()) {
@@ -313,11 +316,11 @@ impl Shared {
         }
     }
 
-    /// An open was refused by the kernel, which could not tell us of it; others shall not be.
+    /// Opens the gate, because the kernel refuses an open if it cannot deliver the event.
     fn fail(self: &Arc<Self>, error: Errno) {
         self.failure.store(error.raw_os_error(), Ordering::Release);
         self.open();
-        ring(&self.bell);
+        signal(&self.opened_event);
     }
 
     fn on_event(&self, event: &Event) {
@@ -328,11 +331,12 @@ impl Shared {
             return;
         };
         self.held.store(*raw, Ordering::Release);
-        // Our own opens come from looks, which label what they open, and say so.
+        // Opens of this process are those of scans, which label and log the file themselves.
         if *pid != self.pid {
             self.label(file.as_fd());
         }
-        // Before the answer, which goes by the number alone: who was let through finds nobody else at the file (leases).
+        // Closed before the answer, which needs only the number: an opener that takes a lease must
+        // find no other open of the file.
         drop(file);
         self.allow(*raw);
         self.held.store(-1, Ordering::Release);
@@ -349,7 +353,7 @@ impl Shared {
         let Some(rule) = view.decide(&path) else {
             return;
         };
-        let wish = Wish {
+        let request = Request {
             hint: rule.hint,
             force: rule.force,
             ours: None,
@@ -357,48 +361,51 @@ impl Shared {
         let Ok(identity) = tree::identity(file) else {
             return;
         };
-        let mut given = self.given();
-        // A file that is refused here is refused again, and named, where it is logged.
-        if let Ok(Outcome::Set) = apply(&*self.setter, file, wish) {
-            given.push((identity, rule.hint));
+        let mut labelled = self.labelled();
+        // An error here occurs again in the labeller's thread, which logs it.
+        if let Ok(Outcome::Set) = apply(&*self.setter, file, request) {
+            labelled.push((identity, rule.hint));
             count(&self.counters.set);
             count(&self.counters.gated);
         }
     }
 
-    /// What the watchdog is for, on demand: it goes on once the gate was opened for it, or ends.
+    /// Stalls like a blocked system call until the gate is opened or dropped.
     fn stall(&self) {
         loop {
-            let mut over = [&self.bell, &self.end].map(|it| PollFd::new(it, PollFlags::IN));
+            let events = [&self.opened_event, &self.end_event];
+            let mut over = events.map(|it| PollFd::new(it, PollFlags::IN));
             if rustix::event::poll(&mut over, None).is_ok() {
                 return;
             }
         }
     }
 
-    /// The thread that watches the other one, and hears signals until the gate's end: the labeller's own leaves them
-    /// to the gate's threads, of which the other ends with an open gate.
+    /// The main function of the watchdog thread. It lives until the gate is dropped, because it
+    /// handles the signals of the process: the labeller's thread blocks them, and the other thread
+    /// of the gate ends when the gate is opened.
     fn watch(self: &Arc<Self>, limit: Duration) {
         self.open_in_time(limit);
         loop {
-            let mut end = [PollFd::new(&self.end, PollFlags::IN)];
+            let mut end = [PollFd::new(&self.end_event, PollFlags::IN)];
             if rustix::event::poll(&mut end, None).is_ok() {
                 return;
             }
         }
     }
 
-    /// Opens the gate when one open takes too long; ends once it is open.
+    /// Opens the gate if one open takes too long. Returns once the gate is open or dropped.
     fn open_in_time(self: &Arc<Self>, limit: Duration) {
         let limit_us = u64::try_from(limit.as_micros()).unwrap_or(u64::MAX);
-        let nap = Timespec::try_from(LONGEST_NAP.min(limit / 4)).unwrap_or_default();
+        let interval = MAX_CHECK_INTERVAL.min(limit / 4);
+        let interval = Timespec::try_from(interval).unwrap_or_default();
         loop {
-            let mut end = [PollFd::new(&self.end, PollFlags::IN)];
-            let polled = rustix::event::poll(&mut end, Some(&nap));
+            let mut end = [PollFd::new(&self.end_event, PollFlags::IN)];
+            let polled = rustix::event::poll(&mut end, Some(&interval));
             if self.is_open.load(Ordering::Acquire) || matches!(polled, Ok(1..)) {
                 return;
             }
-            // A signal has interrupted the nap: who handles it here is this thread.
+            // A signal handler on this thread has set the flag.
             if self.shall_end.load(Ordering::Acquire) {
                 self.open();
                 return;
@@ -407,7 +414,7 @@ impl Shared {
             if since != 0 && self.micros().saturating_sub(since) > limit_us {
                 self.open();
                 count(&self.counters.stalls);
-                ring(&self.bell);
+                signal(&self.opened_event);
                 return;
             }
         }

@@ -1,34 +1,35 @@
-//! The write-lifetime hints of a file: how long a byte is expected to live until it is overwritten or deleted.
+//! Write-lifetime hints: the expected time until a byte of a file is overwritten or deleted.
 //!
-//! Values: `RWH_WRITE_LIFE_*` of fcntl(2), a `u64` to the kernel. astream's stream numbers are the same values.
+//! Values: `RWH_WRITE_LIFE_*` of fcntl(2), passed as a `u64`. astream's stream numbers are the
+//! same.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// A write-lifetime hint.
+/// A write-lifetime hint; the comments give the kernel's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Hint {
-    /// 0: nobody has said anything.
+    /// 0: no program has set a hint.
     NotSet,
-    /// 1: somebody has said that the lifetime is not known.
+    /// 1: a program has set the lifetime to unknown.
     None,
-    /// 2: the shortest lives on the drive.
+    /// 2: the shortest lifetime.
     Short,
-    /// 3: the next, such as logs.
+    /// 3: a longer lifetime than `Short`.
     Medium,
-    /// 4: longer ones.
+    /// 4: a longer lifetime than `Medium`.
     Long,
-    /// 5: the longest. XFS zoned does not tell them from long ones.
+    /// 5: the longest lifetime. Zoned XFS treats it like `Long`.
     Extreme,
 }
 
-/// A word that is not a hint.
+/// A word that is not the name of a hint.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a hint; use short, medium, long, extreme or none")]
 pub struct UnknownHint(pub String);
 
 impl Hint {
-    /// All of them, in the order of their values.
+    /// All hints, in the order of their values.
     pub const ALL: [Self; 6] = [
         Self::NotSet,
         Self::None,
@@ -38,7 +39,7 @@ impl Hint {
         Self::Extreme,
     ];
 
-    /// The value of `F_SET_RW_HINT`.
+    /// Returns the value for `F_SET_RW_HINT`.
     #[must_use]
     pub const fn raw(self) -> u64 {
         match self {
@@ -51,13 +52,13 @@ impl Hint {
         }
     }
 
-    /// The hint with this value, if there is one.
+    /// Returns the hint with a value, if there is one.
     #[must_use]
     pub fn from_raw(raw: u64) -> Option<Self> {
         Self::ALL.into_iter().find(|hint| hint.raw() == raw)
     }
 
-    /// Its name in rules and tables; that of no hint at all is a dash.
+    /// Returns its name in rules and tables; a dash for `NotSet`, which rules cannot use.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -110,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dash_is_no_word_for_a_rule() {
+    fn a_dash_is_not_a_hint_for_rules() {
         assert_eq!("long".parse(), Ok(Hint::Long));
         assert!("-".parse::<Hint>().is_err());
         assert!("Long".parse::<Hint>().is_err());

@@ -1,8 +1,9 @@
-//! Who holds locks: labellers at work, found by what the kernel says of their descriptors and ended by a pidfd.
+//! Running labellers: found by their lock files and ended by a pidfd.
 //!
-//! A lock file names the process that took it, and stays when that process is gone; its number may be a stranger's by
-//! then. So the process is taken hold of first (`man 2 pidfd_open`), and is believed when one of its descriptors has
-//! this very file locked (/proc/PID/fdinfo). What is signalled is the process that was looked at, never a number.
+//! A lock file names the process that took it and remains when that process ends; the PID may then
+//! belong to another process. Therefore the process is opened first (`man 2 pidfd_open`), and
+//! counts as the holder only if one of its descriptors has this file locked (/proc/PID/fdinfo).
+//! Signals go to the pidfd, never to the PID.
 
 use std::ffi::OsString;
 use std::io;
@@ -18,63 +19,47 @@ use rustix::process::{Pid, PidfdFlags, Signal};
 use crate::lock;
 use crate::tree;
 
-/// A labeller at work.
+/// A running labeller.
 #[derive(Debug)]
 pub struct Holder {
     pid: Pid,
     process: OwnedFd,
-    locks: Vec<Held>,
+    locks: Vec<HeldLock>,
 }
 
-/// A lock that it holds.
+/// A lock of a labeller, and the directory that it is for.
 #[derive(Debug)]
-struct Held {
+struct HeldLock {
     name: OsString,
     dir: PathBuf,
 }
 
-/// Why a labeller was not found or not ended.
+/// An error of finding or ending labellers.
 #[derive(Debug, thiserror::Error)]
 pub enum HolderError {
-    /// The locks cannot be read.
-    #[error("cannot look for locks in {}: {error}{}", place.display(), advice(.error))]
-    Place {
-        /// Where they are.
-        place: PathBuf,
-        /// Why.
-        error: io::Error,
-    },
-    /// The process cannot be looked at.
-    #[error("pid {pid} may be the labeller of {}, but cannot be looked at: {error}; run this as root", dir.display())]
-    Hidden {
-        /// Its number.
-        pid: u32,
-        /// Its directory.
-        dir: PathBuf,
-        /// Why.
-        error: io::Error,
-    },
-    /// It cannot be signalled.
-    #[error("cannot end the labeller with pid {pid}: {error}")]
-    Signal {
-        /// Its number.
-        pid: u32,
-        /// Why.
-        error: Errno,
-    },
-    /// It goes on.
+    /// The directory of the locks, or a lock, cannot be read.
+    #[error("cannot look for locks in {}: {error}{}", dir.display(), advice(.error))]
+    LockDir { dir: PathBuf, error: io::Error },
+    /// The descriptors of a process that a lock names cannot be read.
     #[error(
-        "the labeller with pid {pid} has not ended within {limit:?}; kill -9 ends it and lets everybody through its gate"
+        "pid {pid} may be the labeller of {}, but its descriptors cannot be read: {error}; run \
+         this as root", dir.display()
     )]
-    Late {
-        /// Its number.
+    Hidden {
         pid: u32,
-        /// How long it had.
-        limit: Duration,
+        dir: PathBuf,
+        error: io::Error,
     },
+    #[error("cannot end the labeller with pid {pid}: {error}")]
+    Signal { pid: u32, error: Errno },
+    #[error(
+        "the labeller with pid {pid} has not ended within {limit:?}; kill -9 ends it and allows \
+         all opens that wait at its gate"
+    )]
+    Late { pid: u32, limit: Duration },
 }
 
-/// Locks are their owner's to read.
+/// Only the owner of a lock can read it.
 fn advice(error: &io::Error) -> &'static str {
     if error.kind() == io::ErrorKind::PermissionDenied {
         "; run this as root"
@@ -83,17 +68,17 @@ fn advice(error: &io::Error) -> &'static str {
     }
 }
 
-/// The labellers whose locks are in `place`, or in a directory there.
+/// Finds the labellers whose locks are in `lock_dir` or in a directory there.
 ///
 /// # Errors
-/// When locks, or a process that one of them names, cannot be looked at.
-pub fn holders(place: &Path) -> Result<Vec<Holder>, HolderError> {
-    let fail = |error| HolderError::Place {
-        place: place.to_owned(),
+/// Locks, or the descriptors of a process that a lock names, cannot be read.
+pub fn holders(lock_dir: &Path) -> Result<Vec<Holder>, HolderError> {
+    let fail = |error| HolderError::LockDir {
+        dir: lock_dir.to_owned(),
         error,
     };
     let mut found: Vec<Holder> = Vec::new();
-    for path in lock::files(place).map_err(fail)? {
+    for path in lock::files(lock_dir).map_err(fail)? {
         let Some((pid, dir)) = read(&path).map_err(fail)? else {
             continue;
         };
@@ -106,7 +91,7 @@ pub fn holders(place: &Path) -> Result<Vec<Holder>, HolderError> {
             continue;
         };
         let name = path.file_name().unwrap_or_default().to_owned();
-        let held = Held { name, dir };
+        let held = HeldLock { name, dir };
         match found.iter_mut().find(|holder| holder.pid == pid) {
             Some(holder) => holder.locks.push(held),
             None => found.push(Holder {
@@ -119,7 +104,7 @@ pub fn holders(place: &Path) -> Result<Vec<Holder>, HolderError> {
     Ok(found)
 }
 
-/// The process and the directory that a lock file names; `None` when it has been made just now, or is gone again.
+/// Reads process and directory from a lock file. `None` if the file is deleted or still empty.
 fn read(path: &Path) -> io::Result<Option<(Pid, PathBuf)>> {
     let file = match lock::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -128,21 +113,21 @@ fn read(path: &Path) -> io::Result<Option<(Pid, PathBuf)>> {
     Ok(lock::holder_in(&file).and_then(|(pid, dir)| Some((pid_of(pid)?, dir))))
 }
 
-/// The number of a process, as a file has it.
+/// Parses the text of a PID file; `None` if it is not a valid PID.
 #[must_use]
 pub fn pid_in(text: &str) -> Option<Pid> {
     pid_of(text.trim().parse().ok()?)
 }
 
-/// Negative numbers are groups of processes to some calls, and faults to others.
+/// Refuses 0 and numbers that are negative as an `i32`: to kill(2) these mean process groups.
 fn pid_of(number: u32) -> Option<Pid> {
     Pid::from_raw(i32::try_from(number).ok()?)
 }
 
-/// The process with this number, if it is there and holds the lock (`man 2 flock`) of the file at `path`.
+/// Opens the process `pid` if it exists and holds the lock (`man 2 flock`) of the file at `path`.
 ///
 /// # Errors
-/// When the file or the process cannot be looked at.
+/// The file or the descriptors of the process cannot be read.
 pub fn process_with(pid: Pid, path: &Path) -> io::Result<Option<OwnedFd>> {
     let process = match rustix::process::pidfd_open(pid, PidfdFlags::empty()) {
         Ok(process) => process,
@@ -150,12 +135,12 @@ pub fn process_with(pid: Pid, path: &Path) -> io::Result<Option<OwnedFd>> {
         Err(error) => return Err(error.into()),
     };
     let holds = match has_locked(pid, path) {
-        // It ended meanwhile.
+        // The process has ended.
         Err(error) if error.kind() == io::ErrorKind::NotFound => false,
         Err(error) if tree::errno(&error) == Errno::SRCH => false,
         holds => holds?,
     };
-    // What was looked at by number was this process only if it is still there.
+    // /proc/PID was that of this process only if the process still runs.
     Ok((holds && !has_ended(&process, Duration::ZERO)?).then_some(process))
 }
 
@@ -184,18 +169,18 @@ fn has_ended(process: &OwnedFd, limit: Duration) -> io::Result<bool> {
 }
 
 impl Holder {
-    /// Its number.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.pid.as_raw_nonzero().get().unsigned_abs()
     }
 
-    /// The directories that it labels, as they were given to it.
+    /// The directories that it labels, as absolute paths with links.
     pub fn dirs(&self) -> impl Iterator<Item = &Path> {
         self.locks.iter().map(|held| held.dir.as_path())
     }
 
-    /// Whether it labels `dir`, by what that directory is, or by its path when it is not there at the moment.
+    /// Whether it labels `dir`: by the identity of the directory, or by its path while it is
+    /// missing.
     #[must_use]
     pub fn labels(&self, dir: &Path) -> bool {
         let name = lock::name_of(dir);
@@ -205,19 +190,16 @@ impl Holder {
             .any(|held| name.as_ref().is_some_and(|name| *name == held.name) || held.dir == path)
     }
 
-    /// Ends it and waits until it is gone; one that is stopped is made to go on for that.
+    /// Sends SIGTERM, and SIGCONT in case the process is stopped, and waits for its end.
     ///
     /// # Errors
-    /// When it is another user's, or is not gone after `limit`.
+    /// The process belongs to another user, or still runs after `limit`.
     pub fn end(&self, limit: Duration) -> Result<(), HolderError> {
         end(self.pid, &self.process, limit)
     }
 }
 
-/// Ends the labeller `process`, whose number is `pid`, as [`Holder::end`] does.
-///
-/// # Errors
-/// As there.
+/// Ends the labeller `process` with the PID `pid` as [`Holder::end`] does, with its errors.
 pub fn end(pid: Pid, process: &OwnedFd, limit: Duration) -> Result<(), HolderError> {
     let pid = pid.as_raw_nonzero().get().unsigned_abs();
     for signal in [Signal::TERM, Signal::CONT] {
@@ -251,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_holder_is_known_by_what_it_has_locked() {
+    fn a_holder_is_recognised_by_the_files_that_it_has_locked() {
         let folder = tempfile::tempdir().unwrap();
         let (place, data) = (folder.path().join("locks"), folder.path().join("data"));
         std::fs::create_dir(&data).unwrap();
@@ -271,29 +253,29 @@ mod tests {
         assert!(holders(&place).unwrap().is_empty());
     }
 
-    /// The number in a lock that was left behind is somebody else's by now, who even has the file open.
+    /// The PID in a stale lock belongs to another process, which even has the file open, unlocked.
     #[test]
-    fn a_stranger_with_the_number_is_no_holder() {
+    fn another_process_with_the_pid_is_not_a_holder() {
         let folder = tempfile::tempdir().unwrap();
         let place = folder.path().join("locks");
         drop(take(&place, folder.path()));
         let path = lock::files(&place).unwrap().remove(0);
         let open = std::fs::File::open(&path).unwrap();
-        let mut stranger = Command::new("sleep")
+        let mut other = Command::new("sleep")
             .arg("600")
             .stdin(open)
             .spawn()
             .unwrap();
-        let text = format!("{}\n{}\n", stranger.id(), folder.path().display());
+        let text = format!("{}\n{}\n", other.id(), folder.path().display());
         std::fs::write(&path, text).unwrap();
         let found = holders(&place);
-        stranger.kill().unwrap();
-        stranger.wait().unwrap();
+        other.kill().unwrap();
+        other.wait().unwrap();
         assert!(found.unwrap().is_empty());
     }
 
     #[test]
-    fn nonsense_in_a_lock_is_nobody() {
+    fn invalid_locks_have_no_holder() {
         let folder = tempfile::tempdir().unwrap();
         assert!(holders(&folder.path().join("none")).unwrap().is_empty());
         for text in ["", "0\n/data\n", "-1\n/data\n", "x\n/data\n", "1", "1\n"] {

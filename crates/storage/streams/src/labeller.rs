@@ -1,9 +1,10 @@
-//! The labeller: gives every file of a database its hint, when it appears and again when the hint was lost.
+//! The labeller: sets the hint of every file of a database when the file appears, and again when
+//! the hint was lost.
 //!
-//! One thread waits for everything: names that appear on the file systems (fanotify, directory handle and name), pins
-//! that go, mounts that change, rule files, signals, the time for a look at everything. What comes too fast for the
-//! kernel's queue is found by such a look. No directory is held open, so nothing keeps a file system from being
-//! unmounted.
+//! One thread waits for all events: names that appear on the file systems (fanotify with directory
+//! handle and name), lost pins, changes of mounts and rule files, signals, and the time of the next
+//! scan. A periodic scan finds files whose events the kernel dropped. No directory is held open, so
+//! that file systems can be unmounted.
 
 mod appear;
 mod file;
@@ -46,107 +47,95 @@ use roots::Root;
 /// A directory and the rules for it.
 #[derive(Debug, Clone)]
 pub struct Database {
-    /// The directory.
     pub dir: PathBuf,
-    /// Rule sets in their order.
+    /// Rule sets; earlier ones take precedence.
     pub rules: Vec<RuleSet>,
 }
 
-/// When a file is labelled.
+/// The time at which a file is labelled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// Once it is there.
+    /// Soon after the file was created.
     Notify,
-    /// Before the open that makes it returns.
+    /// Before the open that creates the file returns.
     Gate,
 }
 
-/// What a labeller does.
+/// The settings of a labeller.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Where.
     pub databases: Vec<Database>,
-    /// When.
     pub mode: Mode,
-    /// Label what is there and end.
+    /// Label the present files and end.
     pub once: bool,
-    /// Overwrite hints that somebody else has set.
+    /// Overwrite hints that other programs have set.
     pub force: bool,
-    /// How often it looks at everything.
-    pub look: Duration,
-    /// How long the gate may take for one open before it is opened for good.
+    /// The interval between two scans of all files.
+    pub scan_interval: Duration,
+    /// The longest time for one open; after that the watchdog opens the gate for good.
     pub stall_limit: Duration,
-    /// At the open of a file with this name the gate stalls, to see the watchdog at work.
+    /// For tests: the gate stalls at the open of a file with this name, so that the watchdog acts.
     pub drill: Option<OsString>,
-    /// Where its numbers go.
+    /// The file of metrics for node_exporter's textfile collector.
     pub metrics: Option<PathBuf>,
-    /// Where locks are.
     pub lock_dir: PathBuf,
-    /// A file that outlives the labeller, for the hints that it has set: a service manager's, which
-    /// removes the directory of the locks at every end.
+    /// An open file for the labels that survives a restart: systemd's file descriptor store,
+    /// because systemd removes the directory of locks with the service.
     pub kept: Option<Arc<File>>,
-    /// What it knows of kernel and devices.
     pub system: System,
 }
 
-/// How much somebody should care.
+/// The level of a log line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// Something is not as it should be.
+    /// A problem.
     Warn,
-    /// Begin, end, changes.
+    /// Start, end and changes of state.
     Info,
-    /// Said once: what is there has been looked at, and what appears from now on is labelled.
+    /// Logged once, after the first scan: from then on new files are labelled.
     Begun,
-    /// Each file.
+    /// The label of each file.
     Detail,
 }
 
-/// Takes log lines.
+/// A receiver of log lines.
 pub type Log<'a> = dyn Fn(Level, &str) + 'a;
 
-/// How a labeller ended.
+/// The result of a labeller's run.
 #[derive(Debug)]
 pub struct Ended {
-    /// Its numbers.
     pub counted: Counted,
-    /// Where hints go from each directory.
+    /// The route of hints from each directory.
     pub reports: Vec<Report>,
 }
 
-/// Why a labeller could not begin.
+/// An error at the start of a labeller.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The rules.
     #[error(transparent)]
     Rules(#[from] RulesError),
-    /// A directory that cannot be labelled.
+    /// A directory cannot be labelled.
     #[error("{}: {problem}", dir.display())]
-    Directory {
-        /// It.
-        dir: PathBuf,
-        /// Why.
-        problem: String,
-    },
-    /// Another labeller.
+    Directory { dir: PathBuf, problem: String },
     #[error(transparent)]
     Lock(#[from] LockError),
-    /// This process may not watch file systems.
+    /// This process lacks these capabilities.
     #[error(
-        "labelling files as they appear takes root, or CAP_SYS_ADMIN and CAP_DAC_READ_SEARCH (`saiga streams unit` makes a \
-         service with these and without root); this process lacks {}. --once needs no more than to read the files", .0.join(" and ")
+        "labelling files as they appear needs root, or CAP_SYS_ADMIN and CAP_DAC_READ_SEARCH \
+         (`saiga streams unit` makes a service with these and without root); this process lacks \
+         {}. --once needs only read access to the files", .0.join(" and ")
     )]
     Rights(Vec<&'static str>),
-    /// The kernel does not let us watch.
+    /// The kernel refuses inotify, fanotify or the capabilities of this process.
     #[error("cannot watch file systems: {0}; in a container, run this on the host")]
     Watch(Errno),
-    /// The kernel lets nobody wait.
+    /// The kernel was built without permission events.
     #[error(
-        "this kernel has no gate to offer ({0}; CONFIG_FANOTIFY_ACCESS_PERMISSIONS); label files with --mode notify"
+        "this kernel does not support the gate ({0}; CONFIG_FANOTIFY_ACCESS_PERMISSIONS); label \
+         files with --mode notify"
     )]
     Gate(Errno),
-    /// Anything else.
-    #[error("cannot begin: {0}")]
+    #[error("cannot start the labeller: {0}")]
     Io(#[from] io::Error),
 }
 
@@ -162,39 +151,39 @@ struct Labeller<'a> {
     /// fanotify groups, one for each file system.
     groups: HashMap<(u32, u32), OwnedFd>,
     gate: Option<Gate>,
-    /// Why this kernel has none.
+    /// The error with which the kernel refused permission events.
     no_gate: Option<Errno>,
     pins: Pins,
-    /// Watches of the directories themselves.
-    own: Watches,
-    /// Watches of where directories and rule files may appear.
-    places: Watches,
-    place_watches: HashSet<i32>,
-    /// Watches of what the paths of directories lead through.
-    ways: Watches,
-    way_watches: HashSet<i32>,
-    /// Directories that are still to be looked at, and what is to be said then.
+    /// Watches of the roots.
+    root_watches: Watches,
+    /// Watches of the directories in which roots and rule files may appear.
+    parents: Watches,
+    parent_watches: HashSet<i32>,
+    /// Watches of all links and directories on the paths of the roots.
+    ancestors: Watches,
+    ancestor_watches: HashSet<i32>,
+    /// Roots to be scanned, each with a log line for the end of the scan.
     unscanned: VecDeque<(PathBuf, Option<String>)>,
-    /// Links to what is ours by another way.
+    /// Links to directories that are labelled by another path already.
     known_links: BTreeSet<PathBuf>,
     mounts: File,
     mount_points: Vec<PathBuf>,
-    /// Files that have the hint of their rule.
+    /// Files with the hint of their rule.
     labels: HashMap<Identity, Label>,
-    /// Files of which it was said already that they are refused, or keep their own hint.
-    told: HashSet<Identity>,
-    has_begun: bool,
-    is_full_told: bool,
-    is_stall_told: bool,
-    /// What was said of paths, and at which look it was still so.
+    /// Files whose refusal or foreign hint was logged already.
+    reported: HashSet<Identity>,
+    has_started: bool,
+    is_pin_limit_reported: bool,
+    is_stall_reported: bool,
+    /// The last warning about each path, and the number of the last scan that found it true.
     warned: HashMap<PathBuf, (String, u64)>,
     metrics: Metrics,
 }
 
-/// Labels until the end is asked for, or once.
+/// Labels files until `control` ends it, or once.
 ///
 /// # Errors
-/// Why it could not begin. What happens later is logged and counted.
+/// The labeller could not start. Later errors are logged and counted.
 pub fn run(
     options: &Options,
     setter: Arc<dyn Setter>,
@@ -225,8 +214,8 @@ pub fn run(
             })?)
         }
     };
-    // We may wait at our own gate, where no signal wakes us: the gate's threads take them.
-    let _signals = gate.as_ref().map(|_| sys::leave_signals());
+    // This thread may wait at its own gate, uninterruptibly: the gate's threads handle the signals.
+    let _signals = gate.as_ref().map(|_| sys::block_signals());
     let root = options.system.root();
     let kept = options.kept.iter().flat_map(|file| labels::read_from(file));
     let earlier = locks.iter().flat_map(|lock| labels::read(lock.labels()));
@@ -246,34 +235,34 @@ pub fn run(
         gate,
         no_gate: None,
         pins: Pins::new(pins::limit(root)).map_err(RunError::Watch)?,
-        own: Watches::new().map_err(RunError::Watch)?,
-        places: Watches::new().map_err(RunError::Watch)?,
-        place_watches: HashSet::new(),
-        ways: Watches::new().map_err(RunError::Watch)?,
-        way_watches: HashSet::new(),
+        root_watches: Watches::new().map_err(RunError::Watch)?,
+        parents: Watches::new().map_err(RunError::Watch)?,
+        parent_watches: HashSet::new(),
+        ancestors: Watches::new().map_err(RunError::Watch)?,
+        ancestor_watches: HashSet::new(),
         unscanned: VecDeque::new(),
         known_links: BTreeSet::new(),
         mounts: File::open("/proc/self/mountinfo")?,
         mount_points: Vec::new(),
         labels: earlier,
-        told: HashSet::new(),
-        has_begun: false,
-        is_full_told: false,
-        is_stall_told: false,
+        reported: HashSet::new(),
+        has_started: false,
+        is_pin_limit_reported: false,
+        is_stall_reported: false,
         warned: HashMap::new(),
         metrics: Metrics::new(options, &|text| log(Level::Info, text)),
     };
-    labeller.begin()?;
+    labeller.start()?;
     if !options.once {
-        labeller.attend();
+        labeller.run_loop();
     }
-    labeller.remember();
+    labeller.save_labels();
     labeller.write_metrics(Instant::now(), true);
     let counted = labeller.counters.now();
     Ok(Ended { counted, reports })
 }
 
-/// Whether this process has what fanotify takes, before anything is made.
+/// Fails if this process lacks the capabilities for fanotify.
 fn check_rights() -> Result<(), RunError> {
     let has = rustix::thread::capabilities(None)
         .map_err(RunError::Watch)?
@@ -282,8 +271,8 @@ fn check_rights() -> Result<(), RunError> {
         (CapabilitySet::SYS_ADMIN, "CAP_SYS_ADMIN"),
         (CapabilitySet::DAC_READ_SEARCH, "CAP_DAC_READ_SEARCH"),
     ];
-    let lacking = needed.into_iter().filter(|(set, _)| !has.contains(*set));
-    let names: Vec<&str> = lacking.map(|(_, name)| name).collect();
+    let missing = needed.into_iter().filter(|(set, _)| !has.contains(*set));
+    let names: Vec<&str> = missing.map(|(_, name)| name).collect();
     if names.is_empty() {
         Ok(())
     } else {
@@ -292,8 +281,8 @@ fn check_rights() -> Result<(), RunError> {
 }
 
 impl Labeller<'_> {
-    fn begin(&mut self) -> Result<(), RunError> {
-        self.mount_points = self.points_below();
+    fn start(&mut self) -> Result<(), RunError> {
+        self.mount_points = self.relevant_mount_points();
         self.recheck();
         for root in self.roots.iter().filter(|root| root.is_given()) {
             if let Some(problem) = root.problem() {
@@ -306,20 +295,20 @@ impl Labeller<'_> {
         if let Some(error) = self.no_gate {
             return Err(RunError::Gate(error));
         }
-        self.has_begun = true;
-        self.remember();
+        self.has_started = true;
+        self.save_labels();
         let counted = self.counters.now();
         let pinned = self.pins.len();
-        let way = match self.options.mode {
+        let when = match self.options.mode {
             Mode::Notify => "as they appear",
             Mode::Gate => "before their first byte",
         };
         let (level, then) = if self.options.once || self.control.shall_end() {
             (Level::Info, String::new())
         } else {
-            (Level::Begun, format!("; labelling files {way}"))
+            (Level::Begun, format!("; labelling files {when}"))
         };
-        self.say(
+        self.log(
             level,
             &format!(
                 "{} files labelled ({}), {} kept their own hint, {} refused, {pinned} pinned{then}",
@@ -332,47 +321,47 @@ impl Labeller<'_> {
         Ok(())
     }
 
-    fn say(&self, level: Level, text: &str) {
+    fn log(&self, level: Level, text: &str) {
         (self.log)(level, text);
     }
 
-    /// Waits for whatever comes until the end is asked for.
-    fn attend(&mut self) {
-        // None is a time that no clock reaches.
+    /// Handles events until `control` ends the labeller.
+    fn run_loop(&mut self) {
+        // `None` if the time of the next scan exceeds the clock: no scan then.
         let options = self.options;
-        let next = || Instant::now().checked_add(options.look);
-        let mut next_look = next();
+        let next = || Instant::now().checked_add(options.scan_interval);
+        let mut next_scan = next();
         while !self.control.shall_end() {
             let now = Instant::now();
             self.write_metrics(now, false);
-            if next_look.is_some_and(|look| now >= look) {
-                self.look();
-                next_look = next();
+            if next_scan.is_some_and(|scan| now >= scan) {
+                self.scan_all();
+                next_scan = next();
             }
-            let longest = next_look.map(|look| look.saturating_duration_since(now));
+            let longest = next_scan.map(|scan| scan.saturating_duration_since(now));
             let ready = self.wait(longest.unwrap_or(Duration::MAX));
             self.control.drain();
-            if ready.bell {
+            if ready.gate_opened {
                 self.on_stall();
             }
             self.sweep();
-            let mut has_moved = ready.mounts && self.mounts_matter();
-            has_moved |= self.directories_went();
-            has_moved |= !self.ways.news().is_empty();
+            let mut has_moved = ready.mounts && self.on_mounts_changed();
+            has_moved |= self.mark_stale_roots();
+            has_moved |= !self.ancestors.read_events().is_empty();
             for device in ready.groups {
                 self.on_names(device);
             }
-            let has_news = !self.places.news().is_empty();
-            if has_moved || has_news {
+            let has_appeared = !self.parents.read_events().is_empty();
+            if has_moved || has_appeared {
                 self.recheck();
             }
             if self.control.take_reload() {
-                self.reload(reload::Because::Asked);
-            } else if has_news {
-                self.reload(reload::Because::Changed);
+                self.reload(reload::Cause::Signal);
+            } else if has_appeared {
+                self.reload(reload::Cause::Changed);
             }
         }
-        self.say(Level::Info, "ended");
+        self.log(Level::Info, "ended");
     }
 
     fn wait(&self, longest: Duration) -> Ready {
@@ -383,11 +372,11 @@ impl Labeller<'_> {
         let mut wait = vec![
             PollFd::new(self.control, PollFlags::IN),
             PollFd::new(&self.pins, PollFlags::IN),
-            PollFd::new(&self.own, PollFlags::IN),
-            PollFd::new(&self.places, PollFlags::IN),
-            // The kernel tells of changed mounts as an error (proc_pid_mountinfo(5)).
+            PollFd::new(&self.root_watches, PollFlags::IN),
+            PollFd::new(&self.parents, PollFlags::IN),
+            // A change of mounts is reported as POLLERR | POLLPRI (proc_pid_mountinfo(5)).
             PollFd::new(&self.mounts, PollFlags::PRI),
-            PollFd::new(&self.ways, PollFlags::IN),
+            PollFd::new(&self.ancestors, PollFlags::IN),
         ];
         let fixed = wait.len();
         wait.extend(
@@ -395,10 +384,10 @@ impl Labeller<'_> {
                 .values()
                 .map(|group| PollFd::new(group, PollFlags::IN)),
         );
-        let bell = self.gate.as_ref().filter(|_| !self.is_stall_told);
-        let bell_at = wait.len();
-        let bell = bell.map(Gate::bell);
-        wait.extend(bell.iter().map(|bell| PollFd::new(bell, PollFlags::IN)));
+        let gate = self.gate.as_ref().filter(|_| !self.is_stall_reported);
+        let gate_at = wait.len();
+        let opened = gate.map(Gate::opened_event);
+        wait.extend(opened.iter().map(|event| PollFd::new(event, PollFlags::IN)));
         let timeout = Timespec::try_from(longest).ok();
         if rustix::event::poll(&mut wait, timeout.as_ref()).is_err() {
             return Ready::default();
@@ -408,41 +397,41 @@ impl Labeller<'_> {
         Ready {
             mounts: is_ready(4),
             groups: groups.map(|(_, device)| device).collect(),
-            bell: is_ready(bell_at),
+            gate_opened: is_ready(gate_at),
         }
     }
 
     fn on_stall(&mut self) {
-        self.is_stall_told = true;
+        self.is_stall_reported = true;
         let limit = self.options.stall_limit;
         let why = match self.gate.as_ref().and_then(Gate::failure) {
             Some(error) => format!(
-                "the gate could not be told of an open, which the kernel refused then ({error}),"
+                "the gate could not read an event, so that the kernel refused an open ({error}),"
             ),
             None => format!("the gate took longer than {limit:?} for one open"),
         };
-        self.say(
+        self.log(
             Level::Warn,
             &format!(
-                "{why} and was opened for good; from here on files are labelled once they are there. Restart to close \
-                 it again"
+                "{why} and was opened for good; from now on files are labelled after their \
+                 creation. Restart to close the gate again"
             ),
         );
-        // What was opened meanwhile has no label yet.
-        self.look();
+        // Files that were opened in the meantime have no label yet.
+        self.scan_all();
     }
 
-    /// What the gate has given is ours.
-    fn hear_of_gate(&mut self) {
-        let given = self.gate.as_ref().map(Gate::take_given);
-        let given = given.unwrap_or_default().into_iter();
-        let given = given.map(|(identity, hint)| (identity, Label::ours(hint)));
-        self.labels.extend(given);
+    /// Adds the hints that the gate has set to the labels.
+    fn collect_gate_labels(&mut self) {
+        let set = self.gate.as_ref().map(Gate::take_labelled);
+        let set = set.unwrap_or_default().into_iter();
+        let set = set.map(|(identity, hint)| (identity, Label::ours(hint)));
+        self.labels.extend(set);
     }
 
-    /// Writes down which hints are ours, for the run after this one.
-    fn remember(&mut self) {
-        self.hear_of_gate();
+    /// Saves our hints for the next run.
+    fn save_labels(&mut self) {
+        self.collect_gate_labels();
         let locks = self.roots.iter().filter_map(|root| root.lock.as_ref());
         let files = locks.map(|lock| lock.labels().to_owned());
         let saved = files.map(|file| (labels::save(&file, &self.labels), file));
@@ -470,29 +459,30 @@ impl Labeller<'_> {
         }
     }
 
-    /// Looks at every file.
-    fn look(&mut self) {
-        count(&self.counters.looks);
+    /// Scans every file.
+    fn scan_all(&mut self) {
+        count(&self.counters.scans);
         self.recheck();
         let mut seen = HashSet::new();
         for root in 0..self.roots.len() {
             self.queue(root, None);
         }
         self.scan_queued(&mut seen);
-        // An interrupted look has not seen everything.
+        // An interrupted scan has not seen all files.
         if !self.control.shall_end() {
-            // What is on a disk that is away may come back with it.
-            let there = self.devices();
-            let stays = |it: &Identity| seen.contains(it) || !there.contains(&it.device());
+            // Files on an unmounted file system may return with it.
+            let devices = self.devices();
+            let stays = |it: &Identity| seen.contains(it) || !devices.contains(&it.device());
             self.labels.retain(|identity, _| stays(identity));
-            self.told.retain(stays);
-            self.remember();
-            let now = self.looks();
-            self.warned.retain(|_, (_, look)| *look == now);
+            self.reported.retain(stays);
+            self.save_labels();
+            let now = self.scans();
+            self.warned.retain(|_, (_, scan)| *scan == now);
         }
     }
 
-    /// Forgets files that are gone. Where nobody knows when a file was made, the next one with its number is another.
+    /// Forgets deleted files. Without times of birth, a new file with the same inode number would
+    /// be taken for the deleted one.
     fn sweep(&mut self) {
         for identity in self.pins.sweep() {
             if !identity.is_certain() {
@@ -501,26 +491,27 @@ impl Labeller<'_> {
         }
     }
 
-    fn looks(&self) -> u64 {
-        self.counters.looks.load(Ordering::Relaxed)
+    fn scans(&self) -> u64 {
+        self.counters.scans.load(Ordering::Relaxed)
     }
 
-    /// Says something of a path unless it was said already and is so ever since; whether it did.
+    /// Logs a warning about a path unless it is the last one about it. Returns whether it was
+    /// logged.
     fn warn_once(&mut self, path: &Path, text: &str) -> bool {
-        let now = (text.to_owned(), self.looks());
+        let now = (text.to_owned(), self.scans());
         let before = self.warned.insert(path.to_owned(), now);
-        let is_news = before.is_none_or(|(before, _)| before != text);
-        if is_news {
-            self.say(Level::Warn, text);
+        let is_new = before.is_none_or(|(before, _)| before != text);
+        if is_new {
+            self.log(Level::Warn, text);
         }
-        is_news
+        is_new
     }
 }
 
-/// What has something to tell.
+/// The sources of events that are ready.
 #[derive(Default)]
 struct Ready {
     mounts: bool,
     groups: Vec<(u32, u32)>,
-    bell: bool,
+    gate_opened: bool,
 }

@@ -1,11 +1,10 @@
-//! Labels that outlive the labeller: which file has which hint from it, in a file beside the lock
-//! of the directory, and in one that a service manager keeps over a restart of the service.
+//! Stores the hints that the labeller has set, in a file beside the lock of the directory, and in
+//! an open file that the service manager keeps over a restart of the service.
 //!
-//! After a restart, a hint that an earlier run has set is the labeller's own to change, and one of
-//! another program is not. Files are known by device, inode number and time of birth, and a line
-//! counts only while its file still has the hint that is written there, so a wrong line has a hint
-//! overwritten at worst. Hints are in memory and end with it: the file names the boot that it is
-//! of, and another boot's is not read.
+//! A labeller may change hints that an earlier run has set, but not those of another program. Files
+//! are identified by device, inode number and time of birth. A line counts only while its file
+//! still has the stored hint, so that a wrong line causes at worst an overwritten hint. Hints are
+//! lost at a reboot: the file names its boot, and labels of another boot are not read.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -19,17 +18,17 @@ use crate::hint::Hint;
 use crate::lock;
 use crate::tree::Identity;
 
-/// Most files that are remembered. Hints of more stay, but belong to another program after a
+/// Most files that are stored. Hints of other files stay, but count as another program's after a
 /// restart.
 const FILES: usize = 1 << 18;
-/// No line is longer.
+/// Most bytes of a line.
 const LINE: u64 = 96;
 
-/// A hint of a file, and where it came from.
+/// The hint of a file, and its source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Label {
     pub(crate) hint: Hint,
-    /// Whether the labeller has set it, in this run or in an earlier one.
+    /// Whether the labeller has set the hint, in this run or in an earlier one.
     pub(crate) is_ours: bool,
 }
 
@@ -42,23 +41,24 @@ impl Label {
     }
 }
 
-/// The file for the lock at `lock`.
+/// Returns the path of the labels for the lock at `lock`.
 pub(crate) fn beside(lock: &Path) -> PathBuf {
     lock.with_extension("labels")
 }
 
-/// Replaces the file at `path`, which only its owner can read.
+/// Replaces the file at `path` atomically, with mode 0600.
 ///
 /// # Errors
-/// It cannot be written, or the kernel does not say which boot this is. The old one stays.
+/// The file cannot be written, or the boot ID cannot be read. The old file stays.
 pub(crate) fn save(path: &Path, labels: &HashMap<Identity, Label>) -> io::Result<()> {
     counters::replace(path, &to_text(labels)?, 0o600)
 }
 
-/// Replaces what is in an open file. A process that is killed meanwhile leaves less than it should.
+/// Replaces the content of an open file. Not atomic: a process killed in between leaves a truncated
+/// file, which is still valid.
 ///
 /// # Errors
-/// It cannot be written, or the kernel does not say which boot this is.
+/// The file cannot be written, or the boot ID cannot be read.
 pub(crate) fn save_into(file: &File, labels: &HashMap<Identity, Label>) -> io::Result<()> {
     let text = to_text(labels)?;
     file.set_len(0)?;
@@ -68,7 +68,7 @@ pub(crate) fn save_into(file: &File, labels: &HashMap<Identity, Label>) -> io::R
 fn to_text(labels: &HashMap<Identity, Label>) -> io::Result<String> {
     let mut text = header()?;
     let ours = labels.iter().filter(|(identity, label)| {
-        // The next file with its number would be taken for it.
+        // Without a birth, a later file with its inode number would be taken for it.
         identity.is_certain() && label.is_ours
     });
     for (identity, label) in ours.take(FILES) {
@@ -83,9 +83,9 @@ fn to_text(labels: &HashMap<Identity, Label>) -> io::Result<String> {
     Ok(text)
 }
 
-/// The hints that earlier runs have set below the directory at `dir`, from the files in `place` and
-/// in the directories there. Files that other users could have written are left out, as are those
-/// that cannot be read.
+/// Returns the hints that labellers have set in the directory at `dir`, from the files in `place`
+/// and in the directories there. Skips files that cannot be read or that other users could have
+/// written.
 #[must_use]
 pub fn of(place: &Path, dir: &Path) -> HashMap<Identity, Hint> {
     let Some(name) = lock::name_of(dir) else {
@@ -98,19 +98,19 @@ pub fn of(place: &Path, dir: &Path) -> HashMap<Identity, Hint> {
     own.flat_map(|lock| read(&beside(lock))).collect()
 }
 
-/// The hints in the file at `path`; none when there is no such file or when it cannot be trusted.
+/// Returns the hints in the file at `path`; none if it is missing or cannot be trusted.
 pub(crate) fn read(path: &Path) -> HashMap<Identity, Hint> {
     trusted(path).map_or_else(HashMap::new, |file| read_from(&file))
 }
 
-/// The hints in an open file; none when [`save_into`] did not write it.
+/// Returns the hints in an open file; none if [`save_into`] did not write it.
 pub(crate) fn read_from(file: &File) -> HashMap<Identity, Hint> {
     text_of(file)
         .and_then(|text| parse(&text, &header().ok()?))
         .unwrap_or_default()
 }
 
-/// A file that only its owner can have written.
+/// Opens the file if only its owner can have written it.
 fn trusted(path: &Path) -> Option<File> {
     let folder = path.parent()?.symlink_metadata().ok()?;
     let file = lock::open(path).ok()?;
@@ -128,7 +128,7 @@ fn text_of(mut file: &File) -> Option<String> {
     Some(text)
 }
 
-/// `None` when it is of another boot, or a line is not as [`save`] writes it.
+/// Returns `None` if the labels are of another boot, or a line is not valid.
 fn parse(text: &str, header: &str) -> Option<HashMap<Identity, Hint>> {
     let lines = text.strip_prefix(header)?.lines();
     lines.take(FILES).map(line).collect()
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn our_hints_on_files_that_are_told_apart_are_remembered() {
+    fn our_hints_on_files_with_a_birth_are_stored() {
         let folder = tempfile::tempdir().unwrap();
         let path = saved(folder.path());
         let expected = HashMap::from([(identity(5), Hint::Short)]);
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn an_open_file_holds_the_last_labels_only() {
+    fn an_open_file_holds_only_the_last_labels() {
         let file = tempfile::tempfile().unwrap();
         assert_eq!(read_from(&file), HashMap::new());
         let labels = |inodes: &[u64]| {
@@ -197,11 +197,11 @@ mod tests {
         save_into(&file, &labels(&[7])).unwrap();
         let expected = HashMap::from([(identity(7), Hint::Short)]);
         assert_eq!(read_from(&file), expected);
-        assert_eq!(read_from(&file), expected, "it is read from its beginning");
+        assert_eq!(read_from(&file), expected, "the second read");
     }
 
     #[test]
-    fn what_others_could_have_written_is_not_believed() {
+    fn files_that_others_could_have_written_are_ignored() {
         let folder = tempfile::tempdir().unwrap();
         let path = saved(folder.path());
         let is_read = || !read(&path).is_empty();
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn another_boots_labels_and_broken_files_are_left_out() {
+    fn labels_of_another_boot_and_invalid_files_are_ignored() {
         let folder = tempfile::tempdir().unwrap();
         let path = saved(folder.path());
         let text = fs::read_to_string(&path).unwrap();

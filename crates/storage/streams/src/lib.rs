@@ -1,10 +1,11 @@
-//! Write-lifetime hints for the files of a database: rules, routes to the device, a labeller, a check.
+//! Write-lifetime hints on the files of a database: rules, routes to the drive, labeller, check.
 //!
-//! A multi-stream SSD, and a file system that places by lifetime, keep bytes that die together in the same erase
-//! block. [`rules`] say how long the bytes of a file live, [`labeller::run`] puts that on the files as hints, [`route`]
-//! says whether hints reach anything here, [`check`](check::check) reads them back.
+//! Multi-stream SSDs and file systems that place data by lifetime keep bytes that die together in
+//! the same erase block. [`rules`] map files to hints, [`labeller::run`] sets the hints on the
+//! files, [`route`] finds out whether kernel, file system and drive use them, and
+//! [`check`](check::check) compares the hints of all files with the rules.
 //!
-//! Deliberately absent: printing and arguments (the CLI's), simulation and metering (crates of their own).
+//! Deliberately absent: arguments and output (CLI), simulation and metering (other crates).
 
 pub mod check;
 pub mod control;

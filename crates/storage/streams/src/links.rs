@@ -1,8 +1,9 @@
-//! Where a path leads, link by link, and whether those who made the links may send us there.
+//! Resolves a path link by link, and refuses links of untrusted users.
 //!
-//! The labeller is root, and links in a database are its user's to make. So it goes as the kernel does in sticky folders
-//! (`fs.protected_symlinks`): a link is followed when it is root's or our own, or when its owner owns the directory at the
-//! end. A link is opened before it is asked whose it is and where it leads: nobody exchanges it in between.
+//! The labeller runs as root, and the database's user can create links in the data directory. As
+//! the kernel does in sticky directories (`fs.protected_symlinks`), it follows a link only if it
+//! belongs to root, to the labeller's own user, or to the owner of the directory at the end. Each
+//! link is opened before owner and target are read, so that it cannot be exchanged in between.
 
 use std::ffi::OsString;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -14,41 +15,41 @@ use rustix::io::Errno;
 
 use crate::tree;
 
-/// The kernel follows as many (`MAXSYMLINKS`).
+/// The kernel's limit for links in a path (`MAXSYMLINKS`).
 const LINKS: usize = 40;
 
-/// A directory at the end of a path.
+/// The directory at the end of a path.
 #[derive(Debug)]
 pub(crate) struct End {
     pub(crate) dir: OwnedFd,
-    /// Its path without links.
+    /// Absolute path without links.
     pub(crate) path: PathBuf,
 }
 
-/// Why there is no directory at the end of a path, or none for us.
+/// An error of following a path.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LinkError {
     #[error(transparent)]
     Errno(#[from] Errno),
     #[error(
-        "the link {} belongs to user {owner}, and {}, to which it leads, to user {its}; `chown -h root` the link if it is \
-         meant", link.display(), end.display()
+        "the link {} belongs to user {owner}, and {}, to which it leads, to user {end_owner}; \
+         `chown -h root` the link if it is intended", link.display(), end.display()
     )]
     Distrusted {
         link: PathBuf,
         owner: u32,
         end: PathBuf,
-        its: u32,
+        end_owner: u32,
     },
 }
 
-/// A link on the way.
+/// A link in the path.
 struct Link {
     path: PathBuf,
     owner: u32,
 }
 
-/// Goes where the absolute `path` leads.
+/// Opens the directory to which the absolute `path` leads.
 pub(crate) fn follow(path: &Path) -> Result<End, LinkError> {
     let place = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let root = || rustix::fs::open("/", place, Mode::empty());
@@ -79,8 +80,8 @@ pub(crate) fn follow(path: &Path) -> Result<End, LinkError> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let dir = rustix::fs::openat(&at, c".", flags, Mode::empty())?;
     let path = tree::known_path(dir.as_fd())?;
-    let its = rustix::fs::fstat(&dir)?.st_uid;
-    let trusted = [0, rustix::process::geteuid().as_raw(), its];
+    let end_owner = rustix::fs::fstat(&dir)?.st_uid;
+    let trusted = [0, rustix::process::geteuid().as_raw(), end_owner];
     match links
         .into_iter()
         .find(|link| !trusted.contains(&link.owner))
@@ -90,12 +91,12 @@ pub(crate) fn follow(path: &Path) -> Result<End, LinkError> {
             link,
             owner,
             end: path,
-            its,
+            end_owner,
         }),
     }
 }
 
-/// The names in a path, the last one first.
+/// Returns the names in a path in reverse order.
 fn backwards(path: &Path) -> Vec<OsString> {
     let names = path.components().rev().filter_map(|part| match part {
         Component::Normal(name) => Some(name.to_owned()),
@@ -112,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_leads_where_the_kernel_goes() {
+    fn paths_are_resolved_as_by_the_kernel() {
         let folder = tempfile::tempdir().unwrap();
         let top = folder.path().canonicalize().unwrap();
         std::fs::create_dir_all(top.join("a/b/c")).unwrap();

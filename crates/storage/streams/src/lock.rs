@@ -1,7 +1,8 @@
-//! One labeller for one directory: a lock file that is named after what the directory is, not after its path.
+//! At most one labeller for each directory, by a lock file named after the directory's identity.
 //!
-//! Labellers of several users cannot share a directory for their locks: each has its own in the common one, and looks
-//! for the same lock in all of them.
+//! The identity is device, inode and time of birth, so that two paths to one directory have the
+//! same lock. Labellers of several users cannot write to one directory of locks: each has its own
+//! below [`LOCK_DIR`], and looks for the lock in all of them.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Permissions};
@@ -19,10 +20,10 @@ use rustix::io::Errno;
 use crate::labels;
 use crate::tree::{self, Identity};
 
-/// Where locks are, when nobody says otherwise.
+/// Default directory of locks.
 pub const LOCK_DIR: &str = "/run/saiga";
 
-/// A directory that is ours to label, until this is dropped or the process ends.
+/// The lock of a directory, held until this value is dropped or the process ends.
 #[derive(Debug)]
 pub(crate) struct Lock {
     _file: File,
@@ -30,44 +31,31 @@ pub(crate) struct Lock {
     identity: Identity,
 }
 
-/// Why a directory is not ours.
+/// An error of locking a directory.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
-    /// Another labeller is at work there.
+    /// Another labeller has the directory.
     #[error("{} is labelled by another `saiga streams run`{}; `saiga streams stop` ends it", dir.display(), holder(.pid))]
-    Taken {
-        /// The directory.
-        dir: PathBuf,
-        /// Its process, if the lock says so.
-        pid: Option<u32>,
-    },
-    /// Another labeller is at work above or below it.
+    Taken { dir: PathBuf, pid: Option<u32> },
+    /// Another labeller has a directory above or below it.
     #[error(
         "{} and {}, which is labelled by another `saiga streams run`{}, share files; give both to one labeller, or \
          end the other one with `saiga streams stop`", dir.display(), other.display(), holder(.pid)
     )]
     Shared {
-        /// The directory.
         dir: PathBuf,
-        /// The other one.
         other: PathBuf,
-        /// Its process, if the lock says so.
         pid: Option<u32>,
     },
-    /// The place for locks could be changed by others.
+    /// Other users can write to the directory of locks.
     #[error(
-        "{} belongs to another user, or others may write there, so locks in it are worth nothing; chown and chmod it, or \
-         give another one with --lock-dir", .0.display()
+        "{} belongs to another user, or others may write there, so locks in it are not safe; \
+         chown and chmod it, or give another one with --lock-dir", .0.display()
     )]
     Open(PathBuf),
-    /// It cannot be made.
+    /// The lock cannot be created.
     #[error("cannot lock in {}: {error}; give another place with --lock-dir", path.display())]
-    Io {
-        /// What.
-        path: PathBuf,
-        /// Why.
-        error: io::Error,
-    },
+    Io { path: PathBuf, error: io::Error },
 }
 
 fn holder(pid: &Option<u32>) -> String {
@@ -75,7 +63,7 @@ fn holder(pid: &Option<u32>) -> String {
 }
 
 impl Lock {
-    /// Takes the lock of the directory at `dir`, which is `identity`, in `place`.
+    /// Takes the lock of the directory at `dir` with `identity`, in the directory of locks `place`.
     pub(crate) fn take(place: &Path, dir: &Path, identity: Identity) -> Result<Self, LockError> {
         let fail = |path: &Path| {
             let path = path.to_owned();
@@ -95,7 +83,7 @@ impl Lock {
             .write(true)
             .create(true)
             .truncate(false)
-            // Whoever may open it may lock it.
+            // Any process that can open the file can lock it.
             .mode(0o600)
             .custom_flags(libc::O_NOFOLLOW)
             .open(&path)
@@ -110,8 +98,9 @@ impl Lock {
                 pid,
             });
         }
-        // What is in it says where to look; the lock is what counts. It is there before others are looked at: of two that
-        // begin at a time, one at least sees the other.
+        // The flock counts; the text only tells others where to look. It is written before other
+        // locks are read: of two labellers that start at the same time, at least one sees the
+        // other.
         let dir = std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned());
         let mut text = format!("{}\n", std::process::id()).into_bytes();
         text.extend(dir.as_os_str().as_encoded_bytes());
@@ -120,7 +109,7 @@ impl Lock {
             .and_then(|()| file.rewind())
             .and_then(|()| file.write_all(&text));
         written.map_err(fail(&path))?;
-        for other in kin(place, &path).map_err(fail(place))? {
+        for other in other_locks(place, &path).map_err(fail(place))? {
             is_apart(&dir, path.file_name(), &other)?;
         }
         Ok(Self {
@@ -130,18 +119,18 @@ impl Lock {
         })
     }
 
-    /// Where the labels in the directory are remembered.
+    /// The file that stores the labels of the directory.
     pub(crate) fn labels(&self) -> &Path {
         &self.labels
     }
 
-    /// Whether it is the lock of this directory.
+    /// Whether this is the lock of the directory with `identity`.
     pub(crate) fn is_of(&self, identity: Identity) -> bool {
         self.identity == identity
     }
 }
 
-/// Whether the lock at `other` leaves `dir`, whose own lock is called `name`, to us.
+/// Fails if the labeller of the lock at `other` has files of `dir`; `name` is the lock of `dir`.
 fn is_apart(dir: &Path, name: Option<&OsStr>, other: &Path) -> Result<(), LockError> {
     let fail = |error| LockError::Io {
         path: other.to_owned(),
@@ -149,17 +138,17 @@ fn is_apart(dir: &Path, name: Option<&OsStr>, other: &Path) -> Result<(), LockEr
     };
     let file = match open(other) {
         Ok(file) => file,
-        // Gone meanwhile, or another user's that cannot be looked at.
+        // Deleted, or another user's that cannot be read.
         Err(error) if is_hidden(&error) => return Ok(()),
         Err(error) => return Err(fail(error)),
     };
-    let Some((pid, its)) = holder_in(&file) else {
+    let Some((pid, theirs)) = holder_in(&file) else {
         return Ok(());
     };
-    // Several directories of our own are ours to tell apart, whatever their paths.
+    // Directories of this process may be nested: its own checks tell them apart.
     let is_ours = pid == std::process::id();
-    let is_same = name == other.file_name() || !is_ours && its == dir;
-    if !is_same && (is_ours || !share(dir, &its)) {
+    let is_same = name == other.file_name() || !is_ours && theirs == dir;
+    if !is_same && (is_ours || !share(dir, &theirs)) {
         return Ok(());
     }
     if lock(&file, FlockOperation::NonBlockingLockShared).map_err(fail)? {
@@ -171,7 +160,7 @@ fn is_apart(dir: &Path, name: Option<&OsStr>, other: &Path) -> Result<(), LockEr
     } else {
         LockError::Shared {
             dir,
-            other: its,
+            other: theirs,
             pid,
         }
     })
@@ -184,7 +173,7 @@ fn is_hidden(error: &io::Error) -> bool {
     )
 }
 
-/// Whether one of two directories is in the other.
+/// Whether one of two directories contains the other.
 fn share(one: &Path, other: &Path) -> bool {
     let real = |dir: &Path| dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
     let (one, other) = (real(one), real(other));
@@ -194,17 +183,18 @@ fn share(one: &Path, other: &Path) -> bool {
 fn name(identity: Identity) -> OsString {
     let (major, minor) = identity.device();
     let (inode, (seconds, nanoseconds)) = (identity.inode(), identity.born());
-    // The root of another disk that got the number of the device was not made in the same nanosecond.
+    // Birth tells directories of two disks apart that had the same device number, one after the
+    // other.
     format!("streams-{major}-{minor}-{inode}-{seconds}.{nanoseconds}.lock").into()
 }
 
-/// The name of the lock for the directory at `dir`, if it is there.
+/// Returns the name of the lock for the directory at `dir`; `None` if it cannot be opened.
 pub(crate) fn name_of(dir: &Path) -> Option<OsString> {
     let open = tree::open_dir(dir).ok()?;
     Some(name(tree::identity(open.as_fd()).ok()?))
 }
 
-/// Takes the lock of an open file; `false` when somebody has it.
+/// Takes the lock of an open file; `false` if another descriptor has it.
 fn lock(file: &File, how: FlockOperation) -> io::Result<bool> {
     match rustix::fs::flock(file, how) {
         Ok(()) => Ok(true),
@@ -213,7 +203,7 @@ fn lock(file: &File, how: FlockOperation) -> io::Result<bool> {
     }
 }
 
-/// The process and the directory that a lock file names; `None` when it was made just now.
+/// Reads PID and directory from an open lock file; `None` while the file is still empty.
 pub(crate) fn holder_in(mut file: &File) -> Option<(u32, PathBuf)> {
     let mut text = Vec::new();
     file.read_to_end(&mut text).ok()?;
@@ -228,20 +218,21 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
     File::options().read(true).custom_flags(flags).open(path)
 }
 
-/// Other locks in `place` and in the directories beside it, below it, and above it where that is [`LOCK_DIR`].
-fn kin(place: &Path, own: &Path) -> io::Result<Vec<PathBuf>> {
+/// Returns other locks: in `place` and the directories in it, and, if `place` is in [`LOCK_DIR`],
+/// in all of that directory.
+fn other_locks(place: &Path, own: &Path) -> io::Result<Vec<PathBuf>> {
     let above = place.parent().filter(|above| *above == Path::new(LOCK_DIR));
     let mut all = files(above.unwrap_or(place))?;
     all.retain(|path| path != own);
     Ok(all)
 }
 
-/// All locks in `place` and in the directories there, in order; none when there is no such place.
+/// Returns all locks in `place` and in the directories there, sorted. A missing `place` has none.
 pub(crate) fn files(place: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for path in names(place)? {
         if path.symlink_metadata().is_ok_and(|stat| stat.is_dir()) {
-            // What another user keeps to itself cannot be looked at.
+            // Directories of other users that cannot be read are left out.
             found.extend(names(&path).unwrap_or_default());
         } else {
             found.push(path);
@@ -279,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_has_one_labeller_by_whatever_path() {
+    fn a_directory_has_one_labeller_by_any_path() {
         let folder = tempfile::tempdir().unwrap();
         let (place, data) = (folder.path().join("locks"), folder.path().join("data"));
         std::fs::create_dir(&data).unwrap();
@@ -299,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_of_another_user_is_found_beside_ones_own() {
+    fn a_lock_in_a_directory_of_another_user_is_found() {
         let folder = tempfile::tempdir().unwrap();
         let place = folder.path().join("locks");
         let first = take(&place.join("unit"), folder.path()).unwrap();
@@ -310,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_others_may_write_to_is_refused() {
+    fn a_lock_directory_that_others_can_write_to_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let place = folder.path().join("locks");
         std::fs::create_dir(&place).unwrap();

@@ -1,7 +1,8 @@
-//! Pins: what keeps the inode of a labelled file in memory, and so its hint.
+//! Pins: inotify watches that keep the inodes of labelled files in memory, and with them the hints.
 //!
-//! An inotify watch on the file itself does that without a descriptor: a deleted file gives its space back at once. The
-//! kernel has a limit of watches per user, of which half is left to others.
+//! A hint is lost when the kernel evicts the inode. A watch on the file prevents that and, unlike
+//! an open descriptor, lets a deleted file free its space at once. The kernel limits watches per
+//! user (fs.inotify.max_user_watches); half of the limit is left to other programs.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::mem::MaybeUninit;
@@ -13,20 +14,20 @@ use rustix::io::Errno;
 
 use crate::tree::{self, Identity};
 
-/// Watches of one inotify instance.
+/// One inotify instance.
 #[derive(Debug)]
 pub(crate) struct Watches {
     fd: OwnedFd,
 }
 
-/// What a watch told.
+/// An inotify event, reduced to the ID of its watch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum News {
-    /// What is watched is gone: deleted, or unmounted.
+pub(crate) enum WatchEvent {
+    /// The kernel removed the watch: its file was deleted or unmounted.
     Gone(i32),
-    /// Something else happened to it, or in it.
+    /// Another event on the watched file or in the watched directory.
     Changed(i32),
-    /// Events were dropped.
+    /// The queue overflowed, so that events were dropped.
     Overflow,
 }
 
@@ -41,18 +42,18 @@ impl Watches {
     }
 
     pub(crate) fn remove(&self, watch: i32) {
-        // It may be gone already.
+        // Fails if the kernel has removed the watch already.
         let _ = inotify::remove_watch(&self.fd, watch);
     }
 
-    /// Watches `places` and no others of `watches`. What is watched already stays so without a gap, and without news.
+    /// Watches `paths` and ends all other `watches`. Watches that stay have no gap and no event.
     pub(crate) fn watch(
         &self,
         watches: &mut HashSet<i32>,
-        places: &BTreeSet<PathBuf>,
+        paths: &BTreeSet<PathBuf>,
         flags: WatchFlags,
     ) {
-        let added = places.iter().map(|place| self.add(place, flags));
+        let added = paths.iter().map(|path| self.add(path, flags));
         let added: HashSet<i32> = added.filter_map(Result::ok).collect();
         for watch in watches.difference(&added) {
             self.remove(*watch);
@@ -60,22 +61,22 @@ impl Watches {
         *watches = added;
     }
 
-    /// What has happened since the last call.
-    pub(crate) fn news(&self) -> Vec<News> {
+    /// Returns the events since the last call.
+    pub(crate) fn read_events(&self) -> Vec<WatchEvent> {
         let mut buffer = [MaybeUninit::uninit(); 4096];
         let mut reader = inotify::Reader::new(&self.fd, &mut buffer);
-        let mut news = Vec::new();
+        let mut events = Vec::new();
         while let Ok(event) = reader.next() {
             let flags = event.events();
-            news.push(if flags.contains(ReadFlags::QUEUE_OVERFLOW) {
-                News::Overflow
+            events.push(if flags.contains(ReadFlags::QUEUE_OVERFLOW) {
+                WatchEvent::Overflow
             } else if flags.contains(ReadFlags::IGNORED) {
-                News::Gone(event.wd())
+                WatchEvent::Gone(event.wd())
             } else {
-                News::Changed(event.wd())
+                WatchEvent::Changed(event.wd())
             });
         }
-        news
+        events
     }
 }
 
@@ -85,28 +86,29 @@ impl AsFd for Watches {
     }
 }
 
-/// The pins.
+/// The pinned files, up to a limit.
 #[derive(Debug)]
 pub(crate) struct Pins {
     watches: Watches,
     files: HashMap<i32, Identity>,
-    /// By which watch; an identity without a birth may come back before its last end was heard of.
+    /// The watch of each file. A new file can have the identity of a deleted one if the file system
+    /// stores no times of birth, and can be pinned before the deletion has been read.
     pinned: HashMap<Identity, i32>,
     limit: usize,
 }
 
-/// Whether a file is pinned.
+/// The result of [`Pins::pin`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pinned {
     Yes,
-    /// There are as many pins as there may be.
+    /// The limit of pins is reached.
     Full,
-    /// This file cannot be watched.
+    /// The file cannot be watched.
     No,
 }
 
 impl Pins {
-    /// No pins yet, and never more than `limit`.
+    /// Creates an empty set of at most `limit` pins.
     pub(crate) fn new(limit: usize) -> Result<Self, Errno> {
         Ok(Self {
             watches: Watches::new()?,
@@ -124,7 +126,7 @@ impl Pins {
         self.pinned.contains_key(identity)
     }
 
-    /// Pins an open file.
+    /// Pins an open file, unless it is pinned already.
     pub(crate) fn pin(&mut self, file: BorrowedFd<'_>, identity: Identity) -> Pinned {
         if self.holds(&identity) {
             return Pinned::Yes;
@@ -142,7 +144,7 @@ impl Pins {
                 Pinned::Yes
             }
             Err(Errno::NOSPC | Errno::NOMEM) => {
-                // Others use them up too; what there is now is what we get.
+                // Other programs of this user have used up the watches: keep what there is.
                 self.limit = self.files.len();
                 Pinned::Full
             }
@@ -150,12 +152,12 @@ impl Pins {
         }
     }
 
-    /// Forgets files that are gone; which.
+    /// Removes the pins of files that were deleted or unmounted, and returns those files.
     pub(crate) fn sweep(&mut self) -> Vec<Identity> {
         let mut gone = Vec::new();
-        for news in self.watches.news() {
-            match news {
-                News::Gone(watch) => {
+        for event in self.watches.read_events() {
+            match event {
+                WatchEvent::Gone(watch) => {
                     let identity = self.files.remove(&watch);
                     let is_it = |it: &Identity| self.pinned.get(it) == Some(&watch);
                     if let Some(identity) = identity.filter(is_it) {
@@ -163,9 +165,10 @@ impl Pins {
                         gone.push(identity);
                     }
                 }
-                News::Changed(_) => {}
-                // Which pins are gone is not known any more: all are made anew by the next look.
-                News::Overflow => self.clear(),
+                WatchEvent::Changed(_) => {}
+                // It is unknown which pins are gone: remove all; the next scan pins the files
+                // again.
+                WatchEvent::Overflow => self.clear(),
             }
         }
         gone
@@ -185,25 +188,27 @@ impl AsFd for Pins {
     }
 }
 
-/// How many pins there may be: half of the kernel's limit of watches.
+/// Returns the limit of pins: half of the kernel's limit of watches.
 pub(crate) fn limit(root: &Path) -> usize {
     let path = root.join("proc/sys/fs/inotify/max_user_watches");
     let text = std::fs::read_to_string(path).unwrap_or_default();
     text.trim().parse::<usize>().unwrap_or(8192) / 2
 }
 
-/// Whether news are about this watch.
-pub(crate) fn concerns(news: News, watch: i32) -> bool {
-    match news {
-        News::Gone(its) | News::Changed(its) => its == watch,
-        News::Overflow => true,
+impl WatchEvent {
+    /// Whether the event is about `watch`, or may be.
+    pub(crate) fn concerns(self, watch: i32) -> bool {
+        match self {
+            WatchEvent::Gone(own) | WatchEvent::Changed(own) => own == watch,
+            WatchEvent::Overflow => true,
+        }
     }
-}
 
-/// Whether news end a watch, or may have.
-pub(crate) fn is_end(news: News) -> bool {
-    match news {
-        News::Gone(_) | News::Overflow => true,
-        News::Changed(_) => false,
+    /// Whether the event ended its watch, or may have.
+    pub(crate) fn is_end(self) -> bool {
+        match self {
+            WatchEvent::Gone(_) | WatchEvent::Overflow => true,
+            WatchEvent::Changed(_) => false,
+        }
     }
 }

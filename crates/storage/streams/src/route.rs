@@ -1,8 +1,8 @@
-//! Routes: what becomes of a hint between a file and the flash, per mount, on this kernel and this device.
+//! Routes: whether and how hints on files reach the drive, for each mount, kernel and device.
 //!
-//! Everything is read from proc and sysfs below a given root; nothing is asked of a device. Only the
-//! drive knows the reclaim unit handles of a namespace: the caller asks, and [`Layout::verdict`]
-//! takes the answers. docs/streams.md has the measurements behind the decisions.
+//! Everything is read from proc and sysfs below a given root; no command is sent to a device. The
+//! reclaim unit handles of a namespace are not in sysfs: the caller reads them from the drive for
+//! [`Layout::verdict`]. docs/streams.md has the measurements behind the decisions.
 
 mod controller;
 mod decide;
@@ -26,7 +26,7 @@ pub use written::Written;
 #[cfg(test)]
 mod tests;
 
-/// proc and sysfs, of this machine or of another one.
+/// proc and sysfs, of this host or of a copy (tests).
 #[derive(Debug, Clone)]
 pub struct System {
     root: PathBuf,
@@ -38,7 +38,7 @@ impl Default for System {
     }
 }
 
-/// Major and minor number of a kernel.
+/// Major and minor version of a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Kernel(pub u32, pub u32);
 
@@ -48,27 +48,27 @@ impl fmt::Display for Kernel {
     }
 }
 
-/// The way a hint takes.
+/// The mechanism that passes hints to the drive or places data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Route {
     /// The streams directive of NVMe, up to Linux 5.17.
     Directive,
-    /// SCSI's group number.
+    /// Group numbers of SCSI.
     Scsi,
-    /// UFS, which is SCSI to the kernel.
+    /// Group numbers of UFS, by the kernel's SCSI layer.
     Ufs,
     /// F2FS on a drive with flexible data placement.
     F2fs,
-    /// A zoned XFS, which puts files of one class into one zone.
+    /// Zoned XFS, which puts files of one class into one zone.
     ZonedXfs,
-    /// None is needed: each part of the server has a namespace and reclaim unit handle of its own.
+    /// No hints: each part of the server has its own namespace and reclaim unit handle.
     Namespaces,
-    /// None: hints are accepted and go nowhere.
+    /// Hints are accepted but have no effect.
     Nowhere,
 }
 
 impl Route {
-    /// Its name, for people and JSON.
+    /// Returns its name, for messages and JSON.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -83,19 +83,19 @@ impl Route {
     }
 }
 
-/// How sure it is that hints have an effect.
+/// Whether hints have an effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
-    /// They decide where data are put.
+    /// Hints decide the placement of data.
     Yes,
-    /// Kernel and file system pass them on; whether the drive takes them cannot be seen from here.
+    /// Kernel and file system pass hints on; whether the drive uses them is unknown.
     Unproven,
-    /// They do nothing.
+    /// Hints have no effect.
     No,
 }
 
 impl Reach {
-    /// A word for JSON.
+    /// Returns its name in JSON.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -106,35 +106,31 @@ impl Reach {
     }
 }
 
-/// What becomes of hints in one directory.
+/// The use of hints on files in one directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
-    /// The directory.
+    /// Absolute path without links.
     pub dir: PathBuf,
-    /// Its mount.
     pub mount: Mount,
-    /// The kernel.
     pub kernel: Kernel,
-    /// The disk below, when there is one.
+    /// The disk below, if there is one.
     pub disk: Option<Disk>,
-    /// The way that hints take.
     pub route: Route,
-    /// Whether they have an effect.
     pub reach: Reach,
-    /// Why, in a sentence.
+    /// The reason for route and reach, for messages.
     pub why: String,
-    /// What else could be done here, or should be known.
+    /// Alternatives and caveats, for messages.
     pub notes: Vec<String>,
 }
 
 impl Report {
-    /// One line: where hints go, and when they go nowhere, that first.
+    /// Summarises the report in one line.
     #[must_use]
     pub fn headline(&self) -> String {
         let place = format!(
             "{} ({}, {})",
             self.dir.display(),
-            self.ground(),
+            self.storage(),
             self.kernel
         );
         if self.route == Route::Namespaces {
@@ -152,9 +148,9 @@ impl Report {
             Reach::No if self.disk.is_some() => {
                 format!("hints stop at the block layer on {place}: {}", self.why)
             }
-            Reach::No => format!("hints reach nothing on {place}: {}", self.why),
+            Reach::No => format!("hints have no effect on {place}: {}", self.why),
             Reach::Unproven => format!(
-                "hints go by {} on {place}, if the drive takes them: {}",
+                "hints go by {} on {place}, if the drive uses them: {}",
                 self.route.name(),
                 self.why
             ),
@@ -162,8 +158,8 @@ impl Report {
         }
     }
 
-    /// The report for a server whose parts are on several disks, with the result of
-    /// [`Layout::verdict`]. An existing route for hints is replaced by a yes only.
+    /// Returns the report for a server whose parts are on several disks, given the result of
+    /// [`Layout::verdict`]. A route for hints is only replaced by a verdict of [`Reach::Yes`].
     #[must_use]
     pub fn with_verdict(mut self, (reach, why): (Reach, String)) -> Self {
         if reach == Reach::Yes || self.reach == Reach::No {
@@ -173,20 +169,20 @@ impl Report {
         self
     }
 
-    /// Whether parts are kept apart without hints.
+    /// Whether the parts of the server are separated without hints.
     #[must_use]
     pub fn needs_no_hints(&self) -> bool {
         self.route == Route::Namespaces && self.reach == Reach::Yes
     }
 
-    fn ground(&self) -> String {
+    fn storage(&self) -> String {
         match &self.disk {
             None => self.mount.kind.clone(),
             Some(disk) => format!("{} on {}", self.mount.kind, disk.name),
         }
     }
 
-    /// How much somebody should care about the headline.
+    /// Returns the log level of the headline.
     #[must_use]
     pub fn level(&self) -> Level {
         match self.reach {
@@ -195,7 +191,8 @@ impl Report {
         }
     }
 
-    /// Why labels here would be lost even on the way to the file system, and where to label instead.
+    /// Returns why labels here would not even reach the file system, and the directory to label
+    /// instead.
     #[must_use]
     pub fn obstacle(&self) -> Option<String> {
         if self.mount.kind != "overlay" {
@@ -207,41 +204,28 @@ impl Report {
             |dir| format!("{dir} (the overlay's upper directory)"),
         );
         Some(format!(
-            "an overlay keeps hints to itself, they never reach the file system below; run this on the host and give it \
-             {upper}, or put the data on a volume and give it that"
+            "overlayfs does not pass hints to the file system below; run this on the host and give \
+             it {upper}, or put the data on a volume and give the volume"
         ))
     }
 }
 
-/// Why nothing is known of a directory.
+/// An error of finding the route of a directory.
 #[derive(Debug, thiserror::Error)]
 pub enum RouteError {
-    /// There is no such directory, or something in proc cannot be read.
-    #[error("cannot look at {}: {error}", path.display())]
-    Read {
-        /// What.
-        path: PathBuf,
-        /// Why.
-        error: io::Error,
-    },
-    /// It is a file or a device.
+    /// The directory, or a file in proc or sysfs, cannot be read.
+    #[error("cannot read {}: {error}", path.display())]
+    Read { path: PathBuf, error: io::Error },
     #[error("{} is not a directory", .0.display())]
     NotADirectory(PathBuf),
-    /// The kernel's release has no version.
-    #[error("cannot read a version in `{0}`")]
+    #[error("the kernel's release `{0}` has no version number")]
     Kernel(String),
-    /// No mount covers it.
     #[error("no mount in {}/proc/self/mountinfo covers {}", root.display(), path.display())]
-    NoMount {
-        /// The directory.
-        path: PathBuf,
-        /// The root of the system that was asked.
-        root: PathBuf,
-    },
+    NoMount { path: PathBuf, root: PathBuf },
 }
 
 impl System {
-    /// The system whose proc and sys are below `root`.
+    /// Returns the system whose proc and sys are below `root`.
     #[must_use]
     pub fn at(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into() }
@@ -251,7 +235,7 @@ impl System {
         &self.root
     }
 
-    /// The path of a disk's device.
+    /// Returns the path of a disk's device node.
     #[must_use]
     pub fn device(&self, disk: &str) -> PathBuf {
         self.root.join("dev").join(disk)
@@ -265,10 +249,10 @@ impl System {
         }
     }
 
-    /// The kernel's version.
+    /// Returns the kernel's version.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// /proc/sys/kernel/osrelease cannot be read or has no version.
     pub fn kernel(&self) -> Result<Kernel, RouteError> {
         let release = self.read("proc/sys/kernel/osrelease")?;
         let mut numbers = release.trim().split(|c: char| !c.is_ascii_digit());
@@ -279,20 +263,24 @@ impl System {
         }
     }
 
-    /// What is mounted, in the order in which it was.
+    /// Returns the mounts in the order of /proc/self/mountinfo.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// The file cannot be read.
     pub fn mounts(&self) -> Result<Vec<Mount>, RouteError> {
-        Ok(self.placed()?.into_iter().map(|it| it.mount).collect())
+        Ok(self
+            .mount_entries()?
+            .into_iter()
+            .map(|it| it.mount)
+            .collect())
     }
 
-    fn placed(&self) -> Result<Vec<mounts::Placed>, RouteError> {
+    fn mount_entries(&self) -> Result<Vec<mounts::MountEntry>, RouteError> {
         Ok(mounts::parse(&self.read("proc/self/mountinfo")?))
     }
 
-    /// The block device of the file system with this device number: itself, or what is mounted, for btrfs and others
-    /// that have numbers of their own.
+    /// Returns the block device of a file system: the same number, or, for btrfs and others with
+    /// numbers of their own, the number of the mount source.
     #[must_use]
     pub fn block_device(&self, file_system: (u32, u32)) -> Option<(u32, u32)> {
         let (major, minor) = file_system;
@@ -309,10 +297,10 @@ impl System {
     }
 }
 
-/// What becomes of hints on files in the directory at `path`.
+/// Finds the route of hints on files in the directory at `path`.
 ///
 /// # Errors
-/// When it does not exist, is not a directory, or proc cannot be read.
+/// The directory does not exist or is not one, or proc cannot be read.
 pub fn probe(system: &System, path: &Path) -> Result<Report, RouteError> {
     let fail = |error| RouteError::Read {
         path: path.to_owned(),
@@ -323,10 +311,11 @@ pub fn probe(system: &System, path: &Path) -> Result<Report, RouteError> {
         return Err(RouteError::NotADirectory(path.to_owned()));
     }
     let kernel = system.kernel()?;
-    let mount = mounts::covering(&system.placed()?, &dir).ok_or_else(|| RouteError::NoMount {
-        path: dir.clone(),
-        root: system.root.clone(),
-    })?;
+    let mount =
+        mounts::covering(&system.mount_entries()?, &dir).ok_or_else(|| RouteError::NoMount {
+            path: dir.clone(),
+            root: system.root.clone(),
+        })?;
     let disk = disk::find(system, mount.device, Some(&mount.source));
     let zoned = mount.kind == "xfs" && mounts::is_zoned(system, &mount);
     Ok(decide::mounted(system, dir, mount, kernel, disk, zoned))

@@ -1,7 +1,7 @@
-//! Rules: which file gets which hint, and why.
+//! Rules map files to hints, with a reason for each.
 //!
-//! Rules come in sets: those that are built in ([`builtin`]), files in TOML ([`mod@file`]), files in astream's grammar
-//! ([`astream`]). The first rule that matches a file decides.
+//! Sets of rules are built in ([`builtin`]), or files in TOML ([`mod@file`]) or in astream's
+//! grammar ([`astream`]). The first rule that matches a file decides.
 
 pub mod astream;
 pub mod builtin;
@@ -18,30 +18,25 @@ use crate::hint::Hint;
 
 pub use ere::{Ere, EreError};
 
-/// What a rule matches.
+/// A pattern for paths of files.
 #[derive(Debug, Clone)]
 pub enum Pattern {
-    /// A glob on the path relative to the database's directory.
+    /// A glob for the path relative to the database's directory.
     Glob(globset::GlobMatcher),
-    /// A POSIX extended regular expression that is searched in the absolute path: astream's.
-    Search {
-        /// As it was written.
-        text: String,
-        /// The same, compiled.
-        regex: Ere,
-    },
+    /// A POSIX extended regular expression, searched in the absolute path (astream).
+    Search { text: String, regex: Ere },
 }
 
 impl Pattern {
-    /// Whether it is a regular expression.
+    /// Whether the pattern is a regular expression.
     #[must_use]
     pub fn is_search(&self) -> bool {
         matches!(self, Self::Search { .. })
     }
 
-    /// Whether it matches a file.
+    /// Whether the pattern matches a file.
     #[must_use]
-    pub fn matches(&self, place: &Place<'_>) -> bool {
+    pub fn matches(&self, place: &FilePaths<'_>) -> bool {
         match self {
             Self::Glob(glob) => glob.is_match(place.relative),
             Self::Search { regex, .. } => {
@@ -66,35 +61,33 @@ impl PartialEq for Pattern {
     }
 }
 
-/// One rule.
+/// A rule: the hint for files that match a pattern.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rule {
-    /// What it matches.
     pub pattern: Pattern,
-    /// The hint for what it matches; [`Hint::NotSet`] leaves files as they are.
+    /// [`Hint::NotSet`] leaves files as they are.
     pub hint: Hint,
-    /// Why, in a sentence.
+    /// The reason, in a sentence.
     pub why: String,
-    /// What should share a reclaim unit with nothing else, where the drive has enough of them.
+    /// The stream: files of one stream share reclaim units with no other, if the drive has enough.
     pub stream: Option<String>,
-    /// Whether a hint that is there is overwritten.
+    /// Whether a hint that another program has set is overwritten.
     pub force: bool,
-    /// Where it stands.
     pub origin: Origin,
 }
 
-/// Where a rule stands: in which file or built-in set, and in which line.
+/// The position of a rule in a file or built-in set.
 #[derive(Debug, Clone)]
 pub struct Origin {
     /// The file's path or the set's name.
     pub source: Arc<str>,
-    /// Its line, from 1.
+    /// Line number, from 1.
     pub line: usize,
-    /// Whether the set is built in: that some of its rules match nothing is not a surprise.
+    /// Whether the set is built in, so that rules without a match are normal.
     pub is_builtin: bool,
 }
 
-/// Rules are what they say, wherever they stand.
+/// Origins are always equal, so that rules with the same content are equal.
 impl PartialEq for Origin {
     fn eq(&self, _: &Self) -> bool {
         true
@@ -107,47 +100,44 @@ impl fmt::Display for Origin {
     }
 }
 
-/// A file as rules see it.
+/// The two paths of a file that rules can match.
 #[derive(Debug, Clone, Copy)]
-pub struct Place<'a> {
-    /// Below the database's directory, links to directories followed.
+pub struct FilePaths<'a> {
+    /// The path in the database, with links to directories followed.
     pub relative: &'a Path,
-    /// From the root.
+    /// The absolute path.
     pub absolute: &'a Path,
 }
 
-/// Rules in their order.
+/// A list of rules; the first that matches decides.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Rules {
-    /// What they are for, if they say so.
+    /// A description of the set.
     pub about: Option<String>,
-    /// The rules; the first that matches decides.
     pub rules: Vec<Rule>,
 }
 
 impl Rules {
-    /// The first rule that matches `place`, and its number.
+    /// Returns the first rule that matches a file, and its index.
     #[must_use]
-    pub fn find(&self, place: &Place<'_>) -> Option<(usize, &Rule)> {
+    pub fn find(&self, place: &FilePaths<'_>) -> Option<(usize, &Rule)> {
         let mut rules = self.rules.iter().enumerate();
         rules.find(|(_, rule)| rule.pattern.matches(place))
     }
 
-    /// The rules as TOML; [`file::parse`] reads it back.
+    /// Formats the rules as TOML, which [`file::parse`] accepts.
     #[must_use]
     pub fn to_toml(&self) -> String {
         print::toml(self)
     }
 }
 
-/// Something that astream would have passed over in silence.
+/// A warning about input that astream would ignore silently.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Warning {
-    /// The file.
     pub path: PathBuf,
-    /// The line, from 1.
+    /// Line number, from 1.
     pub line: usize,
-    /// What is the matter.
     pub text: String,
 }
 
@@ -157,102 +147,81 @@ impl fmt::Display for Warning {
     }
 }
 
-/// Why there are no rules.
+/// An error of loading rules.
 #[derive(Debug, thiserror::Error)]
 pub enum RulesError {
-    /// The file cannot be read.
     #[error("cannot read the rules in {}: {error}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        error: io::Error,
-    },
-    /// Neither a file nor a built-in set.
+    Read { path: PathBuf, error: io::Error },
+    /// `name` is neither a file nor a built-in set.
     #[error("there is no rule set `{name}`; use {}, or the path of a file", builtin::names().join(", "))]
-    Unknown {
-        /// What was asked for.
-        name: String,
-    },
-    /// A line is wrong.
+    Unknown { name: String },
+    /// A line, counted from 1, is not valid.
     #[error("{}:{line}: {problem}", path.display())]
     Line {
-        /// The file.
         path: PathBuf,
-        /// The line, from 1.
         line: usize,
-        /// What is wrong.
         problem: Problem,
     },
-    /// There is no rule.
     #[error("{} has no rule; write one as `saiga streams rules mysql` shows", .0.display())]
     Empty(PathBuf),
 }
 
-/// What is wrong with a line of rules.
+/// A problem of a line in a rule file.
 #[derive(Debug, thiserror::Error)]
 pub enum Problem {
-    /// TOML does not allow it, or a key is unknown or missing.
+    /// The line is not valid TOML, or a key is unknown or missing.
     #[error("{0}")]
     Toml(String),
-    /// The hint is none.
     #[error(transparent)]
     Hint(#[from] crate::hint::UnknownHint),
-    /// The glob cannot be read.
-    #[error("cannot read the glob `{glob}`: {reason}")]
-    Glob {
-        /// The glob.
-        glob: String,
-        /// Why.
-        reason: String,
-    },
-    /// The path can match nothing.
+    #[error("`{glob}` is not a valid glob: {reason}")]
+    Glob { glob: String, reason: String },
+    /// The path of a rule can match no file.
     #[error(
-        "`{0}` can match nothing; paths are relative to the database's directory, without `.`, `..` and a slash \
-         at either end"
+        "`{0}` can match nothing; paths are relative to the database's directory, without `.`, \
+         `..` and a slash at either end"
     )]
     Path(String),
-    /// A word that may not be empty is empty.
+    /// The value of this key is empty.
     #[error("`{0}` is empty")]
     EmptyWord(&'static str),
-    /// The regular expression cannot be read.
-    #[error("cannot read the regular expression `{text}`: {error}")]
-    Ere {
-        /// The expression.
-        text: String,
-        /// Why.
-        error: EreError,
-    },
-    /// astream: more than two words.
+    #[error("`{text}` is not a valid regular expression: {error}")]
+    Ere { text: String, error: EreError },
+    /// astream: a line has more than two words.
     #[error(
-        "failed to parse the rule: {0} words, where astream wants `REGEX STREAM` (a path cannot hold a space)"
+        "failed to parse the rule: {0} words, but astream wants `REGEX STREAM` (a path cannot \
+         contain a space)"
     )]
     Words(usize),
     /// astream: the second word is not a number.
     #[error("failed to parse the rule: the stream `{0}` is not a number")]
     Stream(String),
-    /// astream: too long.
+    /// astream: a line is longer than [`astream::LINE_LIMIT`].
     #[error("{0} bytes; {limit} is astream's limit for a line", limit = astream::LINE_LIMIT)]
     Long(usize),
-    /// astream: too many rules.
-    #[error("more than {limit} rules, which is astream's limit for a file; give the rest in a second file", limit = astream::RULE_LIMIT)]
+    /// astream: a file has more rules than [`astream::RULE_LIMIT`].
+    #[error(
+        "more than {limit} rules, which is astream's limit for a file; give the rest in a second \
+         file",
+        limit = astream::RULE_LIMIT
+    )]
     Many,
 }
 
-/// Where rules are.
+/// The source of a set of rules.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RuleSet {
-    /// What [`load`] takes.
+    /// A name or path for [`load`].
     Named(String),
-    /// A file in astream's grammar, whatever it is called.
+    /// A file in astream's grammar, with any name.
     Astream(PathBuf),
 }
 
 impl RuleSet {
-    /// Reads them.
+    /// Loads the rules.
     ///
     /// # Errors
-    /// What is wrong, with file and line.
+    /// The file cannot be read, or a line is not valid.
     pub fn load(&self) -> Result<(Rules, Vec<Warning>), RulesError> {
         match self {
             Self::Named(name) => load(name),
@@ -260,7 +229,7 @@ impl RuleSet {
         }
     }
 
-    /// The file that they are read from; built-in ones have none.
+    /// Returns the path of the file; `None` for a built-in set.
     #[must_use]
     pub fn file(&self) -> Option<&Path> {
         match self {
@@ -278,12 +247,13 @@ fn read(path: &Path) -> Result<Vec<u8>, RulesError> {
     })
 }
 
-/// Reads rules by what `name` is: a path that ends in `.toml`, a built-in set, or a file in astream's grammar.
+/// Loads the rules of `name`: a built-in set, a path that ends in `.toml`, or the path of a file in
+/// astream's grammar.
 ///
-/// A name is a path when it has a slash in it or such a file exists; a built-in set is preferred.
+/// A built-in set is preferred to a file with its name. Other names are paths.
 ///
 /// # Errors
-/// What is wrong, with file and line.
+/// There is no such set or file, the file cannot be read, or a line is not valid.
 pub fn load(name: &str) -> Result<(Rules, Vec<Warning>), RulesError> {
     if let Some(rules) = builtin::find(name) {
         return Ok((rules, Vec::new()));

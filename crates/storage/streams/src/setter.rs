@@ -1,7 +1,8 @@
-//! How a hint is put on a file and read back.
+//! Sets the hint of a file and reads it back.
 //!
-//! [`Setter`] is the seam: `F_SET_RW_HINT` today, an ioctl for the streams of one file when a kernel has it. A hint that
-//! somebody else has set is theirs: it is overwritten only when a rule says so.
+//! [`Setter`] abstracts the system call: `F_SET_RW_HINT` today, an ioctl for the streams of a file
+//! once a kernel has it. A hint that another program has set is overwritten only if a rule forces
+//! it.
 
 use std::os::fd::BorrowedFd;
 
@@ -10,25 +11,25 @@ use rustix::io::Errno;
 use crate::hint::Hint;
 use crate::sys;
 
-/// Puts hints on files.
+/// Sets and reads the hints of open files.
 pub trait Setter: Send + Sync {
-    /// What it uses, for people.
+    /// Returns the name of its mechanism, for messages.
     fn name(&self) -> &'static str;
 
-    /// The hint of an open file.
+    /// Returns the hint of an open file.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The error of the system call.
     fn read(&self, file: BorrowedFd<'_>) -> Result<Hint, Errno>;
 
-    /// Puts a hint on an open file; it need not be open for writing.
+    /// Sets the hint of an open file, which need not be open for writing.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The error of the system call.
     fn set(&self, file: BorrowedFd<'_>, hint: Hint) -> Result<(), Errno>;
 }
 
-/// `F_SET_RW_HINT` of fcntl(2): on the inode, in memory, until it is evicted.
+/// `F_SET_RW_HINT` of fcntl(2): the hint of the inode in memory, lost when the inode is evicted.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Fcntl;
 
@@ -38,7 +39,7 @@ impl Setter for Fcntl {
     }
 
     fn read(&self, file: BorrowedFd<'_>) -> Result<Hint, Errno> {
-        // A value that fcntl(2) does not know was not set by it.
+        // PROTO: a value that F_SET_RW_HINT does not accept.
         Hint::from_raw(sys::rw_hint(file)?).ok_or(Errno::PROTO)
     }
 
@@ -47,37 +48,36 @@ impl Setter for Fcntl {
     }
 }
 
-/// What a rule wants for a file.
+/// A request to set a hint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Wish {
-    /// The hint; [`Hint::NotSet`] wants nothing.
+pub struct Request {
+    /// [`Hint::NotSet`] leaves the file as it is.
     pub hint: Hint,
-    /// Overwrite whatever is there.
+    /// Overwrite any hint.
     pub force: bool,
-    /// The hint that we put there ourselves, which is ours to change.
+    /// The last hint that the labeller has set on the file, which it may change.
     pub ours: Option<Hint>,
 }
 
-/// What became of a wish.
+/// The result of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// The file had the hint.
+    /// The file had the hint already.
     Had,
-    /// It has it now.
+    /// The hint was set.
     Set,
-    /// Somebody else has given it another one, which stays.
+    /// The file has this hint of another program, which stays.
     Kept(Hint),
-    /// Nothing was wanted.
+    /// The request had no hint.
     Left,
 }
 
-/// Why a hint is not there.
+/// An error of setting a hint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ApplyError {
-    /// The kernel refuses.
     #[error("{0}{advice}", advice = advice(*.0))]
     Refused(#[from] Errno),
-    /// The kernel accepted it, and there is another one.
+    /// The kernel accepted the hint, but returns this one.
     #[error("the hint was accepted, but `{0}` is read back")]
     NotTaken(Hint),
 }
@@ -86,18 +86,23 @@ fn advice(error: Errno) -> &'static str {
     match error {
         // fs/fcntl.c from 7.2 on.
         Errno::PERM => {
-            "; from Linux 7.2 on that takes its owner or CAP_FOWNER, and the file must not be immutable"
+            "; from Linux 7.2 on, only the owner of the file or a process with CAP_FOWNER can set a \\
+             hint, and the file must not be immutable"
         }
         _ => "",
     }
 }
 
-/// Puts the hint on an open file, if it may, and reads it back.
+/// Sets the hint of an open file, unless another program has set one, and reads it back.
 ///
 /// # Errors
-/// What the kernel refused, or that the hint did not take.
-pub fn apply(setter: &dyn Setter, file: BorrowedFd<'_>, wish: Wish) -> Result<Outcome, ApplyError> {
-    let Wish { hint, force, ours } = wish;
+/// The kernel refused the hint, or returns another one.
+pub fn apply(
+    setter: &dyn Setter,
+    file: BorrowedFd<'_>,
+    request: Request,
+) -> Result<Outcome, ApplyError> {
+    let Request { hint, force, ours } = request;
     if hint == Hint::NotSet {
         return Ok(Outcome::Left);
     }
@@ -121,15 +126,15 @@ mod tests {
 
     use super::*;
 
-    fn wish(hint: Hint) -> Wish {
-        Wish {
+    fn request(hint: Hint) -> Request {
+        Request {
             hint,
             force: false,
             ours: None,
         }
     }
 
-    /// A kernel that accepts everything and keeps nothing, as 5.18 would if reading were broken too.
+    /// A kernel that accepts every hint and forgets it.
     struct Forgetful;
 
     impl Setter for Forgetful {
@@ -150,38 +155,41 @@ mod tests {
     fn a_hint_is_read_back() {
         let file = tempfile::tempfile().unwrap();
         let file = file.as_fd();
-        assert_eq!(apply(&Fcntl, file, wish(Hint::Short)), Ok(Outcome::Set));
+        assert_eq!(apply(&Fcntl, file, request(Hint::Short)), Ok(Outcome::Set));
         assert_eq!(sys::rw_hint(file), Ok(2));
-        assert_eq!(apply(&Fcntl, file, wish(Hint::Short)), Ok(Outcome::Had));
-        assert_eq!(apply(&Fcntl, file, wish(Hint::NotSet)), Ok(Outcome::Left));
-        let lost = apply(&Forgetful, file, wish(Hint::Long));
+        assert_eq!(apply(&Fcntl, file, request(Hint::Short)), Ok(Outcome::Had));
+        assert_eq!(
+            apply(&Fcntl, file, request(Hint::NotSet)),
+            Ok(Outcome::Left)
+        );
+        let lost = apply(&Forgetful, file, request(Hint::Long));
         assert_eq!(lost, Err(ApplyError::NotTaken(Hint::NotSet)));
     }
 
     #[test]
-    fn somebody_elses_hint_stays() {
+    fn another_programs_hint_stays() {
         let file = tempfile::tempfile().unwrap();
         let file = file.as_fd();
         sys::set_rw_hint(file, 5).unwrap();
         let kept = Outcome::Kept(Hint::Extreme);
-        assert_eq!(apply(&Fcntl, file, wish(Hint::Short)), Ok(kept));
-        let mine_was = |ours| Wish {
+        assert_eq!(apply(&Fcntl, file, request(Hint::Short)), Ok(kept));
+        let with_ours = |ours| Request {
             ours: Some(ours),
-            ..wish(Hint::Short)
+            ..request(Hint::Short)
         };
-        assert_eq!(apply(&Fcntl, file, mine_was(Hint::Long)), Ok(kept));
-        let forced = Wish {
+        assert_eq!(apply(&Fcntl, file, with_ours(Hint::Long)), Ok(kept));
+        let forced = Request {
             force: true,
-            ..wish(Hint::Medium)
+            ..request(Hint::Medium)
         };
         assert_eq!(apply(&Fcntl, file, forced), Ok(Outcome::Set));
         assert_eq!(
-            apply(&Fcntl, file, mine_was(Hint::Medium)),
+            apply(&Fcntl, file, with_ours(Hint::Medium)),
             Ok(Outcome::Set)
         );
     }
 
-    /// What astream passes: four bytes, and whatever lies behind them on its stack.
+    /// astream passes four bytes; the kernel reads four more from its stack.
     #[test]
     fn the_kernel_reads_all_64_bits() {
         let file = tempfile::tempfile().unwrap();

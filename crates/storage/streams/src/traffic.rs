@@ -1,6 +1,6 @@
-//! Bytes written to the devices of the directories, by hint, counted by the kernel where it submits them.
+//! Bytes written to the devices of the labelled directories, by hint, counted at the block layer.
 //!
-//! This is what the block layer got, whoever wrote it: the file system's own writes have no hint.
+//! Counts the writes of every process and of the file system itself, whose own writes have no hint.
 
 use std::collections::{BTreeSet, HashSet};
 use std::fmt::Write as _;
@@ -10,39 +10,39 @@ use saiga_blocktrace::{Device, HintMeter, MeterError};
 use crate::hint::Hint;
 use crate::route::System;
 
-/// Counts until it is dropped.
+/// A running count, which ends when this value is dropped.
 #[derive(Debug)]
 pub struct Traffic {
     meter: HintMeter,
     system: System,
 }
 
-/// What was written to a device under one hint.
+/// Bytes written to a device with one hint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Written {
-    /// The disk or partition, as the kernel calls it.
+    /// The kernel's name of the disk or partition.
     pub device: String,
-    /// The hint; `None` where the kernel does not say (before Linux 6.9) or says one that is not known here.
+    /// `None` if the kernel does not report hints (before Linux 6.9) or reports an unknown one.
     pub hint: Option<Hint>,
-    /// Since the count began.
+    /// Bytes since the start of the count.
     pub bytes: u64,
 }
 
 impl Traffic {
-    /// Begins to count.
+    /// Starts the count.
     ///
     /// # Errors
-    /// The kernel does not permit it.
+    /// The kernel does not permit BPF to this process.
     pub fn open(system: System) -> Result<Self, MeterError> {
-        // File systems come and go below a labeller, so all devices are counted, and told from each other when it is read.
+        // The labelled file systems change: count all devices, and select them at each read.
         let meter = HintMeter::open(&[])?;
         Ok(Self { meter, system })
     }
 
-    /// What was written to the devices of these file systems, by device and hint.
+    /// Returns the bytes written to the devices of `file_systems`, by device and hint.
     ///
     /// # Errors
-    /// The kernel does not say.
+    /// The BPF map cannot be read.
     pub fn read(&self, file_systems: &HashSet<(u32, u32)>) -> Result<Vec<Written>, MeterError> {
         let devices: BTreeSet<Device> = file_systems
             .iter()
@@ -59,20 +59,21 @@ impl Traffic {
         Ok(rows.collect())
     }
 
-    /// How many writes were not counted.
+    /// Returns the number of writes that were not counted.
     ///
     /// # Errors
-    /// The kernel does not say.
+    /// The BPF map cannot be read.
     pub fn lost(&self) -> Result<u64, MeterError> {
         self.meter.lost()
     }
 }
 
-/// As Prometheus reads it.
+/// Formats the counts for Prometheus.
 pub(crate) fn to_text(rows: &[Written], lost: u64) -> String {
     let name = "saiga_streams_written_bytes_total";
     let mut out = format!(
-        "# HELP {name} Bytes written to the devices of the directories, by hint, whoever wrote them.\n# TYPE {name} counter\n"
+        "# HELP {name} Bytes written to the devices of the directories by all processes, by hint.\n\
+         # TYPE {name} counter\n"
     );
     for Written {
         device,
@@ -80,19 +81,20 @@ pub(crate) fn to_text(rows: &[Written], lost: u64) -> String {
         bytes,
     } in rows
     {
-        let hint = word(*hint);
+        let hint = label(*hint);
         let _ = writeln!(out, "{name}{{device=\"{device}\",hint=\"{hint}\"}} {bytes}");
     }
     let name = "saiga_streams_writes_uncounted_total";
     let _ = writeln!(
         out,
-        "# HELP {name} Writes that are missing from the bytes by hint.\n# TYPE {name} counter\n{name} {lost}"
+        "# HELP {name} Writes that are missing from the bytes by hint.\n\
+         # TYPE {name} counter\n{name} {lost}"
     );
     out
 }
 
-/// A hint as a label: a dash would be none.
-fn word(hint: Option<Hint>) -> &'static str {
+/// Returns the value of the label `hint`; the name of [`Hint::NotSet`], a dash, would be unclear.
+fn label(hint: Option<Hint>) -> &'static str {
     match hint {
         None => "unknown",
         Some(Hint::NotSet) => "unset",

@@ -1,7 +1,8 @@
-//! A directory tree, walked by open directories: no link that somebody puts there meanwhile leads out of it.
+//! Walks a directory tree by open directories, so that links created during the walk cannot lead
+//! out of it.
 //!
-//! Links to directories and directories on other mounts are reported, not entered: a mount of the same file system, too,
-//! for what is below it has other paths on the outer one.
+//! Links to directories and mount points are reported, not entered. That includes mounts of the
+//! same file system, whose files have other paths on the outer mount.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -13,7 +14,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Statx, StatxFlags};
 use rustix::io::Errno;
 
-/// What a file is, whatever it is called. An inode number that is used again comes with another birth.
+/// The identity of a file independent of its names: device, inode and time of birth. The birth
+/// distinguishes files that use an inode number one after the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Identity {
     device: (u32, u32),
@@ -32,7 +34,7 @@ impl Identity {
         }
     }
 
-    /// A file that was seen before: the device that holds it, its number there, and when it was made.
+    /// Creates an identity from stored numbers.
     pub(crate) fn new(device: (u32, u32), inode: u64, born: (i64, u32)) -> Self {
         Self {
             device,
@@ -41,61 +43,55 @@ impl Identity {
         }
     }
 
-    /// The device that holds it.
+    /// Returns the device number of its file system.
     #[must_use]
     pub fn device(&self) -> (u32, u32) {
         self.device
     }
 
-    /// Its number there.
+    /// Returns the inode number.
     #[must_use]
     pub fn inode(&self) -> u64 {
         self.inode
     }
 
-    /// When it was made, seconds and nanoseconds; zeroes where nobody knows.
+    /// Returns the time of birth in seconds and nanoseconds; zeros if the file system stores none.
     pub(crate) fn born(&self) -> (i64, u32) {
         self.born
     }
 
-    /// Whether it tells one file from the next one with its number.
+    /// Whether it has a time of birth, so that no later file has the same identity.
     pub(crate) fn is_certain(&self) -> bool {
         self.born != (0, 0)
     }
 }
 
-/// What was found in a tree.
+/// An entry that a walk has found.
 pub enum Found<'a> {
-    /// A directory that is entered next.
+    /// A directory that the walk enters next.
     Directory(BorrowedFd<'a>),
-    /// A regular file.
+    /// A regular file: its directory, its name there, its identity and its size.
     File {
-        /// Its directory.
         dir: BorrowedFd<'a>,
-        /// Its name there.
         name: &'a OsStr,
-        /// What it is.
         identity: Identity,
-        /// Its size.
         bytes: u64,
     },
     /// A link to a directory, or a directory on another mount.
     Elsewhere,
 }
 
-/// Called with each thing and its path below the start; ends the walk by breaking.
+/// A visitor, called with each entry and its path below the start. `Break` ends the walk.
 pub type Visit<'a> = dyn FnMut(&Path, Found<'_>) -> ControlFlow<()> + 'a;
 
-/// What could not be looked at on the way.
+/// A path that could not be read during a walk.
 #[derive(Debug)]
 pub struct Unseen {
-    /// Where it is.
     pub path: PathBuf,
-    /// Why not.
     pub error: Errno,
 }
 
-/// The number of an error that came by way of std.
+/// Converts an error of std; EIO if it has no errno.
 pub fn errno(error: &std::io::Error) -> Errno {
     Errno::from_io_error(error).unwrap_or(Errno::IO)
 }
@@ -106,13 +102,14 @@ pub fn open_dir(path: &Path) -> Result<OwnedFd, Errno> {
     rustix::fs::openat(CWD, path, flags, Mode::empty())
 }
 
-/// Opens a directory by its name in another one; a link is none.
+/// Opens a directory by its name in another one; fails for a link.
 pub fn open_child(dir: BorrowedFd<'_>, name: &OsStr) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     rustix::fs::openat(dir, name, flags, Mode::empty())
 }
 
-/// Opens a regular file for reading, and nothing else: opening a pipe or a tape has consequences.
+/// Opens a regular file for reading; returns its identity and size, too. Other files are not
+/// opened, because the open of a pipe or a tape has side effects.
 pub fn open_file(dir: BorrowedFd<'_>, name: &OsStr) -> Result<(File, Identity, u64), Errno> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let place = rustix::fs::openat(dir, name, flags, Mode::empty())?;
@@ -123,41 +120,46 @@ pub fn open_file(dir: BorrowedFd<'_>, name: &OsStr) -> Result<(File, Identity, u
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let own = own_path(place.as_fd());
     let file = match rustix::fs::open(&own, flags | OFlags::NOATIME, Mode::empty()) {
-        // Only the owner and root may leave the time of the last access alone.
+        // Only the owner and root may use O_NOATIME.
         Err(Errno::PERM) => rustix::fs::open(&own, flags, Mode::empty())?,
         file => file?,
     };
     Ok((file.into(), Identity::of(&stat), stat.stx_size))
 }
 
-/// A path that leads to an open file, whatever has become of its name.
+/// Returns a path in /proc that leads to an open file, even if the file was renamed or deleted.
 pub fn own_path(file: BorrowedFd<'_>) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
 
-/// The path under which the kernel knows an open file now.
+/// Returns the present path of an open file, by the link in /proc.
 pub fn known_path(file: BorrowedFd<'_>) -> Result<PathBuf, Errno> {
     let path = rustix::fs::readlink(own_path(file), Vec::new())?;
     Ok(PathBuf::from(OsStr::from_bytes(path.as_bytes())))
 }
 
-/// What an open file or directory is.
+/// Returns the identity of an open file or directory.
 pub fn identity(file: BorrowedFd<'_>) -> Result<Identity, Errno> {
     Ok(Identity::of(&stat_open(file)?))
 }
 
-/// The file system of an open file, and the mount by which it was opened (from Linux 5.8 on).
-pub(crate) fn whereabouts(file: BorrowedFd<'_>) -> Result<((u32, u32), Option<u64>), Errno> {
-    Ok(place(&stat_open(file)?))
+/// Returns the file system of an open file, and the ID of the mount by which it was opened (from
+/// Linux 5.8 on).
+pub(crate) fn file_system_and_mount(
+    file: BorrowedFd<'_>,
+) -> Result<((u32, u32), Option<u64>), Errno> {
+    Ok(mount_of(&stat_open(file)?))
 }
 
-/// As [`whereabouts`]; `None` for a file that has no name.
-pub(crate) fn whereabouts_named(file: BorrowedFd<'_>) -> Option<((u32, u32), Option<u64>)> {
+/// Like [`file_system_and_mount`]; `None` for a file without a name.
+pub(crate) fn file_system_and_mount_if_named(
+    file: BorrowedFd<'_>,
+) -> Option<((u32, u32), Option<u64>)> {
     let stat = stat_open(file).ok()?;
-    (stat.stx_nlink > 0).then(|| place(&stat))
+    (stat.stx_nlink > 0).then(|| mount_of(&stat))
 }
 
-fn place(stat: &Statx) -> ((u32, u32), Option<u64>) {
+fn mount_of(stat: &Statx) -> ((u32, u32), Option<u64>) {
     let has_mount = stat.stx_mask & StatxFlags::MNT_ID.bits() != 0;
     let device = (stat.stx_dev_major, stat.stx_dev_minor);
     (device, has_mount.then_some(stat.stx_mnt_id))
@@ -175,25 +177,24 @@ fn kind(stat: &Statx) -> FileType {
     FileType::from_raw_mode(stat.stx_mode.into())
 }
 
-/// What stands under a name in a directory.
+/// An entry of a directory.
 pub enum Entry {
     /// A regular file and its size.
     File(Identity, u64),
-    /// A directory.
     Directory,
     /// A link to a directory, or a directory on another mount.
     Elsewhere,
-    /// Something else.
+    /// A pipe, socket, device, or link to anything but a directory.
     Other,
 }
 
-/// Looks at one name; a link is followed to see whether a directory is behind it.
-pub fn look(dir: BorrowedFd<'_>, name: &OsStr) -> Result<Entry, Errno> {
+/// Inspects one name in a directory. Of a link, the type of its target counts.
+pub fn inspect(dir: BorrowedFd<'_>, name: &OsStr) -> Result<Entry, Errno> {
     let stat = rustix::fs::statx(dir, name, AtFlags::SYMLINK_NOFOLLOW, wanted())?;
     Ok(match kind(&stat) {
         FileType::RegularFile => Entry::File(Identity::of(&stat), stat.stx_size),
         FileType::Directory => {
-            if place(&stat_open(dir)?) == place(&stat) {
+            if mount_of(&stat_open(dir)?) == mount_of(&stat) {
                 Entry::Directory
             } else {
                 Entry::Elsewhere
@@ -211,9 +212,10 @@ pub fn look(dir: BorrowedFd<'_>, name: &OsStr) -> Result<Entry, Errno> {
     })
 }
 
-/// Visits everything below `dir`, whose own path below the start is `prefix`, and answers with what it could not see.
+/// Visits every entry below `dir`, whose own path is `prefix`. Returns the paths that could not be
+/// read.
 ///
-/// Names that vanish meanwhile are nothing. However deep it goes, it holds few descriptors.
+/// Entries deleted during the walk are skipped. Holds at most 33 descriptors at any depth.
 pub fn walk(dir: BorrowedFd<'_>, prefix: &Path, visit: &mut Visit<'_>) -> Vec<Unseen> {
     let mut walk = Walk {
         start: dir,
@@ -223,7 +225,7 @@ pub fn walk(dir: BorrowedFd<'_>, prefix: &Path, visit: &mut Visit<'_>) -> Vec<Un
     };
     match open_child(dir, OsStr::new(".")) {
         Err(error) => unseen_at(prefix, error, &mut walk.unseen),
-        // Whether the visitor ended the walk is known to the visitor.
+        // The visitor knows whether it ended the walk.
         Ok(open) => {
             let _ = walk.enter(OsString::new(), open, visit);
             while !walk.levels.is_empty() && walk.step(visit).is_continue() {}
@@ -232,21 +234,21 @@ pub fn walk(dir: BorrowedFd<'_>, prefix: &Path, visit: &mut Visit<'_>) -> Vec<Un
     walk.unseen
 }
 
-/// Directories on the way down that are held open.
+/// Most directories above the current one that are held open.
 const HELD: usize = 32;
 
-/// A directory on the way down.
+/// A directory between the start and the current one.
 struct Level {
-    /// In the one above.
+    /// Its name in the directory above.
     name: OsString,
     identity: Identity,
     /// `None` while it is not held open.
     dir: Option<OwnedFd>,
-    /// What is still to be looked at, the next one last.
+    /// Names still to be visited, the next one last.
     names: Vec<OsString>,
 }
 
-/// A walk on its way.
+/// The state of a walk.
 struct Walk<'a> {
     start: BorrowedFd<'a>,
     levels: Vec<Level>,
@@ -255,7 +257,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Goes down into `dir`, whose path is there already.
+    /// Enters `dir`; `self.path` is its path already.
     fn enter(&mut self, name: OsString, dir: OwnedFd, visit: &mut Visit<'_>) -> ControlFlow<()> {
         visit(&self.path, Found::Directory(dir.as_fd()))?;
         let identity = match identity(dir.as_fd()) {
@@ -280,7 +282,7 @@ impl Walk<'_> {
         ControlFlow::Continue(())
     }
 
-    /// The names in a directory, the first one last.
+    /// Returns the names in a directory, the first one last.
     fn names(&mut self, dir: BorrowedFd<'_>) -> Vec<OsString> {
         let mut names = Vec::new();
         match Dir::read_from(dir) {
@@ -301,7 +303,7 @@ impl Walk<'_> {
         names
     }
 
-    /// Looks at the next name, or goes back up.
+    /// Visits the next name, or leaves the directory after the last one.
     fn step(&mut self, visit: &mut Visit<'_>) -> ControlFlow<()> {
         let Some(level) = self.levels.last_mut() else {
             return ControlFlow::Break(());
@@ -313,7 +315,7 @@ impl Walk<'_> {
         };
         let dir = dir.as_fd();
         self.path.push(&name);
-        match look(dir, &name) {
+        match inspect(dir, &name) {
             Err(error) => unseen_at(&self.path, error, &mut self.unseen),
             Ok(Entry::Other) => {}
             Ok(Entry::Elsewhere) => visit(&self.path, Found::Elsewhere)?,
@@ -336,27 +338,28 @@ impl Walk<'_> {
         ControlFlow::Continue(())
     }
 
-    /// Goes back up, and opens what was not held open.
+    /// Returns to the directory above, and opens it if it was not held open.
     fn leave(&mut self) {
         let child = self.levels.pop().and_then(|level| level.dir);
         if self.levels.is_empty() {
             return;
         }
         self.path.pop();
-        let is_it = |dir: &OwnedFd, level: &Level| identity(dir.as_fd()) == Ok(level.identity);
+        let is_same = |dir: &OwnedFd, level: &Level| identity(dir.as_fd()) == Ok(level.identity);
         let Some(level) = self.levels.last().filter(|level| level.dir.is_none()) else {
             return;
         };
         let above = child.and_then(|child| open_child(child.as_fd(), OsStr::new("..")).ok());
-        let above = above.filter(|dir| is_it(dir, level));
-        // The child was moved elsewhere meanwhile; and what is not there any more is nothing.
-        let above = above.or_else(|| self.descend().filter(|dir| is_it(dir, level)));
+        let above = above.filter(|dir| is_same(dir, level));
+        // The child may have been moved: then open the directory by its names. If it was deleted,
+        // its remaining names are skipped.
+        let above = above.or_else(|| self.descend().filter(|dir| is_same(dir, level)));
         if let Some(level) = self.levels.last_mut() {
             level.dir = above;
         }
     }
 
-    /// The directory at the end of the names, from the start down.
+    /// Opens the directory of the last level by the names from the start.
     fn descend(&self) -> Option<OwnedFd> {
         let mut dir = open_child(self.start, OsStr::new(".")).ok()?;
         for level in self.levels.iter().skip(1) {
@@ -366,7 +369,7 @@ impl Walk<'_> {
     }
 }
 
-/// Notes what could not be seen; what is not there any more is nothing.
+/// Records a path that cannot be read, unless it was deleted.
 fn unseen_at(path: &Path, error: Errno, unseen: &mut Vec<Unseen>) {
     if !is_gone(error) {
         unseen.push(Unseen {
@@ -376,7 +379,7 @@ fn unseen_at(path: &Path, error: Errno, unseen: &mut Vec<Unseen>) {
     }
 }
 
-/// Whether an error says that something is not there any more, or something else by now.
+/// Whether an error means that a file was deleted or replaced.
 pub(crate) fn is_gone(error: Errno) -> bool {
     matches!(
         error,

@@ -1,39 +1,39 @@
-//! Which directories belong to which database, and so which rules decide over a path.
+//! Maps paths to databases, and so to the rules that apply to them.
 //!
-//! A database is one directory and what its links lead to (PostgreSQL's pg_wal and tablespaces): each of these is a
-//! branch, with the path at which it appears in the database.
+//! A database is one directory and the directories to which its links lead (PostgreSQL's pg_wal and
+//! tablespaces). Each of these is a branch, with the path at which it appears in the database.
 
 use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::rules::{Place, Rule, Rules};
+use crate::rules::{FilePaths, Rule, Rules};
 
 /// A directory that belongs to a database.
 #[derive(Debug, Clone)]
 pub(crate) struct Branch {
-    /// Where it is, without links.
+    /// Absolute path without links.
     pub(crate) dir: PathBuf,
-    /// Where it appears in the database: nothing for the database's own directory.
+    /// Its path in the database; empty for the database's own directory.
     pub(crate) prefix: PathBuf,
-    /// The rules of its database.
     pub(crate) rules: Arc<Rules>,
-    /// Which database it belongs to.
+    /// Index of its database in [`Options::databases`](crate::labeller::Options).
     pub(crate) database: usize,
-    /// Its file system.
+    /// Device number of its file system.
     pub(crate) device: (u32, u32),
-    /// The mount by which we see it.
+    /// ID of its mount, if the kernel reports one (Linux 5.8).
     pub(crate) mount: Option<u64>,
 }
 
-/// All branches: those that were given first, which go before what is found.
+/// All branches: first those that were given, then those that were found.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct View {
     pub(crate) branches: Vec<Branch>,
 }
 
 impl View {
-    /// The branch that `path` is below, the deepest of several and the first of those; and its path in the database.
+    /// Returns the branch that contains `path`, and the path in the database. Of several branches,
+    /// the deepest counts; of equally deep ones, the first.
     pub(crate) fn branch(&self, path: &Path) -> Option<(&Branch, PathBuf)> {
         let below = |branch: &'_ Branch| path.strip_prefix(&branch.dir).ok().map(Path::to_owned);
         let found = self.branches.iter().filter_map(|branch| {
@@ -48,10 +48,10 @@ impl View {
         found.min_by_key(|(branch, _)| Reverse(branch.dir.as_os_str().len()))
     }
 
-    /// The rule for the file at `path`.
+    /// Returns the rule for the file at `path`.
     pub(crate) fn decide(&self, path: &Path) -> Option<&Rule> {
         let (branch, relative) = self.branch(path)?;
-        let place = Place {
+        let place = FilePaths {
             relative: &relative,
             absolute: path,
         };
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn links_are_seen_as_the_database_sees_them() {
+    fn linked_directories_have_the_path_that_the_database_uses() {
         let view = View {
             branches: vec![
                 branch("/data/pg", "", "postgres"),

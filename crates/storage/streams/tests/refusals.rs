@@ -1,4 +1,5 @@
-//! A kernel that refuses hints, or accepts and forgets them: said once for each file, counted, and no success.
+//! A kernel that refuses hints, or accepts and forgets them: each file is logged once and counted
+//! as refused.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::cell::RefCell;
@@ -16,7 +17,7 @@ use saiga_streams::route::System;
 use saiga_streams::rules::RuleSet;
 use saiga_streams::setter::Setter;
 
-/// What the kernel answers to every hint.
+/// A kernel that gives the same answer to every hint and never stores one.
 struct Answer(Result<(), Errno>);
 
 impl Setter for Answer {
@@ -47,7 +48,7 @@ fn label_once(dir: &Path, setter: Answer) -> (Ended, Vec<String>) {
         mode: Mode::Notify,
         once: true,
         force: false,
-        look: Duration::from_secs(60),
+        scan_interval: Duration::from_secs(60),
         stall_limit: Duration::from_secs(1),
         drill: None,
         metrics: None,
@@ -71,7 +72,7 @@ fn refusals_are_named_and_counted() {
         (Err(Errno::INVAL), "Invalid argument"),
         (
             Err(Errno::PERM),
-            "from Linux 7.2 on that takes its owner or CAP_FOWNER",
+            "only the owner of the file or a process with CAP_FOWNER",
         ),
         (Ok(()), "the hint was accepted, but `-` is read back"),
     ] {

@@ -1,37 +1,32 @@
-//! Little-endian fields of a page that may be shorter than it should be.
+//! Reads little-endian fields of a page; `None` beyond the end of the page.
 
-/// The bytes of a field; `None` where the page ends before it does.
 fn field<const N: usize>(page: &[u8], at: usize) -> Option<[u8; N]> {
     page.get(at..at.checked_add(N)?)?.try_into().ok()
 }
 
-/// Two bytes at an offset.
 pub(crate) fn u16_at(page: &[u8], at: usize) -> Option<u16> {
     field(page, at).map(u16::from_le_bytes)
 }
 
-/// Four bytes at an offset.
 pub(crate) fn u32_at(page: &[u8], at: usize) -> Option<u32> {
     field(page, at).map(u32::from_le_bytes)
 }
 
-/// Six bytes at an offset.
+/// Reads a field of six bytes.
 pub(crate) fn u48_at(page: &[u8], at: usize) -> Option<u64> {
     let [a, b, c, d, e, f] = field(page, at)?;
     Some(u64::from_le_bytes([a, b, c, d, e, f, 0, 0]))
 }
 
-/// Eight bytes at an offset.
 pub(crate) fn u64_at(page: &[u8], at: usize) -> Option<u64> {
     field(page, at).map(u64::from_le_bytes)
 }
 
-/// Sixteen bytes at an offset.
 pub(crate) fn u128_at(page: &[u8], at: usize) -> Option<u128> {
     field(page, at).map(u128::from_le_bytes)
 }
 
-/// A field of ASCII, padded with blanks (NVMe Base 2.0, 1.5): what is not printable becomes `?`.
+/// Reads a field of ASCII padded with blanks (NVMe Base 2.0, 1.5). Other bytes become `?`.
 pub(crate) fn text_at(page: &[u8], at: usize, length: usize) -> Option<String> {
     let bytes = page.get(at..at.checked_add(length)?)?;
     let letter = |byte: &u8| match byte {
@@ -69,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_lose_their_padding_and_what_steers_a_terminal() {
+    fn texts_lose_their_padding_and_control_characters() {
         assert_eq!(
             text_at(b"xHWE \x1b[0m\0\0", 1, 10),
             Some("HWE ?[0m".to_owned())

@@ -1,4 +1,4 @@
-//! What a drive is to this crate: something that answers with pages.
+//! The interface of drives, live or recorded: a drive returns pages.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,63 +8,42 @@ use crate::page::Page;
 use crate::recorded::Recorded;
 use crate::status::Status;
 
-/// A drive, or what stands for one.
+/// A source of pages: an NVMe drive or a recording of one.
 pub trait Drive {
-    /// The bytes of a page, as they are: of any length, with anything in them.
+    /// Reads a page. Its length and content are not checked.
     ///
     /// # Errors
-    /// [`ReadError`].
+    /// The drive refuses the page, or the page cannot be read.
     fn read(&mut self, page: Page) -> Result<Vec<u8>, ReadError>;
 
-    /// The namespace that was named, where it was not the whole drive.
+    /// Returns the namespace if the path of the drive is that of a namespace.
     fn namespace(&self) -> Option<u32>;
 }
 
-/// Why a page could not be read.
+/// An error of reading a page.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// The drive answered, but not with the page.
+    /// The drive has completed the command with an error status.
     #[error("the drive refuses {}: {status}", page.title())]
-    Refused {
-        /// What was asked for.
-        page: Page,
-        /// Its answer.
-        status: Status,
-    },
-    /// A recording has no file of that name.
+    Refused { page: Page, status: Status },
     #[error("the recording has no {}", page.file_name())]
-    NotRecorded {
-        /// What was asked for.
-        page: Page,
-    },
-    /// The drive went away.
+    NotRecorded { page: Page },
+    /// The drive was removed.
     #[error("{} is gone: {error}", path.display())]
-    Gone {
-        /// The drive.
-        path: PathBuf,
-        /// What the system said.
-        error: io::Error,
-    },
-    /// This user may not ask drives.
-    #[error("this user may not ask {} for its pages: run as root (CAP_SYS_ADMIN)", path.display())]
-    Forbidden {
-        /// The drive.
-        path: PathBuf,
-    },
-    /// The command did not reach the drive, or its answer us.
+    Gone { path: PathBuf, error: io::Error },
+    #[error("this user may not read pages of {}: run as root (CAP_SYS_ADMIN)", path.display())]
+    Forbidden { path: PathBuf },
+    /// The system call failed.
     #[error("cannot read {} from {}: {error}", page.title(), path.display())]
     Failed {
-        /// What was asked for.
         page: Page,
-        /// The drive.
         path: PathBuf,
-        /// What the system said.
         error: io::Error,
     },
 }
 
 impl ReadError {
-    /// Whether the drive has no such page; otherwise it might have one.
+    /// Whether the drive certainly lacks the page.
     #[must_use]
     pub fn is_absence(&self) -> bool {
         match self {
@@ -75,41 +54,29 @@ impl ReadError {
     }
 }
 
-/// Why there is no drive to ask.
+/// An error of opening a drive or a recording.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// Nothing has that name.
-    #[error("there is no {}: name an NVMe drive (/dev/nvme0, /dev/nvme0n1) or the folder of a recording", path.display())]
-    Missing {
-        /// What was named.
-        path: PathBuf,
-    },
-    /// Something else than a drive has that name.
-    #[error("{} is not an NVMe drive: name one like /dev/nvme0 or /dev/nvme0n1, or the folder of a recording", path.display())]
-    NotNvme {
-        /// What was named.
-        path: PathBuf,
-    },
-    /// A folder without the one page that a recording must have.
-    #[error("{} is not a recording of a drive: it has no {}", path.display(), Page::Controller.file_name())]
-    NoRecording {
-        /// The folder.
-        path: PathBuf,
-    },
-    /// This user may not open it.
+    #[error(
+        "there is no {}: name an NVMe drive (/dev/nvme0, /dev/nvme0n1) or the folder of a recording",
+        path.display()
+    )]
+    Missing { path: PathBuf },
+    #[error(
+        "{} is not an NVMe drive: name one like /dev/nvme0 or /dev/nvme0n1, or the folder of a \
+         recording", path.display()
+    )]
+    NotNvme { path: PathBuf },
+    /// The directory lacks the page of the controller, which every recording has.
+    #[error(
+        "{} is not a recording of a drive: it has no {}",
+        path.display(), Page::Controller.file_name()
+    )]
+    NoRecording { path: PathBuf },
     #[error("this user may not open {}: run as root", path.display())]
-    Forbidden {
-        /// What was named.
-        path: PathBuf,
-    },
-    /// The system could not open it.
+    Forbidden { path: PathBuf },
     #[error("cannot open {}: {error}", path.display())]
-    Failed {
-        /// What was named.
-        path: PathBuf,
-        /// What the system said.
-        error: io::Error,
-    },
+    Failed { path: PathBuf, error: io::Error },
 }
 
 impl OpenError {
@@ -122,7 +89,7 @@ impl OpenError {
         }
     }
 
-    /// Whether there is no drive of that name any more.
+    /// Whether the path no longer leads to a drive.
     pub(crate) fn is_gone(&self) -> bool {
         match self {
             Self::Missing { .. } | Self::NotNvme { .. } | Self::NoRecording { .. } => true,
@@ -134,10 +101,10 @@ impl OpenError {
     }
 }
 
-/// Opens a drive by its device, or a recorded one by its folder.
+/// Opens a drive by its device node, or a recording by its directory.
 ///
 /// # Errors
-/// [`OpenError`].
+/// The path is neither, or cannot be opened.
 pub fn open(path: &Path) -> Result<Box<dyn Drive>, OpenError> {
     let kind = path
         .metadata()

@@ -1,60 +1,59 @@
-//! Which drive it is, and what it says it can do.
+//! Identifies a drive: model, serial number, capabilities and endurance groups.
 //!
-//! Spec: NVM Express Base 2.0, figures 275 (Identify Controller) and 280 (Identify Namespace), 5.17.2.22 (UUID list);
-//! TP4146 for CTRATT bit 19. Deliberately absent: counters.
+//! Spec: NVM Express Base 2.0, figures 275 (Identify Controller) and 280 (Identify Namespace),
+//! 5.17.2.22 (UUID list); TP4146 for CTRATT bit 19. Deliberately absent: counters.
 
 use crate::bytes::{text_at, u16_at, u32_at};
 use crate::drive::{Drive, ReadError};
 use crate::page::Page;
 
-/// Namespaces of a drive that are asked for their endurance group; no real drive has more groups than this.
+/// Most namespaces whose endurance group is read; no real drive has more groups than this.
 const MOST_NAMESPACES: usize = 128;
-/// Where a namespace's page has its endurance group.
+/// The offset of the endurance group in the page of a namespace.
 pub(crate) const ENDGID: usize = 102;
-/// OCP's UUID, which chooses its meaning of the vendor's log pages (OCP Datacenter NVMe SSD 2.0, LUID).
+/// OCP's UUID, which selects OCP's log pages (OCP Datacenter NVMe SSD 2.0, LUID).
 const OCP_UUID: [u8; 16] = [
     0xc1, 0x94, 0xd5, 0x5b, 0xe0, 0x94, 0x47, 0x94, 0xa2, 0x1d, 0x29, 0x99, 0x8f, 0x56, 0xbe, 0x6f,
 ];
 
-/// What a drive says of itself.
+/// The identity and the capabilities of a drive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
-    /// PCI vendor, VID.
+    /// PCI vendor ID (VID).
     pub vendor: u16,
-    /// Model number, MN.
+    /// Model number (MN).
     pub model: String,
-    /// Serial number, SN.
+    /// Serial number (SN).
     pub serial: String,
-    /// Firmware revision, FR.
+    /// Firmware revision (FR).
     pub firmware: String,
-    /// Whether it has Flexible Data Placement, CTRATT bit 19.
+    /// Whether it has Flexible Data Placement (CTRATT bit 19).
     pub fdp: bool,
-    /// How many streams the directive of that name can have (NSSA), on drives with directives (OACS bit 5).
+    /// Number of available streams (NSSA), on drives with directives (OACS bit 5).
     pub streams: Option<u16>,
-    /// The namespace that was named, or all.
+    /// The namespace of the path, or all namespaces.
     pub namespaces: Vec<u32>,
-    /// The endurance group of these namespaces.
     pub group: Group,
-    /// The endurance groups of all namespaces of the drive, in order: a group's counters are not the drive's where there
-    /// are several.
+    /// The endurance groups of all namespaces of the drive, sorted. With several, the counters of a
+    /// group are not those of the drive.
     pub groups: Vec<u16>,
-    /// Where OCP's UUID stands in the drive's list.
+    /// The index of OCP's UUID in the drive's list.
     pub ocp_uuid: Option<u8>,
 }
 
-/// The endurance group that is measured.
+/// The measured endurance group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Group {
-    /// All namespaces that were looked at are in it.
+    /// All measured namespaces are in this group.
     One(u16),
-    /// The drive reports none.
+    /// The drive reports no groups.
     None,
-    /// The namespaces are in these: the counters of one would not be those of the drive.
+    /// The namespaces are in several groups, so that no group's counters are those of the drive.
     Several(Vec<u16>),
 }
 
 impl Group {
-    /// Its number, when there is one.
+    /// Returns the number of the group if there is exactly one.
     #[must_use]
     pub fn one(&self) -> Option<u16> {
         match self {
@@ -63,7 +62,7 @@ impl Group {
         }
     }
 
-    /// The numbers of all.
+    /// Returns the numbers of all groups.
     #[must_use]
     pub fn all(&self) -> Vec<u16> {
         match self {
@@ -74,38 +73,34 @@ impl Group {
     }
 }
 
-/// Why it is not known which drive it is.
+/// An error of identifying a drive.
 #[derive(Debug, thiserror::Error)]
 pub enum IdentityError {
-    /// It does not answer.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// Its answer ends early.
+    /// The page ends before a field.
     #[error("{} has {found} bytes, {needed} are needed", page.title())]
     Short {
-        /// Which.
         page: Page,
-        /// Bytes there are.
         found: usize,
-        /// Bytes there should be.
         needed: usize,
     },
-    /// Every byte is FFh: nobody filled it in.
-    #[error("{} holds nothing but FFh", page.title())]
-    Blank {
-        /// Which.
-        page: Page,
-    },
-    /// Its answer holds no model or no serial number.
-    #[error("{} names no model or no serial number, so that this drive cannot be told from another", Page::Controller.title())]
+    /// Every byte of the page is FFh, because the drive did not fill it in.
+    #[error("{} contains only FFh", page.title())]
+    Blank { page: Page },
+    #[error(
+        "{} has no model or no serial number, so that the drive cannot be identified",
+        Page::Controller.title()
+    )]
     Nameless,
 }
 
-/// Asks a drive what it is.
+/// Identifies a drive.
 ///
 /// # Errors
-/// [`IdentityError`]. A page that the drive does not have is an empty list; one that it could not give this time is an
-/// error, for without it this would seem to be another drive, or one with other sources.
+/// A page cannot be read or is not valid. A page that the drive lacks counts as an empty list, but
+/// a page that could not be read is an error: without it, the drive would look like another one or
+/// have other sources.
 pub fn identify(drive: &mut dyn Drive) -> Result<Identity, IdentityError> {
     let page = drive.read(Page::Controller)?;
     let mut identity = parse(&page)?;
@@ -119,7 +114,7 @@ pub fn identify(drive: &mut dyn Drive) -> Result<Identity, IdentityError> {
     identity.namespaces = named.map_or_else(|| all.clone(), |nsid| vec![nsid]);
     if has_directives(&page) {
         let nsid = identity.namespaces.first().copied();
-        // Neither a series nor a source depends on it, so a fault costs no sample.
+        // Neither series nor sources depend on the streams, so an error is ignored.
         let page = nsid.and_then(|nsid| drive.read(Page::Streams(nsid)).ok());
         identity.streams = page.and_then(|page| u16_at(&page, 2));
     }
@@ -136,7 +131,7 @@ pub fn identify(drive: &mut dyn Drive) -> Result<Identity, IdentityError> {
     Ok(identity)
 }
 
-/// The endurance groups of namespaces, each once.
+/// Returns the endurance groups of namespaces, sorted, each once.
 fn groups(drive: &mut dyn Drive, namespaces: &[u32]) -> Result<Vec<u16>, IdentityError> {
     let mut groups = Vec::new();
     for nsid in namespaces {
@@ -149,7 +144,8 @@ fn groups(drive: &mut dyn Drive, namespaces: &[u32]) -> Result<Vec<u16>, Identit
     Ok(groups)
 }
 
-/// A page that is as long as needed and was filled in; `None` when the drive has none.
+/// Reads a page and checks that it has the needed length and was filled in. `None` if the drive
+/// lacks the page.
 fn whole_page(
     drive: &mut dyn Drive,
     page: Page,
@@ -174,7 +170,7 @@ fn whole_page(
     Ok(Some(bytes))
 }
 
-/// What the controller's page alone says.
+/// Parses the page of the controller.
 fn parse(page: &[u8]) -> Result<Identity, IdentityError> {
     let needed = 342; // To ENDGIDMAX; all fields of interest lie before.
     if page.len() < needed {
@@ -215,13 +211,14 @@ fn has_directives(page: &[u8]) -> bool {
     u16_at(page, 256).is_some_and(|commands| commands & 1 << 5 != 0)
 }
 
-/// Numbers up to the first zero.
+/// Returns the namespace IDs up to the first zero.
 fn namespaces(page: &[u8]) -> Vec<u32> {
     let numbers = (0..MOST_NAMESPACES).map_while(|index| u32_at(page, 4 * index));
     numbers.take_while(|nsid| *nsid > 0).collect()
 }
 
-/// Entries of 32 bytes, the first of which is reserved; an entry's UUID is its second half.
+/// Finds OCP's UUID in a list of entries of 32 bytes: the first is reserved, and the UUID is the
+/// second half of an entry.
 fn ocp_uuid(page: &[u8]) -> Option<u8> {
     let entries = page.chunks_exact(32).take(128);
     let at = entries.skip(1).position(|entry| entry[16..] == OCP_UUID)?;
@@ -242,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_where_the_specification_has_them() {
+    fn fields_are_at_the_offsets_of_the_specification() {
         let identity = parse(&page()).unwrap();
         assert_eq!(identity.vendor, 0x19e5);
         assert_eq!(identity.serial, "SERIAL-1");
@@ -262,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_names_nobody_is_no_identity() {
+    fn a_page_without_model_and_serial_number_is_refused() {
         for page in [vec![0; 4096], vec![0xff; 4096]] {
             assert!(matches!(parse(&page), Err(IdentityError::Nameless)));
         }
@@ -288,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn the_uuid_list_begins_with_an_entry_that_does_not_count() {
+    fn the_first_entry_of_the_uuid_list_does_not_count() {
         let mut page = vec![0; 4096];
         page[32 * 2 + 16..32 * 3].copy_from_slice(&OCP_UUID);
         assert_eq!(ocp_uuid(&page), Some(2));

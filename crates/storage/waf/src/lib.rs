@@ -1,13 +1,16 @@
-//! The write amplification meter: a drive's own counters, read at intervals, kept, and divided.
+//! The write amplification meter: reads a drive's own counters at intervals, stores them, and
+//! computes the factor.
 //!
-//! A [`Drive`] answers with pages: [`live`] asks an NVMe drive, [`recorded`] a folder of files. [`identity`] says which
-//! drive it is, [`source`] finds counters of host and flash writes among its pages and declares their granularity.
-//! [`wear`] is what a drive says of the life that it has left. [`Watcher`] puts a [`Sample`] into a [`store`] each time it is asked; [`series`] makes segments and intervals of
-//! samples, and [`report`] shows them. docs/waf.md is the user's side of it.
+//! A [`Drive`] returns pages: [`live`] reads an NVMe drive, [`recorded`] a directory of files.
+//! [`identity`] identifies the drive, [`source`] finds counters of host and flash writes in its
+//! pages and their granularity, [`wear`] reads its health. [`Watcher`] takes a [`Sample`] and puts
+//! it into a [`store`]; [`series`] divides samples into segments and intervals, and [`report`]
+//! formats them. User documentation: docs/waf.md.
 //!
-//! Deliberately absent: clocks that wait, signals, and any command that changes a drive.
+//! Deliberately absent: timers, signals, and commands that change a drive.
 
 mod bytes;
+mod disk_space;
 pub mod drive;
 pub mod identity;
 pub mod live;
@@ -18,7 +21,6 @@ pub mod placement;
 mod ratio;
 pub mod recorded;
 pub mod report;
-mod room;
 pub mod sample;
 pub mod series;
 pub mod source;

@@ -1,4 +1,4 @@
-//! An NVMe drive of this host, asked by ioctl.
+//! Reads pages of an NVMe drive of this host by ioctl.
 
 use std::fs::{self, File, Metadata};
 use std::io;
@@ -10,7 +10,7 @@ use crate::drive::{Drive, OpenError, ReadError};
 use crate::page::Page;
 use crate::sys::{self, Failure};
 
-/// A drive by its controller's device or by one of its namespaces.
+/// An open drive, by the device of its controller or of a namespace.
 #[derive(Debug)]
 pub struct Live {
     path: PathBuf,
@@ -19,23 +19,23 @@ pub struct Live {
 }
 
 impl Live {
-    /// Opens a device; nothing is sent to one that is not NVMe's.
+    /// Opens a device. Devices of other drivers are refused without any command.
     ///
     /// # Errors
-    /// [`OpenError`].
+    /// The device is missing, is not an NVMe drive, or cannot be opened.
     pub fn open(path: &Path) -> Result<Self, OpenError> {
-        let stranger = || OpenError::NotNvme {
+        let not_nvme = || OpenError::NotNvme {
             path: path.to_owned(),
         };
         let fault = |error| OpenError::new(path, error);
-        // Before it is opened, for that alone arms a watchdog or waits for a pipe's other end; and again of what was
-        // opened, for the name may lead elsewhere by then.
+        // Checked before the open, which could start a watchdog device or block on a pipe, and
+        // again after it, because the path may lead to another file by then.
         if !is_nvme(&path.metadata().map_err(fault)?) {
-            return Err(stranger());
+            return Err(not_nvme());
         }
         let device = File::open(path).map_err(fault)?;
         if !is_nvme(&device.metadata().map_err(fault)?) {
-            return Err(stranger());
+            return Err(not_nvme());
         }
         Ok(Self {
             path: path.to_owned(),
@@ -45,7 +45,8 @@ impl Live {
     }
 }
 
-/// Whether the kernel calls this device nvme-something: other drivers may understand our request otherwise.
+/// Whether the kernel's name of a device begins with nvme. Other drivers may give the request
+/// another meaning.
 fn is_nvme(node: &Metadata) -> bool {
     let kind = node.file_type();
     let folder = match (kind.is_char_device(), kind.is_block_device()) {
@@ -90,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_nvme_drive_is_not_asked() {
+    fn other_devices_than_nvme_drives_are_refused() {
         for path in ["/dev/null", "/proc/self/status"] {
             let error = Live::open(Path::new(path)).unwrap_err();
             assert!(matches!(error, OpenError::NotNvme { .. }), "{error:?}");

@@ -1,7 +1,8 @@
-//! One watcher per drive and sample file.
+//! Locks that allow one watcher for each drive and sample file.
 //!
-//! A lock on one byte of a file beside the samples: the kernel gives it back however the watcher ends, and watchers of
-//! other drives take other bytes. Deliberately absent: process numbers in files.
+//! A watcher locks one byte of a file beside the samples; watchers of other drives lock other
+//! bytes. The kernel releases the lock when the watcher ends in any way. Deliberately absent: PIDs
+//! in files.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io;
@@ -9,46 +10,35 @@ use std::os::fd::AsFd as _;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use crate::room;
+use crate::disk_space;
 use crate::sample::DriveId;
 use crate::sys;
 
-/// The lock of one drive; it ends with this value.
+/// The lock of one drive, released when this value is dropped.
 #[derive(Debug)]
-pub(crate) struct Held {
+pub(crate) struct DriveLock {
     path: PathBuf,
     file: File,
 }
 
-/// Why this watcher may not put samples of a drive into a file.
+/// An error of locking a drive for a sample file.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
-    /// Somebody else does.
-    #[error("{drive} is watched already, into {}: end the other watch, or name another --file", file.display())]
-    Taken {
-        /// Which drive.
-        drive: DriveId,
-        /// The sample file.
-        file: PathBuf,
-    },
-    /// There is no room for the file of locks.
-    #[error("no room for {}: its disk is full", path.display())]
-    Full {
-        /// The file of locks.
-        path: PathBuf,
-    },
-    /// The lock could not be had.
+    /// Another watcher has the lock for this sample file.
+    #[error(
+        "{drive} is watched already, into {}: end the other watch, or name another --file",
+        file.display()
+    )]
+    Taken { drive: DriveId, file: PathBuf },
+    /// There is no space for the file of locks.
+    #[error("cannot create {}: its disk is full", path.display())]
+    Full { path: PathBuf },
     #[error("cannot lock {}: {error}", path.display())]
-    Failed {
-        /// The file of locks.
-        path: PathBuf,
-        /// What the system said.
-        error: io::Error,
-    },
+    Failed { path: PathBuf, error: io::Error },
 }
 
-impl Held {
-    /// Takes the lock of a drive in `file`, or says who may not.
+impl DriveLock {
+    /// Takes the lock of a drive for the sample file `file`.
     pub(crate) fn take(file: &Path, drive: &DriveId) -> Result<Self, LockError> {
         let mut name = file.as_os_str().to_owned();
         name.push(".lock");
@@ -64,15 +54,15 @@ impl Held {
                 drive: drive.clone(),
                 file: file.to_owned(),
             }),
-            Err(error) if room::is_lack(&error) => Err(LockError::Full { path }),
+            Err(error) if disk_space::is_exhausted(&error) => Err(LockError::Full { path }),
             Err(error) => Err(LockError::Failed { path, error }),
         }
     }
 }
 
-impl Held {
-    /// Whether the file of locks is still the one that others find; somebody may have removed it.
-    pub(crate) fn is_found(&self) -> bool {
+impl DriveLock {
+    /// Whether the lock file still has its name. If it was removed, other watchers lock a new file.
+    pub(crate) fn has_its_name(&self) -> bool {
         let node = |it: &Metadata| (it.dev(), it.ino());
         let found = fs::metadata(&self.path).ok();
         let own = self.file.metadata().ok();
@@ -80,13 +70,13 @@ impl Held {
     }
 }
 
-/// Which byte stands for a drive (FNV-1a, as it must be the same in every release).
+/// Returns the offset of a drive's byte (FNV-1a, the same in every release).
 fn byte_of(drive: &DriveId) -> i64 {
     let bytes = drive.to_string().into_bytes();
     let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
     });
-    // Offsets of files are positive.
+    // File offsets must not be negative.
     i64::try_from(hash >> 2).unwrap_or(0)
 }
 
@@ -103,19 +93,19 @@ mod tests {
             group: None,
         };
         let file = dir.path().join("waf.db");
-        let first = Held::take(&file, &drive("1")).unwrap();
-        let error = Held::take(&file, &drive("1")).unwrap_err();
+        let first = DriveLock::take(&file, &drive("1")).unwrap();
+        let error = DriveLock::take(&file, &drive("1")).unwrap_err();
         assert!(matches!(error, LockError::Taken { .. }));
         assert!(error.to_string().starts_with("M 1 is watched already"));
-        let _other_drive = Held::take(&file, &drive("2")).unwrap();
-        let _other_file = Held::take(&dir.path().join("b.db"), &drive("1")).unwrap();
-        assert!(first.is_found());
+        let _other_drive = DriveLock::take(&file, &drive("2")).unwrap();
+        let _other_file = DriveLock::take(&dir.path().join("b.db"), &drive("1")).unwrap();
+        assert!(first.has_its_name());
         drop(first);
-        Held::take(&file, &drive("1")).unwrap();
-        let held = Held::take(&file, &drive("1")).unwrap();
+        DriveLock::take(&file, &drive("1")).unwrap();
+        let held = DriveLock::take(&file, &drive("1")).unwrap();
         fs::remove_file(dir.path().join("waf.db.lock")).unwrap();
-        assert!(!held.is_found());
-        let nowhere = Held::take(&dir.path().join("no/waf.db"), &drive("1"));
+        assert!(!held.has_its_name());
+        let nowhere = DriveLock::take(&dir.path().join("no/waf.db"), &drive("1"));
         assert!(matches!(nowhere, Err(LockError::Failed { .. })));
     }
 }

@@ -1,25 +1,25 @@
-//! When a sample was taken: by the clock on the wall, and since which boot.
+//! The time of a sample: by the wall clock, and since boot.
 
 use std::fs;
 use std::io;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// An instant that can be compared with others of the same boot even if somebody sets the clock.
+/// An instant. Differences within one boot do not depend on changes of the wall clock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Moment {
     /// Milliseconds since 1970 in UTC.
     pub unix_ms: i64,
-    /// The kernel's name of this boot.
+    /// The kernel's ID of the boot.
     pub boot: String,
-    /// Milliseconds since it, sleep included.
+    /// Milliseconds since boot, including suspend (CLOCK_BOOTTIME).
     pub since_boot_ms: i64,
 }
 
 impl Moment {
-    /// Now.
+    /// Returns the present instant.
     ///
     /// # Errors
-    /// What the system says when /proc is not there.
+    /// The boot ID in /proc cannot be read.
     pub fn now() -> io::Result<Self> {
         let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
         let uptime = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
@@ -30,8 +30,8 @@ impl Moment {
         })
     }
 
-    /// Seconds from here to a later moment; `None` when the clock was set back in between, across a boot, or when a file
-    /// holds times that no clock shows.
+    /// Returns the seconds to a later instant. `None` if the instants are of different boots and
+    /// the clock was set back in between, or if the numbers (from a file) are out of range.
     #[must_use]
     pub fn seconds_until(&self, later: &Self) -> Option<f64> {
         let ms = if self.boot == later.boot {
@@ -42,23 +42,23 @@ impl Moment {
         (ms >= 0).then_some(ms as f64 / 1000.0)
     }
 
-    /// Like `2026-11-22T07:00:00Z`.
+    /// Formats the time like `2026-11-22T07:00:00Z`.
     #[must_use]
     pub fn rfc3339(&self) -> String {
         rfc3339(self.unix_ms)
     }
 }
 
-/// Milliseconds since 1970 of a clock's time; a clock before 1970 stands at 0.
+/// Returns the milliseconds since 1970; 0 for earlier times.
 #[must_use]
 pub fn unix_ms(time: SystemTime) -> i64 {
     let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// A time in UTC, to the second.
+/// Formats a time in UTC to the second.
 pub(crate) fn rfc3339(unix_ms: i64) -> String {
-    // The year 9999 ends here, and so does the format.
+    // The format ends with the year 9999.
     let ms = u64::try_from(unix_ms).unwrap_or(0).min(253_402_300_799_000);
     humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_millis(ms)).to_string()
 }
@@ -76,12 +76,12 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_is_set_changes_no_length_within_a_boot() {
+    fn setting_the_clock_changes_no_difference_within_a_boot() {
         let start = moment(1000, "a", 10);
         assert_eq!(start.seconds_until(&moment(500, "a", 70)), Some(60.0));
         assert_eq!(start.seconds_until(&moment(1100, "b", 5)), Some(100.0));
         assert_eq!(start.seconds_until(&moment(500, "b", 5)), None);
-        // Rows of a file are anybody's.
+        // A file may have any numbers.
         let (mut first, mut last) = (moment(0, "a", 0), moment(0, "a", 0));
         (first.since_boot_ms, last.since_boot_ms) = (i64::MIN, i64::MAX);
         (first.unix_ms, last.unix_ms) = (i64::MIN, i64::MAX);

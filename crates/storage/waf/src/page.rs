@@ -1,19 +1,19 @@
-//! The pages of a drive that the meter reads: their numbers, lengths, commands, and names as files.
+//! The pages of a drive that the meter reads: numbers, lengths, commands, and file names.
 //!
 //! Spec: NVM Express Base 2.0, 5.15 (Get Features), 5.16 (Get Log Page), 5.17 (Identify) and 8.7
 //! (directives); TP4146 for logs 20h to 22h, feature 1Dh and I/O Management Receive. Deliberately
-//! absent: the contents of pages.
+//! absent: the content of pages.
 
-/// One thing that a drive can be asked for.
+/// A page of information that a drive returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Page {
     /// Identify, CNS 01h: vendor, model, serial number, abilities.
     Controller,
-    /// Identify, CNS 02h: numbers of the active namespaces.
+    /// Identify, CNS 02h: IDs of the active namespaces.
     Namespaces,
     /// Identify, CNS 00h: one namespace, with its endurance group.
     Namespace(u32),
-    /// Identify, CNS 17h: UUIDs that choose between meanings of a vendor's log page.
+    /// Identify, CNS 17h: UUIDs that select among meanings of a vendor's log page.
     Uuids,
     /// Directive Receive, streams, return parameters, for a namespace or all.
     Streams(u32),
@@ -31,16 +31,16 @@ pub enum Page {
     FdpUsage(u16),
     /// I/O Management Receive, reclaim unit handle status of a namespace.
     Handles(u32),
-    /// Log C0h: OCP's by its UUID, else whatever the vendor keeps there.
+    /// Log C0h: OCP's page with OCP's UUID, otherwise the vendor's.
     VendorC0 {
         /// Index into [`Page::Uuids`]; 0 for none.
         uuid: u8,
     },
-    /// Log CAh: Intel's additional SMART items, and their kin.
+    /// Log CAh: additional SMART items of Intel and other vendors.
     VendorCa,
 }
 
-/// A command that reads a page, without its buffer.
+/// A command that reads a page, without buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Command {
     pub(crate) queue: Queue,
@@ -62,16 +62,16 @@ const GET_LOG_PAGE: u8 = 0x02;
 const IDENTIFY: u8 = 0x06;
 const GET_FEATURES: u8 = 0x0a;
 const DIRECTIVE_RECEIVE: u8 = 0x1a;
-/// In an I/O queue.
+/// An opcode of the I/O queue.
 const IO_MANAGEMENT_RECEIVE: u8 = 0x12;
-/// The whole controller, not one of its namespaces.
+/// The NSID for the whole controller.
 const ALL_NAMESPACES: u32 = u32::MAX;
-/// Retain Asynchronous Event: whoever waits for the event shall still get it.
+/// Retain Asynchronous Event: the read of the log does not clear the event for other programs.
 const RETAIN_EVENT: u32 = 1 << 15;
 
 impl Page {
-    /// Its length in bytes. For vendors' pages, up to the last field that is used; for lists without a
-    /// fixed length, the limit of what is read.
+    /// Returns its length in bytes: for vendors' pages up to the last used field, for lists of
+    /// variable length the most that is read.
     #[must_use]
     pub fn length(self) -> usize {
         match self {
@@ -84,7 +84,7 @@ impl Page {
         }
     }
 
-    /// Its name in a recorded drive's folder.
+    /// Returns its file name in the directory of a recorded drive.
     #[must_use]
     pub fn file_name(self) -> String {
         match self {
@@ -106,7 +106,7 @@ impl Page {
         }
     }
 
-    /// Its name in messages.
+    /// Returns its name for messages.
     #[must_use]
     pub fn title(self) -> String {
         match self {
@@ -160,14 +160,14 @@ impl Page {
         }
     }
 
-    /// Whether the command has no buffer, and the answer is a word of its completion.
+    /// Whether the page is a word of the command's completion, without a buffer.
     pub(crate) fn is_word(self) -> bool {
         matches!(self, Self::FdpMode(_))
     }
 
-    /// Its length as commands have it: in dwords, less one.
+    /// Returns its length as a field of commands: in dwords, less one.
     fn dwords(self) -> u32 {
-        // Lengths are constants of at most 4096 bytes: they fit.
+        // Never fails: lengths are at most 4096 bytes.
         u32::try_from(self.length() / 4 - 1).unwrap_or(0)
     }
 

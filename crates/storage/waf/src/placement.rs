@@ -1,9 +1,9 @@
-//! Flexible Data Placement: the reclaim unit handles through which a namespace is written.
+//! Flexible Data Placement: the reclaim unit handles of a namespace, and writes through them.
 //!
-//! Spec: TP4146. Feature 1Dh has the configuration that is enabled in an endurance group, log 20h the
-//! size of reclaim units, log 21h the way in which each handle was specified. I/O Management Receive
-//! lists the handles of a namespace and the room in their reclaim units. A write without a placement
-//! directive goes through placement handle 0, to which placement identifier 0 belongs.
+//! Spec: TP4146. Feature 1Dh has the enabled configuration of an endurance group, log 20h the size
+//! of reclaim units, log 21h how each handle was specified. I/O Management Receive lists the
+//! handles of a namespace and the space left in their reclaim units. A write without a placement
+//! directive goes through placement handle 0, which has placement identifier 0.
 //!
 //! Deliberately absent: commands that give handles to a namespace or change the unit of a handle.
 
@@ -15,19 +15,19 @@ use crate::identity::ENDGID;
 use crate::page::Page;
 use crate::source::{Unusable, whole_page};
 
-/// How a namespace places data.
+/// The data placement of a namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Placement {
-    /// Handles are numbered within an endurance group.
+    /// The endurance group, within which handles are numbered.
     pub group: u16,
     /// Nominal size of a reclaim unit (RUNS).
     pub unit_bytes: u64,
-    /// The handle for writes that name none.
+    /// The handle for writes without a placement identifier.
     pub handle: u16,
-    /// Whether the namespace was created with that handle. Namespaces that were created without
-    /// handles share a handle that the controller has chosen.
+    /// Whether the namespace was created with a list of handles. Namespaces without one share a
+    /// handle that the controller has chosen.
     pub is_specified: bool,
-    /// The units that the namespace can write to now.
+    /// The reclaim units to which the namespace can write now.
     pub units: Vec<Unit>,
 }
 
@@ -36,13 +36,13 @@ pub struct Placement {
 pub struct Unit {
     /// Placement identifier (PID): reclaim group and placement handle.
     pub placement: u16,
-    /// RUHID.
+    /// Reclaim unit handle (RUHID).
     pub handle: u16,
-    /// Room in the unit, in logical blocks (RUAMW).
+    /// Space left in the unit, in logical blocks (RUAMW).
     pub left: u64,
 }
 
-/// Why a namespace does not place data, or why it is not known how.
+/// The reason why a namespace does not place data, or why its placement is unknown.
 #[derive(Debug, thiserror::Error)]
 pub enum NoPlacement {
     /// A page does not exist, cannot be read, or ends early.
@@ -52,13 +52,16 @@ pub enum NoPlacement {
     Disabled { group: u16 },
     #[error("{} has no configuration {index}, which is the enabled one", page.title())]
     NoConfiguration { page: Page, index: u16 },
-    #[error("{} says that a reclaim unit has 0 bytes", page.title())]
+    #[error("{} has a reclaim unit size of 0 bytes", page.title())]
     NoUnitSize { page: Page },
     #[error("{} has no placement identifier 0", page.title())]
     NoDefault { page: Page },
     #[error("{} has placement identifier {placement} twice", page.title())]
     Twice { page: Page, placement: u16 },
-    #[error("{} has reclaim unit handle {handle}, which {} does not list as used", page.title(), usage.title())]
+    #[error(
+        "{} has reclaim unit handle {handle}, which {} does not list as used",
+        page.title(), usage.title()
+    )]
     Unused {
         page: Page,
         usage: Page,
@@ -82,10 +85,10 @@ impl NoPlacement {
     }
 }
 
-/// Asks a drive how namespace `nsid` places data.
+/// Reads the data placement of namespace `nsid` from a drive.
 ///
 /// # Errors
-/// [`NoPlacement`].
+/// The namespace does not place data, or a page cannot be read or is not valid.
 pub fn placement(drive: &mut dyn Drive, nsid: u32) -> Result<Placement, NoPlacement> {
     let controller = whole_page(drive, Page::Controller, 100)?;
     if u32_at(&controller, 96).is_none_or(|attributes| attributes & 1 << 19 == 0) {
@@ -126,7 +129,8 @@ pub fn placement(drive: &mut dyn Drive, nsid: u32) -> Result<Placement, NoPlacem
 /// Attribute of a handle in log 21h. 0 means unused, 2 specified by the controller.
 const HOST_SPECIFIED: u8 = 1;
 
-/// The size of a reclaim unit in configuration `index` of log 20h. Each descriptor has its own length.
+/// Returns the size of a reclaim unit in configuration `index` of log 20h, whose descriptors have
+/// variable lengths.
 fn unit_bytes(drive: &mut dyn Drive, group: u16, index: u16) -> Result<u64, NoPlacement> {
     let page = Page::FdpConfigurations(group);
     let bytes = whole_page(drive, page, 16)?;
@@ -147,7 +151,7 @@ fn unit_bytes(drive: &mut dyn Drive, group: u16, index: u16) -> Result<u64, NoPl
     Ok(unit)
 }
 
-/// The attribute of each handle of an endurance group.
+/// Returns the attribute of each handle of an endurance group.
 fn owners(drive: &mut dyn Drive, page: Page) -> Result<Vec<u8>, Unusable> {
     let bytes = whole_page(drive, page, 8)?;
     let count = usize::from(u16_at(&bytes, 0).unwrap_or(0));
@@ -156,10 +160,10 @@ fn owners(drive: &mut dyn Drive, page: Page) -> Result<Vec<u8>, Unusable> {
         .collect())
 }
 
-/// Asks a drive for the units that namespace `nsid` can write to now.
+/// Reads the reclaim units to which namespace `nsid` can write now.
 ///
 /// # Errors
-/// [`NoPlacement`].
+/// The page of the handles cannot be read or is not valid.
 pub fn units(drive: &mut dyn Drive, nsid: u32) -> Result<Vec<Unit>, NoPlacement> {
     let page = Page::Handles(nsid);
     let bytes = whole_page(drive, page, 16)?;
@@ -183,7 +187,7 @@ pub fn units(drive: &mut dyn Drive, nsid: u32) -> Result<Vec<Unit>, NoPlacement>
     Ok(units)
 }
 
-/// `count` descriptors of `length` bytes that follow the head of a page.
+/// Returns `count` descriptors of `length` bytes after the header of a page.
 fn descriptors(
     bytes: &[u8],
     page: Page,
@@ -202,7 +206,7 @@ fn descriptors(
     Ok(list.chunks_exact(length))
 }
 
-/// Counts the blocks written through the handle for writes that name none.
+/// Counts the blocks written through the handle for writes without a placement identifier.
 ///
 /// The count is exact if less than a reclaim unit is written between two steps.
 #[derive(Debug, Clone)]
@@ -225,7 +229,7 @@ impl Meter {
         }
     }
 
-    /// Continues with the units of a later moment.
+    /// Continues the count with a later state of the units.
     pub fn step(&mut self, units: Vec<Unit>) {
         for after in units.iter().filter(|unit| unit.handle == self.handle) {
             let is_same = |before: &&Unit| before.placement == after.placement;
@@ -234,7 +238,7 @@ impl Meter {
             };
             let blocks = match before.left.checked_sub(after.left) {
                 Some(blocks) => blocks,
-                // The room in the old unit, and the used part of a new one.
+                // The rest of the old unit, and the used part of a new one.
                 None => (before.left).saturating_add(self.unit.saturating_sub(after.left)),
             };
             self.written = self.written.saturating_add(blocks);
@@ -242,14 +246,14 @@ impl Meter {
         self.units = units;
     }
 
-    /// Room in the units of the handle, in blocks.
+    /// Returns the space left in the units of the handle, in blocks.
     #[must_use]
     pub fn left(&self) -> u64 {
         let own = self.units.iter().filter(|unit| unit.handle == self.handle);
         own.fold(0, |sum, unit| sum.saturating_add(unit.left))
     }
 
-    /// Blocks written since the start.
+    /// Returns the blocks written since the start.
     #[must_use]
     pub fn written(&self) -> u64 {
         self.written

@@ -1,19 +1,20 @@
-//! The factor itself: flash writes divided by host writes, and how far it can be off.
+//! The write amplification factor, flash writes divided by host writes, and its bounds.
 //!
-//! A counter that grows by steps of `s` bytes was less than `s` away from the truth at each end of a window, always
-//! on the same side, so their difference is less than `s` away; one that counts single bytes is exact. The bounds of
-//! the factor follow from the four corners. One step of host writes may be next to none: then there is no upper bound.
+//! A counter that grows in steps of `s` bytes is less than `s` off at each end of a window, always
+//! in the same direction, so that the difference is less than `s` off. A counter of single bytes is
+//! exact. The bounds of the factor are the extreme quotients within these errors. A single step of
+//! host writes may be close to no write: then there is no upper bound.
 
-/// What was written in a window.
+/// Writes in a window of time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Written {
-    /// By the host, in bytes.
+    /// Bytes written by the host.
     pub host: u128,
-    /// To flash, in bytes.
+    /// Bytes written to flash.
     pub media: u128,
-    /// `host` is less than this off, either way; 0 where it is exact.
+    /// `host` is off by less than this in either direction; 0 if it is exact.
     pub host_error: u128,
-    /// `media` is less than this off.
+    /// `media` is off by less than this; 0 if it is exact.
     pub media_error: u128,
 }
 
@@ -22,24 +23,24 @@ pub struct Written {
 pub struct Waf {
     /// Flash writes per host write.
     pub value: f64,
-    /// No less than this.
+    /// The lower bound.
     pub low: f64,
-    /// No more than this; `None` when there may have been no host write at all.
+    /// The upper bound; `None` if there may have been almost no host writes.
     pub high: Option<f64>,
-    /// Under fifty steps of a counter: no basis for a comparison.
+    /// Whether a counter made fewer than fifty steps, too few for a comparison.
     pub is_coarse: bool,
 }
 
-/// Windows of fewer steps than this are coarse.
+/// A window with fewer steps of a counter is coarse.
 const FEW_STEPS: u128 = 50;
 
-/// What a counter that grows by so many bytes at once can be off by, between two readings.
+/// Returns the error of the difference of two readings of a counter with steps of `step` bytes.
 pub(crate) fn error_of(step: u128) -> u128 {
     if step > 1 { step } else { 0 }
 }
 
 impl Written {
-    /// Both windows as one, with nothing known in between: errors add up.
+    /// Adds a window that does not follow directly: errors add up.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self {
@@ -50,7 +51,7 @@ impl Written {
         }
     }
 
-    /// This window and the one right after it: where they meet, the error is the same and cancels out.
+    /// Adds the window that follows directly: the errors at the common end cancel out.
     #[must_use]
     pub fn then(self, next: Self) -> Self {
         Self {
@@ -61,7 +62,7 @@ impl Written {
         }
     }
 
-    /// The factor; `None` for an idle window, which has none.
+    /// Returns the factor; `None` without host writes.
     #[must_use]
     pub fn waf(self) -> Option<Waf> {
         let Self {
@@ -85,15 +86,15 @@ fn divided(dividend: u128, divisor: u128) -> Option<f64> {
     (divisor > 0).then(|| dividend as f64 / divisor as f64)
 }
 
-/// A quotient as `bc` prints it with scale=5: truncated, and without a zero before the point.
+/// Formats a quotient like `bc` with scale=5: truncated, without a zero before the point.
 ///
-/// `None` where `bc` says "Divide by zero".
+/// `None` where `bc` prints "Divide by zero".
 pub(crate) fn bc_scale_5(dividend: u128, divisor: u128) -> Option<String> {
     let whole = dividend.checked_div(divisor)?;
     let mut rest = dividend % divisor;
     let mut digits = String::new();
     for _ in 0..5 {
-        // Counters and their sums stay far below the end of 128 bits.
+        // No overflow: counters and their sums are far below 2^128.
         rest *= 10;
         digits.push_str(&(rest / divisor).to_string());
         rest %= divisor;
@@ -147,12 +148,12 @@ mod tests {
             waf.high
                 .is_some_and(|high| (high - 151.0 / 99.0).abs() < 1e-6)
         );
-        // Two segments, one of which may be empty in truth.
+        // Two segments, one of which may have had almost no host writes.
         let both = written(step, step, step, step).and(written(0, step, step, 0));
         assert_eq!(both.waf().unwrap().high, None);
     }
 
-    /// Of one step, all but a byte may be the error: that is not a basis for a bound of thousands of millions.
+    /// All but one byte of a single step may be the error, so that any bound would be meaningless.
     #[test]
     fn one_step_of_host_writes_has_no_upper_bound() {
         let step = 1_000_000_000;
@@ -183,7 +184,8 @@ mod tests {
     }
 
     proptest! {
-        /// Truth is drawn first; what counters make of it must not exclude it.
+        /// Draws the true writes first; the bounds from the rounded counters must include their
+        /// factor.
         #[test]
         fn the_truth_lies_within_the_bounds(
             step in prop_oneof![Just(1_u128), Just(4096), Just(512_000), Just(1_000_000_000)],

@@ -1,7 +1,8 @@
-//! A drive as a folder of pages, one file each, and how such a folder is written.
+//! Recorded drives: directories with a file for each page.
 //!
-//! File names are those of [`Page::file_name`]. A page that the drive did not give has no file. Whoever has a drive
-//! that Saiga does not understand can send its folder; with [`Privacy::Hidden`] it does not say which drive it was.
+//! File names are those of [`Page::file_name`]. A page that the drive lacks has no file. The owner
+//! of an unsupported drive can send such a directory to the developers; with [`Privacy::Hidden`],
+//! it does not identify the drive.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -12,7 +13,7 @@ use crate::drive::{Drive, OpenError, ReadError};
 use crate::identity::{self, Identity, IdentityError};
 use crate::page::Page;
 
-/// No page is longer; what follows in a file is not read.
+/// Most bytes that are read of a file; no page is longer.
 const LONGEST: u64 = 4096;
 
 /// A recorded drive.
@@ -22,10 +23,10 @@ pub struct Recorded {
 }
 
 impl Recorded {
-    /// Takes a folder for a drive.
+    /// Opens a recording.
     ///
     /// # Errors
-    /// [`OpenError`] when it has no page that says which drive it is.
+    /// The directory has no page of the controller, or cannot be read.
     pub fn open(folder: &Path) -> Result<Self, OpenError> {
         let first = folder.join(Page::Controller.file_name());
         match first.metadata() {
@@ -57,7 +58,7 @@ impl Drive for Recorded {
     }
 }
 
-/// As much of a file as a page has. Other things than files are refused: a pipe would keep whoever opens it.
+/// Reads a page from a file. Other file types are refused: the open of a pipe could block.
 fn beginning(path: &Path) -> io::Result<Vec<u8>> {
     let mut options = OpenOptions::new();
     let file = options
@@ -72,45 +73,34 @@ fn beginning(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Whether a recording may say which drive it is of.
+/// Whether a recording identifies its drive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Privacy {
-    /// Pages as they are.
+    /// Pages are recorded unchanged.
     Named,
-    /// Serial number, the unique names of controller, subsystem and namespaces, and what vendors keep beside them are
-    /// overwritten.
+    /// Serial number, unique names of controller, subsystem and namespaces, and the vendor's fields
+    /// in these pages are overwritten.
     Hidden,
 }
 
-/// Why there is no recording.
+/// An error of recording a drive.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
-    /// The drive does not say what it is.
     #[error(transparent)]
     Identity(#[from] IdentityError),
-    /// A recording is not mixed with other files.
     #[error("{} is not empty: name a folder that does not exist yet", folder.display())]
-    NotEmpty {
-        /// The folder.
-        folder: PathBuf,
-    },
-    /// A file could not be written.
+    NotEmpty { folder: PathBuf },
     #[error("cannot write {}: {error}", path.display())]
-    Write {
-        /// The file or folder.
-        path: PathBuf,
-        /// What the system said.
-        error: io::Error,
-    },
+    Write { path: PathBuf, error: io::Error },
 }
 
-/// What became of each page.
+/// The size of each recorded page in bytes, or the error of reading it.
 pub type Recording = Vec<(Page, Result<usize, ReadError>)>;
 
-/// Writes all pages that the drive gives into a folder of its own.
+/// Writes all pages that the drive returns to files in the new or empty directory `folder`.
 ///
 /// # Errors
-/// [`RecordError`]; files that were written by then stay.
+/// The drive cannot be identified, or a file cannot be written. Files written before stay.
 pub fn record(
     drive: &mut dyn Drive,
     folder: &Path,
@@ -131,7 +121,7 @@ pub fn record(
     for page in pages(&identity, drive.namespace()) {
         let read = drive.read(page).map(|bytes| hidden(page, bytes, privacy));
         let outcome = match read {
-            // Of a namespace, only itself is recorded.
+            // The list only has the recorded namespaces.
             Ok(_) if page == Page::Namespaces => Ok(listed(&identity.namespaces)),
             other => other,
         };
@@ -147,9 +137,9 @@ pub fn record(
     Ok(outcomes)
 }
 
-/// All pages that any source could want of this drive, usable or not, and those of
-/// [`crate::placement`]. A controller's device takes no I/O command for one of several namespaces, so
-/// the handles are recorded if a namespace was named.
+/// Returns all pages that sources and [`crate::placement`] may read from this drive. The device of
+/// a controller accepts no I/O command for one of several namespaces, so the handles are only
+/// recorded for a named namespace.
 fn pages(identity: &Identity, named: Option<u32>) -> Vec<Page> {
     let mut pages = vec![Page::Controller, Page::Namespaces];
     pages.extend(
@@ -196,12 +186,12 @@ fn hidden(page: Page, mut bytes: Vec<u8>, privacy: Privacy) -> Vec<u8> {
         (Privacy::Hidden, Page::Controller) => {
             hide(4..24, b'X'); // The serial number.
             hide(112..128, 0); // FGUID.
-            hide(768..1024, 0); // The subsystem's name, which often ends with it.
-            hide(3072..4096, 0); // The vendor's: Intel has a world wide name there.
+            hide(768..1024, 0); // The subsystem's name, which often ends with the serial number.
+            hide(3072..4096, 0); // The vendor's part: Intel has a world wide name there.
         }
         (Privacy::Hidden, Page::Namespace(_)) => {
             hide(104..128, 0); // NGUID and EUI64.
-            hide(384..4096, 0); // The vendor's.
+            hide(384..4096, 0); // The vendor's part.
         }
         _ => {}
     }
@@ -232,9 +222,9 @@ mod tests {
         assert_eq!(hidden(Page::Controller, page.clone(), Privacy::Named), page);
     }
 
-    /// Nobody writes into the pipe.
+    /// No process has the other end of the pipe open.
     #[test]
-    fn a_page_that_is_no_file_keeps_nobody_waiting() {
+    fn a_pipe_or_directory_instead_of_a_page_is_refused_without_blocking() {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("identify-controller.bin"), [0; 9]).unwrap();
         let pipe = dir.path().join("log-02.bin");

@@ -1,4 +1,4 @@
-//! One look at a drive's counters.
+//! A sample of a drive's counters.
 
 use std::fmt;
 
@@ -6,14 +6,12 @@ use crate::moment::Moment;
 use crate::source::{Counters, Source, Steps};
 use crate::wear::Wear;
 
-/// What makes two samples those of one drive, whatever the kernel calls it after a reboot.
+/// The identity of a drive, independent of the kernel's name, which may change at a reboot.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DriveId {
-    /// Model number.
     pub model: String,
-    /// Serial number.
     pub serial: String,
-    /// The endurance group that was looked at, on drives that report groups.
+    /// The measured endurance group, if the drive reports groups.
     pub group: Option<u16>,
 }
 
@@ -27,28 +25,23 @@ impl fmt::Display for DriveId {
     }
 }
 
-/// Counters of a drive at a moment.
+/// The counters of a drive at one time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sample {
-    /// When.
     pub taken: Moment,
-    /// What the drive was called.
+    /// The path of the drive at that time.
     pub path: String,
-    /// Which drive.
     pub drive: DriveId,
-    /// Its firmware.
     pub firmware: String,
-    /// Where the counters came from.
     pub source: Source,
-    /// How finely they counted, as declared when they were read.
+    /// The granularity of the counters, as declared by the source at that time.
     pub steps: Steps,
-    /// The counters.
     pub counters: Counters,
-    /// How far the drive was worn; `None` where it did not say, and in samples of older releases.
+    /// The wear of the drive; `None` if it was not reported, and in samples of older releases.
     pub wear: Option<Wear>,
 }
 
-/// A text that steers no terminal, as all texts of samples are.
+/// Replaces control characters by `?`. All texts of samples are without them.
 pub(crate) fn plain(text: &str) -> String {
     let letter = |letter: char| if letter.is_control() { '?' } else { letter };
     text.chars().map(letter).collect()

@@ -1,7 +1,8 @@
-//! Samples as segments and intervals: where differences mean something, and where they would not.
+//! Divides samples into segments and intervals, so that only continuous counters are subtracted.
 //!
-//! A segment is a run of samples whose counters continue each other. A counter that falls, another source, other
-//! firmware, or more bytes than any link carries begin a new one; a reboot or a new name of the drive does not.
+//! A segment is a run of samples with continuous counters. A new segment begins when a counter
+//! falls or grows faster than any link, or when source or firmware change; not at a reboot or with
+//! a new name of the drive.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,72 +13,51 @@ use crate::sample::{DriveId, Sample};
 use crate::source::Source;
 use saiga_document::number::bytes;
 
-/// What four lanes of PCIe 7.0 carry, the widest link of a drive: a counter that grows faster was
-/// not counting. Flash is written no faster, even by garbage collection.
+/// The rate of four lanes of PCIe 7.0, the fastest link of a drive. A counter that grows faster was
+/// reset or changed; flash is not written faster, even by garbage collection.
 const MOST_BYTES_PER_S: f64 = 64e9;
 
 /// All samples of a drive.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series {
-    /// Which drive.
     pub drive: DriveId,
-    /// In the order of time; never empty.
+    /// In order of time; never empty.
     pub segments: Vec<Segment>,
 }
 
-/// Samples that continue each other.
+/// Samples with continuous counters.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Segment {
-    /// Why it begins.
+    /// The reason why the segment begins.
     pub start: Start,
-    /// Its first sample.
     pub first: Sample,
-    /// Its last; the same when there is but one.
+    /// The last sample; the first again if there is only one.
     pub last: Sample,
-    /// From each sample to the next.
+    /// The intervals between consecutive samples.
     pub intervals: Vec<Interval>,
-    /// The first sample with which the drive said how worn it was.
+    /// The first sample with the drive's wear.
     pub first_worn: Option<Sample>,
 }
 
-/// Why a segment begins.
+/// The reason why a segment begins.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Start {
-    /// It is the first of the drive.
+    /// The first sample of the drive.
     First,
-    /// It is the first of the drive, and its name was another drive's before.
-    Exchanged {
-        /// The name.
-        path: String,
-        /// The other drive.
-        before: DriveId,
-    },
-    /// Counters come from elsewhere.
-    Source {
-        /// Until now.
-        before: Source,
-    },
-    /// The drive runs other firmware.
-    Firmware {
-        /// Until now.
-        before: String,
-    },
-    /// A counter has fallen: it was reset.
+    /// The first sample of the drive, whose name was that of the drive `before`.
+    Exchanged { path: String, before: DriveId },
+    /// The counters have another source than `before`.
+    Source { before: Source },
+    /// The drive has other firmware than `before`.
+    Firmware { before: String },
+    /// A counter (`host` or `flash`) has fallen, because it was reset. Values in bytes.
     Fallen {
-        /// Which: `host` or `flash`.
         counter: &'static str,
-        /// From this many bytes.
         from: u128,
-        /// To so many.
         to: u128,
     },
-    /// A counter has grown faster than any drive can be written to.
-    Leapt {
-        /// Which: `host` or `flash`.
-        counter: &'static str,
-        /// By so many bytes.
-        by: u128,
-    },
+    /// A counter (`host` or `flash`) has grown by `by` bytes, faster than any drive can be written.
+    Jumped { counter: &'static str, by: u128 },
 }
 
 impl fmt::Display for Start {
@@ -98,34 +78,31 @@ impl fmt::Display for Start {
                 bytes(from.saturating_sub(*to)),
                 bytes(*to)
             ),
-            Self::Leapt { counter, by } => write!(
+            Self::Jumped { counter, by } => write!(
                 f,
-                "the {counter} counter leapt by {}, faster than any drive can be written to",
+                "the {counter} counter jumped by {}, faster than any drive can be written",
                 bytes(*by)
             ),
         }
     }
 }
 
-/// From one sample to the next.
+/// The time between two consecutive samples of a segment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Interval {
-    /// The earlier one.
     pub start: Moment,
-    /// The later one.
     pub end: Moment,
-    /// What was written in between.
     pub written: Written,
 }
 
 impl Interval {
-    /// Its length; `None` when the clock was set back meanwhile.
+    /// Returns its length; `None` if the clock was set back in between.
     #[must_use]
     pub fn seconds(&self) -> Option<f64> {
         self.start.seconds_until(&self.end)
     }
 
-    /// Whether the host was restarted meanwhile.
+    /// Whether the host was restarted in between.
     #[must_use]
     pub fn has_reboot(&self) -> bool {
         self.start.boot != self.end.boot
@@ -133,7 +110,7 @@ impl Interval {
 }
 
 impl Segment {
-    /// What was written from its first sample to its last.
+    /// Returns the writes from its first sample to its last.
     #[must_use]
     pub fn written(&self) -> Written {
         let intervals = self.intervals.iter();
@@ -142,7 +119,8 @@ impl Segment {
         })
     }
 
-    /// The same; `None` of a lone sample, of which nothing is known. That is not idleness.
+    /// Like [`written`](Self::written); `None` for a single sample, whose writes are unknown, not
+    /// zero.
     #[must_use]
     pub fn measured(&self) -> Option<Written> {
         (!self.intervals.is_empty()).then(|| self.written())
@@ -150,53 +128,54 @@ impl Segment {
 }
 
 impl Series {
-    /// What was written in all segments; what happened between two of them is not known.
+    /// Returns the writes in all segments. Writes between segments are unknown and not included.
     #[must_use]
     pub fn written(&self) -> Written {
         let segments = self.segments.iter().map(Segment::written);
         segments.fold(Written::default(), Written::and)
     }
 
-    /// The same; `None` when no two samples continue each other.
+    /// Like [`written`](Self::written); `None` without any interval.
     #[must_use]
     pub fn measured(&self) -> Option<Written> {
         self.intervals().next().map(|_| self.written())
     }
 
-    /// All intervals, in the order of time.
+    /// Returns all intervals in order of time.
     pub fn intervals(&self) -> impl DoubleEndedIterator<Item = &Interval> {
         self.segments.iter().flat_map(|segment| &segment.intervals)
     }
 
-    /// Number of samples.
+    /// Returns the number of samples.
     #[must_use]
     pub fn samples(&self) -> usize {
         self.segments.len() + self.intervals().count()
     }
 
-    /// The newest sample.
+    /// Returns the newest sample.
     #[must_use]
     pub fn last(&self) -> Option<&Sample> {
         self.segments.last().map(|segment| &segment.last)
     }
 }
 
-/// Series by drive, in the order of their first samples; `samples` are in the order in which they were taken.
+/// Divides samples, given in order of time, into a series for each drive, in the order of their
+/// first samples.
 #[must_use]
 pub fn series(samples: &[Sample]) -> Vec<Series> {
     let mut all: Vec<Series> = Vec::new();
-    let mut place: BTreeMap<&DriveId, usize> = BTreeMap::new();
-    let mut behind: BTreeMap<&str, &DriveId> = BTreeMap::new();
+    let mut indices: BTreeMap<&DriveId, usize> = BTreeMap::new();
+    let mut drives_by_path: BTreeMap<&str, &DriveId> = BTreeMap::new();
     for sample in samples {
-        let before = behind.insert(&sample.path, &sample.drive);
-        if let Some(series) = place
+        let before = drives_by_path.insert(&sample.path, &sample.drive);
+        if let Some(series) = indices
             .get(&sample.drive)
             .and_then(|index| all.get_mut(*index))
         {
             series.add(sample);
             continue;
         }
-        place.insert(&sample.drive, all.len());
+        indices.insert(&sample.drive, all.len());
         let start = match before {
             Some(before) => Start::Exchanged {
                 path: sample.path.clone(),
@@ -212,10 +191,10 @@ pub fn series(samples: &[Sample]) -> Vec<Series> {
     all
 }
 
-/// What was written from one sample of a drive to the next, or why that cannot be said.
+/// Returns the interval between two consecutive samples of a drive.
 ///
 /// # Errors
-/// The reason why a segment begins between them.
+/// The counters are not continuous; the error is the reason of a new segment.
 pub fn between(before: &Sample, after: &Sample) -> Result<Interval, Start> {
     if before.source != after.source || before.steps != after.steps {
         let before = before.source;
@@ -226,7 +205,7 @@ pub fn between(before: &Sample, after: &Sample) -> Result<Interval, Start> {
         return Err(Start::Firmware { before });
     }
     let (start, end) = (before.taken.clone(), after.taken.clone());
-    // Two samples of one second are no reason to find a drive too fast.
+    // At least a second: the growth between two samples of one second would look too fast.
     let seconds = start.seconds_until(&end).map(|seconds| seconds.max(1.0));
     let grown = |counter, from: u128, to: u128| {
         let by = to
@@ -234,7 +213,7 @@ pub fn between(before: &Sample, after: &Sample) -> Result<Interval, Start> {
             .ok_or(Start::Fallen { counter, from, to })?;
         match seconds {
             Some(seconds) if by as f64 / seconds > MOST_BYTES_PER_S => {
-                Err(Start::Leapt { counter, by })
+                Err(Start::Jumped { counter, by })
             }
             _ => Ok(by),
         }

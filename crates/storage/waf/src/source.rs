@@ -1,7 +1,8 @@
-//! Where counters of host and flash writes come from: five places, the finest first.
+//! The five sources of host and flash write counters, the finest first.
 //!
-//! Each source looks at what the drive says of itself before it believes a page, and names what it missed. All
-//! counters become bytes in 128 bits, with the step by which the drive counts. Deliberately absent: differences.
+//! Each source checks the identity of the drive before it accepts a page, and returns the reason if
+//! the page is not usable. All counters are converted to bytes in 128 bits, and have the step by
+//! which the drive counts. Deliberately absent: differences.
 
 pub(crate) mod endurance;
 mod fdp;
@@ -18,18 +19,18 @@ use crate::drive::{Drive, ReadError};
 use crate::identity::{Group, Identity};
 use crate::page::Page;
 
-/// A thousand million times what any drive will write: more is not a counter. Sums and products of what is below have
-/// room in 128 bits.
+/// Counters above this are invalid: no drive writes a 10^9th of it. Sums and products of smaller
+/// values fit into 128 bits.
 pub(crate) const MOST_BYTES: u128 = 1 << 90;
 
-/// A place of counters.
+/// A source of counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Source {
     /// Statistics of Flexible Data Placement, log 22h.
     Fdp,
-    /// OCP's extended SMART, log C0h, beside SMART, log 02h.
+    /// OCP's extended SMART, log C0h, with SMART, log 02h.
     Ocp,
-    /// Huawei ES3000's log C0h, as calculate_wa.sh reads it.
+    /// Huawei ES3000's log C0h.
     Huawei,
     /// Intel's additional SMART, log CAh.
     Intel,
@@ -37,34 +38,31 @@ pub enum Source {
     Endurance,
 }
 
-/// Host and flash writes since ever, in bytes.
+/// Host and flash writes since the start of the counters, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Counters {
-    /// Written by the host.
     pub host: u128,
-    /// Written to flash, host's writes included.
+    /// Flash writes, including those of host data.
     pub media: u128,
 }
 
 impl Counters {
-    /// Whether nothing was counted yet.
+    /// Whether both counters are zero.
     #[must_use]
     pub fn is_zero(&self) -> bool {
         self.host == 0 && self.media == 0
     }
 }
 
-/// By how many bytes counters grow at once.
+/// The steps by which counters grow, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Steps {
-    /// Of [`Counters::host`].
     pub host: u128,
-    /// Of [`Counters::media`].
     pub media: u128,
 }
 
 impl Source {
-    /// All, in the order in which they are tried: from bytes to gigabytes.
+    /// All sources in the order of preference: from steps of a byte to steps of a gigabyte.
     pub const ALL: [Self; 5] = [
         Self::Fdp,
         Self::Ocp,
@@ -73,7 +71,7 @@ impl Source {
         Self::Endurance,
     ];
 
-    /// One word, as on the command line and in files.
+    /// Returns its name on the command line and in files.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -85,7 +83,7 @@ impl Source {
         }
     }
 
-    /// What it is, for people.
+    /// Returns its description for messages.
     #[must_use]
     pub fn title(self) -> &'static str {
         match self {
@@ -97,7 +95,7 @@ impl Source {
         }
     }
 
-    /// Its granularity.
+    /// Returns the granularity of its counters.
     #[must_use]
     pub fn steps(self) -> Steps {
         match self {
@@ -118,7 +116,8 @@ impl Source {
             Self::Intel => intel::read(drive, identity),
         };
         match &identity.group {
-            // A sample of it would be labelled as the group's, and counted again with that of the next.
+            // The sample would be labelled as the group's, and the sum over groups would count it
+            // twice.
             Group::One(group) if identity.groups.len() > 1 => {
                 of_controller.and(Err(Unusable::WholeDrive {
                     group: *group,
@@ -136,9 +135,9 @@ impl fmt::Display for Source {
     }
 }
 
-/// Not the name of a source.
+/// A word that is not the name of a source.
 #[derive(Debug, thiserror::Error)]
-#[error("no source is called {name:?}; there are fdp, ocp, huawei, intel and endurance")]
+#[error("unknown source {name:?}; use fdp, ocp, huawei, intel or endurance")]
 pub struct UnknownSource {
     name: String,
 }
@@ -154,125 +153,79 @@ impl FromStr for Source {
     }
 }
 
-/// Why a drive's counters cannot be had from a source.
+/// The reason why a source is not usable.
 #[derive(Debug, thiserror::Error)]
 pub enum Unusable {
-    /// The drive says that it does not have it.
     #[error("the drive does not report Flexible Data Placement (CTRATT bit 19)")]
     NoFdp,
-    /// It belongs to an endurance group, and there is none.
     #[error("the drive reports no endurance group")]
     NoGroup,
-    /// It belongs to an endurance group, and there are several.
+    /// The counters are those of one endurance group, but the namespaces are in several.
     #[error(
-        "namespaces are in endurance groups {}: name one of them (/dev/nvme0n1) instead of the drive",
+        "namespaces are in endurance groups {}: name one of them (/dev/nvme0n1) instead of the \
+         drive",
         listed(groups)
     )]
-    SeveralGroups {
-        /// Their numbers.
-        groups: Vec<u16>,
-    },
-    /// It counts for the whole drive, and one of several endurance groups is measured.
+    SeveralGroups { groups: Vec<u16> },
+    /// The counters are those of the drive, but one of several endurance groups is measured.
     #[error(
-        "it counts for the drive, whose namespaces are in endurance groups {}, and not for group {group}: name the drive \
-         (/dev/nvme0) instead of a namespace",
+        "the counters are those of the drive, whose namespaces are in endurance groups {}, not of \
+         group {group}: name the drive (/dev/nvme0) instead of a namespace",
         listed(groups)
     )]
-    WholeDrive {
-        /// That of the namespace.
-        group: u16,
-        /// Those of all.
-        groups: Vec<u16>,
-    },
-    /// The layout is known for other drives only.
+    WholeDrive { group: u16, groups: Vec<u16> },
+    /// The layout of the page is only known for the drives in `known`.
     #[error("vendor {vendor:04x}h, model {model:?}: {known}")]
-    Stranger {
-        /// PCI vendor.
+    OtherDrive {
         vendor: u16,
-        /// Model number.
         model: String,
-        /// For which drives it is known.
         known: &'static str,
     },
-    /// The page could not be read.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// The page ends before the field.
+    /// The page ends before a field.
     #[error("{} has {found} bytes, {needed} are needed", page.title())]
     Short {
-        /// Which.
         page: Page,
-        /// Bytes there are.
         found: usize,
-        /// Bytes there should be.
         needed: usize,
     },
-    /// Every byte is FFh: nobody filled it in.
-    #[error("{} holds nothing but FFh", page.title())]
-    Blank {
-        /// Which.
-        page: Page,
-    },
-    /// The page does not say that it is OCP's.
+    /// Every byte of the page is FFh, because the drive did not fill it in.
+    #[error("{} contains only FFh", page.title())]
+    Blank { page: Page },
     #[error("{} is not OCP's: its GUID is {}", page.title(), hex(guid))]
-    Guid {
-        /// Which.
-        page: Page,
-        /// What it has instead.
-        guid: [u8; 16],
-    },
-    /// OCP's page in a version that is not known.
-    #[error("{} is OCP's in version {version}; known are {} to {}", page.title(), ocp::VERSIONS.start(), ocp::VERSIONS.end())]
-    Version {
-        /// Which.
-        page: Page,
-        /// Its version.
-        version: u16,
-    },
-    /// An item is not in the list.
+    Guid { page: Page, guid: [u8; 16] },
+    #[error(
+        "{} is OCP's in version {version}; supported are {} to {}",
+        page.title(), ocp::VERSIONS.start(), ocp::VERSIONS.end()
+    )]
+    Version { page: Page, version: u16 },
     #[error("{} has no item {key:02x}h", page.title())]
-    NoItem {
-        /// Which.
-        page: Page,
-        /// The item.
-        key: u8,
-    },
-    /// More than can be.
-    #[error("{} counts {value} units of {unit} bytes, which no drive has written", page.title())]
-    Absurd {
-        /// Which.
-        page: Page,
-        /// The counter.
-        value: u128,
-        /// Its unit.
-        unit: u128,
-    },
-    /// Spare blocks are a percentage, and this is none.
-    #[error("{} counts more than 100 percent of spare blocks", page.title())]
-    Spare {
-        /// Which.
-        page: Page,
-    },
-    /// One of the two counters is not kept.
-    #[error("{} reports one counter only: host {}, flash {} bytes", page.title(), counters.host, counters.media)]
-    OneSided {
-        /// Which.
-        page: Page,
-        /// What it reports; 0 for what it does not.
-        counters: Counters,
-    },
-    /// The drive has been written to, and a counter says that it has not.
-    #[error("{} counts nothing although log page 02h counts {written} bytes from the host", page.title())]
-    Standstill {
-        /// Which.
-        page: Page,
-        /// Host writes by SMART.
-        written: u128,
-    },
+    NoItem { page: Page, key: u8 },
+    /// A counter exceeds [`MOST_BYTES`].
+    #[error(
+        "{} counts {value} units of {unit} bytes, more than any drive can write",
+        page.title()
+    )]
+    Absurd { page: Page, value: u128, unit: u128 },
+    #[error("{} reports more than 100 percent of spare blocks", page.title())]
+    Spare { page: Page },
+    /// One of the two counters is 0, because the drive does not keep it.
+    #[error(
+        "{} reports only one counter: host {}, flash {} bytes",
+        page.title(), counters.host, counters.media
+    )]
+    OneSided { page: Page, counters: Counters },
+    /// The counters are 0, but SMART counts `written` bytes from the host.
+    #[error(
+        "{} counts nothing although log page 02h counts {written} bytes from the host",
+        page.title()
+    )]
+    Standstill { page: Page, written: u128 },
 }
 
 impl Unusable {
-    /// Whether the drive does not have it; otherwise it is there and could not be read this time.
+    /// Whether the drive certainly lacks the source. Otherwise the failure may be temporary.
     #[must_use]
     pub fn is_absence(&self) -> bool {
         match self {
@@ -280,7 +233,7 @@ impl Unusable {
             | Self::NoGroup
             | Self::SeveralGroups { .. }
             | Self::WholeDrive { .. }
-            | Self::Stranger { .. }
+            | Self::OtherDrive { .. }
             | Self::Guid { .. }
             | Self::Version { .. }
             | Self::NoItem { .. }
@@ -303,7 +256,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// What each source says of a drive, in the order of preference.
+/// Reads every source of a drive, in the order of preference.
 pub fn probe(
     drive: &mut dyn Drive,
     identity: &Identity,
@@ -313,7 +266,7 @@ pub fn probe(
         .collect()
 }
 
-/// No source is usable.
+/// No source is usable; with the reason for each.
 #[derive(Debug, thiserror::Error)]
 #[error("no source of counters is usable: {}", reasons(.0))]
 pub struct NoSource(pub Vec<(Source, Unusable)>);
@@ -323,10 +276,10 @@ fn reasons(all: &[(Source, Unusable)]) -> String {
     words.collect::<Vec<_>>().join("; ")
 }
 
-/// The source that is used of those that were probed: the first that is usable and has counted anything, else the first
-/// that is usable.
+/// Returns the source to use: the first usable one with a counter above zero, otherwise the first
+/// usable one.
 ///
-/// Statistics of placement stand at zero until it is enabled, maybe for ever: others of the drive count meanwhile.
+/// Statistics of placement stay at zero until placement is enabled; other sources count before.
 #[must_use]
 pub fn preferred<E>(probed: &[(Source, Result<Counters, E>)]) -> Option<Source> {
     let usable = || {
@@ -338,13 +291,13 @@ pub fn preferred<E>(probed: &[(Source, Result<Counters, E>)]) -> Option<Source> 
     Some(source)
 }
 
-/// The counters of the best source: the wanted one if one is, else the [`preferred`] one.
+/// Reads the counters of the wanted source or, without one, of the [`preferred`] source.
 ///
-/// `last` is where the samples so far came from. While that one is there and merely cannot be read, no other takes
-/// its place: a moment's fault shall not break a series in two.
+/// `last` is the source of the previous sample. If it exists but cannot be read at the moment, no
+/// other source replaces it, because a change of source ends a segment.
 ///
 /// # Errors
-/// [`NoSource`] with the reason of each that was tried.
+/// No source is usable.
 pub fn choose(
     drive: &mut dyn Drive,
     identity: &Identity,
@@ -352,7 +305,7 @@ pub fn choose(
     last: Option<Source>,
 ) -> Result<(Source, Counters), NoSource> {
     let mut tried = Vec::new();
-    // Usable, but without a count so far.
+    // The first usable source whose counters are zero.
     let mut idle = None;
     for source in Source::ALL {
         if wanted.is_some_and(|wanted| wanted != source) {
@@ -362,9 +315,9 @@ pub fn choose(
             Ok(counters) if counters.is_zero() => idle = idle.or(Some((source, counters))),
             Ok(counters) => return Ok((source, counters)),
             Err(why) => {
-                let is_passing = last == Some(source) && !why.is_absence();
+                let is_temporary = last == Some(source) && !why.is_absence();
                 tried.push((source, why));
-                if is_passing {
+                if is_temporary {
                     return Err(NoSource(tried));
                 }
             }
@@ -373,7 +326,7 @@ pub fn choose(
     idle.ok_or(NoSource(tried))
 }
 
-/// A page that is as long as it should be and was filled in.
+/// Reads a page and checks that it has the needed length and was filled in.
 pub(crate) fn whole_page(
     drive: &mut dyn Drive,
     page: Page,
@@ -394,18 +347,18 @@ pub(crate) fn whole_page(
     Ok(bytes)
 }
 
-/// Units of a counter as bytes.
+/// Converts units of a counter to bytes.
 fn in_bytes(page: Page, value: u128, unit: u128) -> Result<u128, Unusable> {
     let bytes = value.checked_mul(unit).filter(|bytes| *bytes <= MOST_BYTES);
     bytes.ok_or(Unusable::Absurd { page, value, unit })
 }
 
-/// A counter of sixteen bytes as bytes; the page is long enough.
+/// Reads a counter of 16 bytes and converts it to bytes. The page must be long enough.
 pub(crate) fn counter(bytes: &[u8], page: Page, at: usize, unit: u128) -> Result<u128, Unusable> {
     in_bytes(page, u128_at(bytes, at).unwrap_or(u128::MAX), unit)
 }
 
-/// The one endurance group.
+/// Returns the endurance group if there is exactly one.
 fn group(identity: &Identity) -> Result<u16, Unusable> {
     match &identity.group {
         Group::One(group) => Ok(*group),
@@ -416,7 +369,7 @@ fn group(identity: &Identity) -> Result<u16, Unusable> {
     }
 }
 
-/// Counters that stand at zero are not counters when SMART has seen more than their step.
+/// Refuses counters at zero if SMART has counted more than their step.
 fn counting(
     drive: &mut dyn Drive,
     page: Page,
@@ -428,7 +381,7 @@ fn counting(
     }
     match smart::host_bytes(drive) {
         Ok(written) if written > 2 * step => Err(Unusable::Standstill { page, written }),
-        // Where SMART is not to be had, zeroes may be true.
+        // Without SMART, zeros may be true.
         Ok(_) | Err(_) => Ok(counters),
     }
 }

@@ -1,4 +1,4 @@
-//! What a drive's completion says when it is not success.
+//! Error statuses of NVMe commands.
 //!
 //! Spec: NVM Express Base 2.0, figures 93 to 97; kernel include/linux/nvme.h.
 
@@ -9,12 +9,13 @@ use std::fmt;
 pub struct Status(u16);
 
 impl Status {
-    /// From the result of the ioctl; flags (do not retry, more) and retry delays are left out.
+    /// Creates a status from the result of the ioctl, without flags (do not retry, more) and retry
+    /// delay.
     pub(crate) fn new(raw: u16) -> Self {
         Self(raw & 0x7ff)
     }
 
-    /// Whether the drive means that it has no such page, now or ever; else something went wrong.
+    /// Whether the status means that the drive lacks the page; otherwise the command has failed.
     #[must_use]
     pub fn is_absence(self) -> bool {
         // Invalid opcode, field, namespace or format; FDP disabled; invalid log page.

@@ -1,9 +1,9 @@
-//! The sample file: SQLite, one row per sample.
+//! The sample file: an SQLite database with one row for each sample.
 //!
-//! Opened for each round and closed after it, so that a file that was moved, filled up or locked for a while matters
-//! for that round only. A rollback journal and not a WAL: one file to copy, nothing for a reader to write, and
-//! `synchronous=EXTRA` makes a sample that was reported one that survives a power cut. Counters are decimal text,
-//! for SQLite's integers end at 63 bits.
+//! It is opened for each round and closed after it, so that a moved, full or locked file only
+//! affects that round. It has a rollback journal instead of a WAL, so that there is one file to
+//! copy and readers write nothing. With `synchronous=EXTRA`, a reported sample survives a power
+//! failure. Counters are decimal text because SQLite's integers have 63 bits.
 
 mod error;
 mod row;
@@ -20,13 +20,13 @@ use rustix::fs::{Access, AtFlags, CWD, accessat};
 use crate::sample::{DriveId, Sample};
 pub use error::StoreError;
 
-/// Says in SQLite's header whose file it is: "SWAF".
+/// The application ID in SQLite's header: "SWAF".
 const APPLICATION: i32 = 0x5357_4146;
-/// The schema below. Version 1 had no wear.
+/// The version of the schema. Version 1 had no wear.
 const VERSION: i32 = 2;
 const WITHOUT_WEAR: i32 = 1;
-/// How long to wait for another watcher's row.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// The longest wait for another watcher's transaction.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(1);
 
 const SCHEMA: &str = "
     CREATE TABLE sample (
@@ -69,21 +69,21 @@ pub struct Store {
     columns: &'static str,
 }
 
-/// What a file that can be used is.
+/// The state of a usable file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// Nothing was written to it yet.
+    /// Empty.
     New,
-    /// An earlier release made it.
+    /// Created by an earlier release, version 1.
     WithoutWear,
     Current,
 }
 
 impl Store {
-    /// Opens the file to put samples into; makes it, for its owner alone, when there is none.
+    /// Opens the file for writing. Creates it with mode 0600 if it is missing.
     ///
     /// # Errors
-    /// [`StoreError`].
+    /// The file cannot be opened or created, or is not a sample file of a known version.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         let mut options = OpenOptions::new();
         match options.write(true).create_new(true).mode(0o600).open(path) {
@@ -97,13 +97,15 @@ impl Store {
         Ok(store)
     }
 
-    /// Opens the file to read it. Who was killed in the middle of a sample left a journal, which is undone here.
+    /// Opens the file for reading. SQLite rolls back the journal of a process killed during a
+    /// write.
     ///
     /// # Errors
-    /// [`StoreError`].
+    /// The file is missing, empty, cannot be opened, or is not a sample file of a known version.
     pub fn read(path: &Path) -> Result<Self, StoreError> {
-        // SQLite's own complaint does not tell a missing file from one in a folder of somebody else.
-        // And opening it here would end the locks of whoever in this process has it open.
+        // SQLite's error does not distinguish a missing file from an unreadable directory. The file
+        // is not opened for this check: the close would release this process's locks on it
+        // (fcntl(2)).
         accessat(CWD, path, Access::READ_OK, AtFlags::EACCESS)
             .map_err(|error| StoreError::missing(path, error.into()))?;
         let mut store = Self::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
@@ -112,7 +114,7 @@ impl Store {
             State::New => {}
             State::Current => return Ok(store),
             State::WithoutWear => {
-                // Who reads may have no right to change the file.
+                // The reader may lack the permission to add the columns.
                 store.columns = row::COLUMNS_WITHOUT_WEAR;
                 return Ok(store);
             }
@@ -128,7 +130,7 @@ impl Store {
         let fault = |error| StoreError::sqlite(path, error);
         let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(path, flags).map_err(fault)?;
-        connection.busy_timeout(PATIENCE).map_err(fault)?;
+        connection.busy_timeout(BUSY_TIMEOUT).map_err(fault)?;
         Ok(Self {
             path: path.to_owned(),
             connection,
@@ -136,8 +138,8 @@ impl Store {
         })
     }
 
-    /// Gives an empty file its table, and an older one its new column. In one transaction: a file is
-    /// as it was, or as it shall be, whenever this is killed.
+    /// Creates the table in an empty file, and adds the new columns to an older one, in one
+    /// transaction.
     fn prepare(&mut self) -> rusqlite::Result<Result<(), StoreError>> {
         self.connection
             .pragma_update(None, "synchronous", "EXTRA")?;
@@ -150,7 +152,7 @@ impl Store {
         let change = self
             .connection
             .transaction_with_behavior(TransactionBehavior::Exclusive)?;
-        // Another watcher may have been first.
+        // Another watcher may have done so in the meantime.
         match state(&change, &path)? {
             Ok(State::New) if has_tables(&change)? => {
                 return Ok(Err(StoreError::Foreign { path }));
@@ -170,18 +172,18 @@ impl Store {
         state(&self.connection, &self.path)
     }
 
-    /// Puts a sample in; it is on the disk when this returns.
+    /// Stores a sample durably.
     ///
     /// # Errors
-    /// [`StoreError`]; then the file is as it was.
+    /// The sample cannot be written; the file is unchanged.
     pub fn put(&mut self, sample: &Sample) -> Result<(), StoreError> {
         row::insert(&self.connection, sample).map_err(|error| StoreError::sqlite(&self.path, error))
     }
 
-    /// The newest sample of a drive.
+    /// Returns the newest sample of a drive.
     ///
     /// # Errors
-    /// [`StoreError`].
+    /// The file cannot be read, or the row is not valid.
     pub fn last(&self, drive: &DriveId) -> Result<Option<Sample>, StoreError> {
         let found = self
             .connection
@@ -201,10 +203,10 @@ impl Store {
             .map_err(|fault| StoreError::row(&self.path, fault))
     }
 
-    /// All samples in the order in which they were taken.
+    /// Returns all samples in order of time.
     ///
     /// # Errors
-    /// [`StoreError`].
+    /// The file cannot be read, or a row is not valid.
     pub fn all(&self) -> Result<Vec<Sample>, StoreError> {
         let read = || -> rusqlite::Result<Vec<_>> {
             let mut query = self

@@ -1,10 +1,10 @@
-//! Two system calls that no safe crate has: an NVMe command, and a lock on one byte of a file.
+//! System calls without a safe wrapper: NVMe commands, and a lock on one byte of a file.
 //!
-//! Kernel: include/uapi/linux/nvme_ioctl.h; `man 2 fcntl`, open file description locks. Only commands that read pages
-//! come through here.
+//! Kernel: include/uapi/linux/nvme_ioctl.h; `man 2 fcntl`, open file description locks. Sends only
+//! commands that read pages.
 #![expect(
     unsafe_code,
-    reason = "ioctl and fcntl take structures by pointer; this file is their only place"
+    reason = "ioctl and fcntl take structures by pointer; all such calls are in this file"
 )]
 
 use std::io;
@@ -17,9 +17,9 @@ use crate::status::Status;
 const NVME_IOCTL_ADMIN_CMD: libc::Ioctl = 0xc048_4e41;
 /// `_IOWR('N', 0x43, struct nvme_passthru_cmd)`.
 const NVME_IOCTL_IO_CMD: libc::Ioctl = 0xc048_4e43;
-/// `_IO('N', 0x40)`: the number of the namespace behind a block device.
+/// `_IO('N', 0x40)`: the namespace ID of a block device.
 const NVME_IOCTL_ID: libc::Ioctl = 0x4e40;
-/// A drive that is asked for a page and says nothing for so long is taken for stuck.
+/// The time limit of a command.
 const TIMEOUT_MS: u32 = 10_000;
 const PAGE: usize = 4096;
 
@@ -50,20 +50,20 @@ struct Passthru {
 const _: () = assert!(size_of::<Passthru>() == 72, "as the ioctl's number says");
 const _: () = assert!(align_of::<Passthru>() == 8, "as the kernel lays it out");
 
-/// A buffer on one page of memory: drives have failed on those that cross a border.
+/// A buffer in one page of memory: some drives fail with buffers that cross a page boundary.
 #[repr(C, align(4096))]
 struct Buffer([u8; PAGE]);
 
-/// Why a drive did not give a page.
+/// An error of a command.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The command did not reach it, or its answer did not reach us.
+    /// The system call failed.
     System(io::Error),
-    /// It answered with something else than success.
+    /// The drive completed the command with an error status.
     Drive(Status),
 }
 
-/// Asks the drive behind `device` for a page.
+/// Reads a page from the drive of `device`.
 pub(crate) fn read_page(device: BorrowedFd<'_>, page: Page) -> Result<Vec<u8>, Failure> {
     let mut buffer = Box::new(Buffer([0; PAGE]));
     let length = page.length().min(PAGE);
@@ -76,7 +76,7 @@ pub(crate) fn read_page(device: BorrowedFd<'_>, page: Page) -> Result<Vec<u8>, F
     let mut passthru = Passthru {
         opcode: command.opcode,
         nsid: command.nsid,
-        // The kernel learns the address as a number; whoever optimises must know that it does.
+        // The kernel writes to this address, which is passed as a number: expose the provenance.
         addr: u64::try_from((&raw mut buffer.0).expose_provenance()).unwrap_or(0),
         data_len: u32::try_from(data_len).unwrap_or(0),
         cdw10: command.cdw10,
@@ -85,8 +85,9 @@ pub(crate) fn read_page(device: BorrowedFd<'_>, page: Page) -> Result<Vec<u8>, F
         timeout_ms: TIMEOUT_MS,
         ..Passthru::default()
     };
-    // SAFETY: the request takes a pointer to a live structure of the size in its number; the kernel writes at most
-    // `data_len` bytes at `addr`, which is a live buffer of at least that length that nothing else refers to.
+    // SAFETY: the request takes a pointer to a live structure of the size in its number; the kernel
+    // writes at most `data_len` bytes at `addr`, a live buffer of at least that length without
+    // other references.
     let result = unsafe { libc::ioctl(device.as_raw_fd(), request, &raw mut passthru) };
     match u16::try_from(result) {
         Ok(0) if page.is_word() => Ok(passthru.result.to_le_bytes().to_vec()),
@@ -96,25 +97,24 @@ pub(crate) fn read_page(device: BorrowedFd<'_>, page: Page) -> Result<Vec<u8>, F
     }
 }
 
-/// The number of the namespace that a block device is; `None` for a controller's device.
+/// Returns the namespace ID of a block device; `None` for the device of a controller.
 pub(crate) fn namespace(device: BorrowedFd<'_>) -> Option<u32> {
     // SAFETY: the request takes no argument.
     let nsid = unsafe { libc::ioctl(device.as_raw_fd(), NVME_IOCTL_ID) };
     u32::try_from(nsid).ok().filter(|nsid| *nsid > 0)
 }
 
-/// Locks one byte of a file against other holders of such a lock, until `file` is closed.
-///
-/// `false` when somebody else has it.
+/// Locks one byte of a file until `file` is closed. Returns `false` if another open file
+/// description has the lock.
 pub(crate) fn lock_byte(file: BorrowedFd<'_>, byte: i64) -> io::Result<bool> {
-    // SAFETY: the structure is plain numbers, for all of which zero is a value.
+    // SAFETY: the structure has only integers, for which zero is valid.
     let mut lock: libc::flock = unsafe { std::mem::zeroed() };
-    // Both constants are 0 or 1 everywhere: they fit.
+    // Never fails: both constants are 0 or 1.
     lock.l_type = libc::c_short::try_from(libc::F_WRLCK).unwrap_or_default();
     lock.l_whence = libc::c_short::try_from(libc::SEEK_SET).unwrap_or_default();
     lock.l_start = byte;
     lock.l_len = 1;
-    // SAFETY: the command takes a pointer to such a structure, which lives until the call returns.
+    // SAFETY: the command takes a pointer to this structure, which lives until the call returns.
     let result = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &raw const lock) };
     if result == 0 {
         return Ok(true);

@@ -1,4 +1,4 @@
-//! One round of a watch: ask a drive, keep the sample.
+//! Takes samples of drives and stores them, one of each drive in a round.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -6,85 +6,64 @@ use std::path::{Path, PathBuf};
 
 use crate::drive::{self, OpenError, ReadError};
 use crate::identity::{self, IdentityError};
-use crate::lock::{Held, LockError};
+use crate::lock::{DriveLock, LockError};
 use crate::moment::Moment;
 use crate::sample::{DriveId, Sample, plain};
 use crate::source::{self, NoSource, Source};
 use crate::store::{Store, StoreError};
 use crate::wear;
 
-/// Puts samples of drives into one file.
+/// Stores samples of drives in one file, and locks the drives against other watchers.
 #[derive(Debug)]
 pub struct Watcher {
     file: PathBuf,
     wanted: Option<Source>,
-    held: BTreeMap<DriveId, Lock>,
+    locks: BTreeMap<DriveId, Lock>,
 }
 
-/// The lock of a drive that was seen.
+/// The lock of a drive.
 #[derive(Debug)]
 struct Lock {
-    held: Held,
-    /// What it was called then.
+    lock: DriveLock,
+    /// The path of the drive in its last round.
     path: PathBuf,
 }
 
-/// One look at all drives.
+/// The drives of one round.
 #[derive(Debug, Default)]
 struct Round {
-    /// Drives that answered, by which name.
+    /// Drives that answered, and their paths.
     seen: BTreeMap<DriveId, PathBuf>,
-    /// Names behind which there is nothing.
+    /// Paths without a drive.
     gone: BTreeSet<PathBuf>,
 }
 
-/// Why there is no sample this time.
+/// An error of taking a sample.
 #[derive(Debug, thiserror::Error)]
 pub enum WatchError {
-    /// There is no drive.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// It does not say which one it is.
     #[error("{}: {error}", path.display())]
-    Identity {
-        /// The drive.
-        path: PathBuf,
-        /// Why.
-        error: IdentityError,
-    },
-    /// It has no counters.
+    Identity { path: PathBuf, error: IdentityError },
     #[error("{}: {error}", path.display())]
-    NoSource {
-        /// The drive.
-        path: PathBuf,
-        /// Why.
-        error: NoSource,
-    },
-    /// Somebody else watches it.
+    NoSource { path: PathBuf, error: NoSource },
     #[error(transparent)]
     Lock(#[from] LockError),
-    /// It was named twice.
+    /// Two paths lead to one drive.
     #[error("{} and {} are one drive: name it once", first.display(), second.display())]
-    Twice {
-        /// One name.
-        first: PathBuf,
-        /// The other.
-        second: PathBuf,
-    },
-    /// The sample could not be kept.
+    Twice { first: PathBuf, second: PathBuf },
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The time could not be had.
     #[error("cannot read /proc/sys/kernel/random/boot_id: {0}")]
     Moment(io::Error),
 }
 
 impl WatchError {
-    /// Whether waiting may help, as far as the sample file goes; of a drive's faults nobody knows.
+    /// Whether an error of the sample file may be temporary. `false` for errors of the drive.
     #[must_use]
-    pub fn is_passing(&self) -> bool {
+    pub fn is_temporary(&self) -> bool {
         match self {
-            Self::Store(error) => error.is_passing(),
+            Self::Store(error) => error.is_temporary(),
             Self::Lock(error) => matches!(error, LockError::Full { .. }),
             Self::Open(_)
             | Self::Identity { .. }
@@ -94,7 +73,7 @@ impl WatchError {
         }
     }
 
-    /// Whether the drive is not there any more.
+    /// Whether the path no longer leads to a drive.
     fn is_gone(&self) -> bool {
         match self {
             Self::Open(error) => error.is_gone(),
@@ -110,35 +89,36 @@ impl WatchError {
     }
 }
 
-/// A sample that is on the disk, and the one before it.
+/// A stored sample, and the previous one.
 #[derive(Debug)]
-pub struct Kept {
-    /// The newest of this drive before.
+pub struct StoredSample {
+    /// The previous sample of the drive.
     pub before: Option<Sample>,
-    /// The new one.
     pub sample: Sample,
 }
 
 impl Watcher {
-    /// A watcher that has not looked yet; `wanted` keeps it to one source.
+    /// Creates a watcher without locks. With `wanted`, only this source is used.
     #[must_use]
     pub fn new(file: &Path, wanted: Option<Source>) -> Self {
         Self {
             file: file.to_owned(),
             wanted,
-            held: BTreeMap::new(),
+            locks: BTreeMap::new(),
         }
     }
 
-    /// Takes one sample of each drive, until `is_over`; all of them stay locked for this watcher until they are gone.
+    /// Takes one sample of each drive until `is_over`. The drives stay locked until they are
+    /// removed.
     ///
-    /// Drives and the file are opened for this round only, so that each may go away and come back. Drives that take long
-    /// to fail are no reason to keep whoever wants this to end: those that were not asked have no result.
+    /// Drives and the file are opened for this round only, so that each may disappear and return. A
+    /// drive may take long to fail: `is_over` is checked before each, and drives that were not read
+    /// have no result.
     pub fn round(
         &mut self,
         paths: &[PathBuf],
         is_over: &dyn Fn() -> bool,
-    ) -> Vec<Result<Kept, WatchError>> {
+    ) -> Vec<Result<StoredSample, WatchError>> {
         let mut round = Round::default();
         let mut results = Vec::new();
         for path in paths.iter().take_while(|_| !is_over()) {
@@ -152,34 +132,35 @@ impl Watcher {
         results
     }
 
-    /// Gives back the locks of drives that have left their names: after a reboot or a change of slots, another watcher
-    /// may have been told to watch them. Only at the end of a round, for a drive may just have another name of ours.
+    /// Releases the locks of drives that no longer have their paths: after a change of slots,
+    /// another watcher may have these paths. Done at the end of a round, because a drive may just
+    /// have changed to another of our paths.
     fn release(&mut self, round: &Round) {
         let Round { seen, gone } = round;
         let answers: BTreeSet<&PathBuf> = seen.values().collect();
-        self.held.retain(|id, Lock { path, .. }| {
+        self.locks.retain(|id, Lock { path, .. }| {
             seen.contains_key(id) || !(answers.contains(path) || gone.contains(path))
         });
     }
 
-    /// Keeps others from watching a drive into the same file.
+    /// Locks a drive against other watchers with the same file.
     fn lock(&mut self, id: &DriveId, path: &Path) -> Result<(), LockError> {
         let path = path.to_owned();
-        let own = self.held.remove(id).map(|lock| lock.held);
-        let held = match own.filter(Held::is_found) {
-            Some(held) => held,
-            None => Held::take(&self.file, id)?,
+        let own = self.locks.remove(id).map(|lock| lock.lock);
+        let lock = match own.filter(DriveLock::has_its_name) {
+            Some(lock) => lock,
+            None => DriveLock::take(&self.file, id)?,
         };
-        self.held.insert(id.clone(), Lock { held, path });
+        self.locks.insert(id.clone(), Lock { lock, path });
         Ok(())
     }
 
-    /// On an error the file is as it was.
+    /// Takes and stores a sample of the drive at `path`. On an error, the file is unchanged.
     fn sample(
         &mut self,
         path: &Path,
         seen: &mut BTreeMap<DriveId, PathBuf>,
-    ) -> Result<Kept, WatchError> {
+    ) -> Result<StoredSample, WatchError> {
         let mut drive = drive::open(path)?;
         let identity =
             identity::identify(drive.as_mut()).map_err(|error| WatchError::Identity {
@@ -206,7 +187,7 @@ impl Watcher {
                 path: path.to_owned(),
                 error,
             })?;
-        // A drive that keeps its health to itself has a factor all the same.
+        // A drive without a health page still has a factor.
         let wear = wear::read(drive.as_mut(), &identity).ok();
         let sample = Sample {
             taken: Moment::now().map_err(WatchError::Moment)?,
@@ -219,7 +200,7 @@ impl Watcher {
             wear,
         };
         store.put(&sample)?;
-        Ok(Kept { before, sample })
+        Ok(StoredSample { before, sample })
     }
 }
 

@@ -1,8 +1,8 @@
-//! How far a drive is worn, by its own estimate, and what that says of the rest of its life.
+//! The wear of a drive by its own estimate, and an extrapolation of the rest of its life.
 //!
-//! From SMART / health information, log 02h; of one of several endurance groups from its log 09h. Both begin alike.
-//! Spec: NVM Express Base 2.0, figures 207 and 211: critical warning (byte 0), available spare (3), its threshold (4),
-//! percentage used (5).
+//! Read from SMART / health information, log 02h; for one of several endurance groups, from its log
+//! 09h, which has the same first fields. Spec: NVM Express Base 2.0, figures 207 and 211: critical
+//! warning (byte 0), available spare (3), its threshold (4), percentage used (5).
 
 use crate::drive::Drive;
 use crate::identity::{Group, Identity};
@@ -10,22 +10,22 @@ use crate::page::Page;
 use crate::series::Series;
 use crate::source::{Unusable, counter, endurance, smart, whole_page};
 
-/// What a drive says of its own wear.
+/// The wear of a drive, as it reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wear {
-    /// Percent of the rated life that are used; more than 100 is possible, 255 stands for all above 254.
+    /// Used percentage of the rated life; may exceed 100, and 255 means more than 254.
     pub used_percent: u8,
-    /// Percent of the spare blocks that are left.
+    /// Percentage of the spare blocks that are left.
     pub spare_percent: u8,
-    /// Where the drive begins to warn of too few spare blocks.
+    /// The drive warns if less than this percentage of the spare blocks is left.
     pub threshold_percent: u8,
     /// Critical warnings: a bit for each of [`WARNINGS`].
     pub warnings: u8,
-    /// Bytes that the host wrote since the drive was made ("TBW"); 0 may mean that it is not reported.
+    /// Bytes written by the host over the life of the drive ("TBW"); 0 may mean not reported.
     pub host: u128,
 }
 
-/// Bits of the critical warning, the lowest first: a word for programs, and what it means.
+/// Bits of the critical warning, the lowest first: name for programs, and description.
 pub const WARNINGS: [(&str, &str); 6] = [
     ("spare", "fewer spare blocks than its threshold"),
     ("temperature", "temperature outside its limits"),
@@ -36,7 +36,7 @@ pub const WARNINGS: [(&str, &str); 6] = [
 ];
 
 impl Wear {
-    /// Which of [`WARNINGS`] the drive gives.
+    /// Returns the [`WARNINGS`] that the drive gives.
     pub fn warnings(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
         let bits = self.warnings;
         let all = WARNINGS.into_iter().enumerate();
@@ -45,10 +45,10 @@ impl Wear {
     }
 }
 
-/// Asks the drive for it.
+/// Reads the wear of a drive.
 ///
 /// # Errors
-/// [`Unusable`] when the page cannot be read or holds no percentages.
+/// The page cannot be read or has invalid percentages.
 pub fn read(drive: &mut dyn Drive, identity: &Identity) -> Result<Wear, Unusable> {
     let (page, at, unit) = match &identity.group {
         Group::One(group) if identity.groups.len() > 1 => {
@@ -81,30 +81,28 @@ pub fn read(drive: &mut dyn Drive, identity: &Identity) -> Result<Wear, Unusable
     })
 }
 
-/// Below this, one percent more or less changes the estimate by more than a fifth.
+/// With less used life, one percent changes the estimate by more than a fifth.
 const LEAST_PERCENT: u8 = 5;
 const DAY_SECONDS: f64 = 86_400.0;
 
-/// What the rest of a life will be if it goes on as before.
+/// An extrapolation of the rest of the drive's life.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Outlook {
-    /// Bytes that the host will have written when all of the life is used.
+    /// Bytes written by the host when 100 % of the life will be used.
     pub host_at_end: u128,
-    /// When that will be; `None` when the samples span less than a day, or nothing was written.
+    /// `None` if the samples span less than a day, or the host wrote nothing.
     pub pace: Option<Pace>,
 }
 
-/// Time that is left at the rate of host writes between two samples.
+/// The time left at the rate of host writes between two samples.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Pace {
-    /// Days that are left.
     pub left_days: f64,
-    /// Days between the samples.
-    pub of_days: f64,
+    pub span_days: f64,
 }
 
-/// From the newest sample and the oldest one with which it can be compared; `None` while too little
-/// of the life is used, and when all of it is.
+/// Extrapolates from the newest sample and the oldest comparable one. `None` while too little of
+/// the life is used, and once all of it is used.
 #[must_use]
 pub fn outlook(series: &Series) -> Option<Outlook> {
     let last = series.last()?;
@@ -120,10 +118,10 @@ pub fn outlook(series: &Series) -> Option<Outlook> {
         .find(|(host, seconds)| *host < wear.host && *seconds >= DAY_SECONDS);
     let left = (host_at_end - wear.host) as f64;
     let pace = since.map(|(host, seconds)| {
-        let of_days = seconds / DAY_SECONDS;
+        let span_days = seconds / DAY_SECONDS;
         Pace {
-            left_days: left / (wear.host - host) as f64 * of_days,
-            of_days,
+            left_days: left / (wear.host - host) as f64 * span_days,
+            span_days,
         }
     });
     Some(Outlook { host_at_end, pace })
@@ -137,7 +135,7 @@ mod tests {
     use crate::series::series;
     use crate::source::{Counters, Source, Steps};
 
-    /// A sample of a day on which the drive has used a part of its life and written so much.
+    /// Creates a sample of a day with used life and host writes.
     fn day(day: i64, used_percent: u8, host: u128) -> Sample {
         Sample {
             taken: Moment {
@@ -170,17 +168,17 @@ mod tests {
     }
 
     #[test]
-    fn the_rest_follows_from_what_was_used_and_the_rate() {
+    fn the_outlook_follows_from_used_life_and_rate() {
         let seen = of(&[day(0, 19, 900), day(4, 20, 960), day(10, 20, 1000)]).unwrap();
         assert_eq!(seen.host_at_end, 5000);
         let pace = seen.pace.unwrap();
-        assert_eq!(pace.of_days, 10.0);
-        // Ten a day, and 4000 are left.
+        assert_eq!(pace.span_days, 10.0);
+        // 10 bytes a day, and 4000 left.
         assert!((pace.left_days - 400.0).abs() < 1e-9, "{pace:?}");
     }
 
     #[test]
-    fn too_little_says_nothing() {
+    fn too_few_data_have_no_outlook() {
         assert_eq!(of(&[day(0, 3, 900), day(10, 4, 1000)]), None);
         assert_eq!(of(&[day(0, 99, 900), day(10, 100, 1000)]), None);
         assert_eq!(of(&[day(0, 20, 0), day(10, 20, 0)]), None, "not reported");
@@ -195,20 +193,20 @@ mod tests {
         }
     }
 
-    /// As in a file that an earlier release began.
+    /// As in a file whose first samples are of an earlier release.
     #[test]
-    fn the_rate_begins_with_the_first_sample_that_tells() {
+    fn the_rate_begins_with_the_first_sample_with_wear() {
         let mut silent = day(0, 0, 900);
         silent.wear = None;
         let seen = of(&[silent, day(4, 20, 960), day(10, 20, 1000)]).unwrap();
-        assert_eq!(seen.pace.unwrap().of_days, 6.0);
+        assert_eq!(seen.pace.unwrap().span_days, 6.0);
     }
 
-    /// The counter fell: samples from before it did say nothing of the rate.
+    /// Samples from before a fall of the counter are not used for the rate.
     #[test]
-    fn a_counter_that_fell_is_not_divided_by() {
+    fn samples_before_a_fallen_counter_are_not_used() {
         let seen = of(&[day(0, 50, 9000), day(5, 10, 400), day(10, 10, 500)]).unwrap();
         let pace = seen.pace.unwrap();
-        assert_eq!((seen.host_at_end, pace.of_days), (5000, 5.0));
+        assert_eq!((seen.host_at_end, pace.span_days), (5000, 5.0));
     }
 }

@@ -1,4 +1,4 @@
-//! Rule sets on one trace, under every condition that is asked for.
+//! Simulates rule sets on one trace under several conditions, and compares them with one stream.
 
 use std::ops::ControlFlow;
 use std::rc::Rc;
@@ -9,7 +9,7 @@ use saiga_ftl::{ConfigError, Policy};
 use crate::replays::{Key, Replays};
 use crate::sets::{By, Joined};
 
-/// What the device is like, beside what is the same for all.
+/// The options of the device that vary between runs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Condition {
     /// See [`Options::utilisation`].
@@ -24,7 +24,7 @@ pub struct Condition {
     pub unit_pages: Option<u32>,
 }
 
-/// Values of which each is combined with each of the others.
+/// Values for the options of conditions, which are combined with each other.
 #[derive(Debug, Clone, Copy)]
 pub struct Ranges<'a> {
     /// See [`Options::utilisation`].
@@ -33,16 +33,16 @@ pub struct Ranges<'a> {
     pub over_provisionings: &'a [f64],
     /// See [`Options::policy`].
     pub policies: &'a [Policy],
-    /// See [`Options::unit_pages`]; none at all is the size that is chosen.
+    /// See [`Options::unit_pages`]; empty for the automatic size.
     pub unit_pages: &'a [u32],
-    /// Whether devices are told of discards; if so, they are also simulated without, where the
-    /// trace has some.
+    /// Whether devices receive discards. If so, and if the trace has discards, they are also
+    /// simulated without.
     pub trim: bool,
 }
 
 impl Ranges<'_> {
-    /// Every condition once, for a trace with or without discards. Those that differ in the size of
-    /// units only stand together.
+    /// Returns every condition once, for a trace with or without discards. Conditions that only
+    /// differ in the unit size are adjacent.
     #[must_use]
     pub fn conditions(&self, has_discards: bool) -> Vec<Condition> {
         let trims: &[bool] = match (self.trim, has_discards) {
@@ -81,7 +81,7 @@ impl Ranges<'_> {
 }
 
 impl Condition {
-    /// The device under this condition.
+    /// Returns the device under this condition.
     #[must_use]
     pub fn device(&self, base: &Options) -> Options {
         let Self {
@@ -101,7 +101,7 @@ impl Condition {
         }
     }
 
-    /// Whether only the size of the units is another.
+    /// Whether two conditions only differ in the unit size.
     #[must_use]
     pub fn is_like(&self, other: &Self) -> bool {
         let unit_pages = self.unit_pages;
@@ -113,75 +113,71 @@ impl Condition {
     }
 }
 
-/// One rule set under one placement and one condition.
+/// The simulation of a rule set under a placement and a condition.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Run {
-    /// The device.
     pub condition: Condition,
-    /// The rule set: `none`, or the name of one of those given.
+    /// The name of the rule set, or `none`.
     pub set: String,
-    /// What told its streams apart.
     pub by: By,
-    /// How streams are kept apart.
     pub placement: Placement,
-    /// Whether this is not a rule set but a placement by known death times.
+    /// Whether this is the placement by known death times instead of a rule set.
     pub is_oracle: bool,
-    /// What was left out of the trace.
+    /// The files that were left out of the trace.
     pub without: Option<Rc<str>>,
-    /// What was found.
     pub case: Rc<Case>,
 }
 
-/// What the placement by known death times is called.
+/// The name of the placement by known death times.
 pub const ORACLE: &str = "(oracle)";
 
 impl Run {
-    /// Whether it is of a rule set: neither one stream nor the oracle.
+    /// Whether the run is of a rule set: neither one stream nor the oracle.
     #[must_use]
     pub fn is_of_rules(&self) -> bool {
         self.placement != Placement::OneStream && !self.is_oracle
     }
 
-    /// The set, what told its streams apart where that is not the `stream` of its rules, and what
-    /// was left out of the trace: `mysql, by hint, without doublewrite`.
+    /// Returns the name of the set, with `by` unless it is [`By::Stream`], and with left-out files:
+    /// `mysql, by hint, without doublewrite`.
     #[must_use]
     pub fn label(&self) -> String {
         label(&self.set, self.by, self.without.as_deref())
     }
 
-    /// The set, and what was left out of the trace.
+    /// Returns the name of the set, with left-out files.
     #[must_use]
     pub fn name(&self) -> String {
         label(&self.set, By::Stream, self.without.as_deref())
     }
 
-    /// Whether it is what others are compared with: the whole trace in one stream.
+    /// Whether other runs are compared with this one: the whole trace in one stream.
     #[must_use]
     pub fn is_base(&self) -> bool {
         self.placement == Placement::OneStream && self.without.is_none()
     }
 
-    /// Whether only the condition is another.
+    /// Whether two runs only differ in the condition.
     #[must_use]
     pub fn is_like(&self, other: &Self) -> bool {
-        // The oracle has the placement that is best.
+        // The oracle has the best placement, which may depend on the condition.
         let is_placed_like = self.placement == other.placement || self.is_oracle;
         is_placed_like && self.is_oracle == other.is_oracle && self.label() == other.label()
     }
 
-    /// Pages that one repetition of the trace writes.
+    /// Returns the pages that one repetition of the trace writes.
     fn host_pages(&self) -> f64 {
         let classes = self.case.classes.iter();
         classes.map(|class| class.written_pages).sum::<u64>() as f64
     }
 
-    /// Pages that are moved in one repetition.
+    /// Returns the pages that are moved in one repetition.
     fn moved_pages(&self) -> f64 {
         (self.case.outcome.waf() - 1.0) * self.host_pages()
     }
 
-    /// Half the range of the intervals of the measurement; `None` when there is one only, because a repetition of the trace
-    /// is longer than that.
+    /// Returns half the range of the measured intervals; `None` with a single interval, because one
+    /// repetition of the trace is longer.
     #[must_use]
     pub fn half_range(&self) -> Option<f64> {
         let outcome = &self.case.outcome;
@@ -200,7 +196,7 @@ fn label(set: &str, by: By, without: Option<&str>) -> String {
     label
 }
 
-/// What a placement is called.
+/// Returns the name of a placement.
 #[must_use]
 pub fn placement_name(placement: Placement) -> &'static str {
     match placement {
@@ -210,28 +206,27 @@ pub fn placement_name(placement: Placement) -> &'static str {
     }
 }
 
-/// Told before each run: its number, how many there are, and what it is. Asked during it whether to go on.
+/// Observes the progress of runs, and may end them.
 pub trait Watch {
-    /// The next run begins.
+    /// Called before each run with its number and the number of runs.
     fn begins(&mut self, number: usize, count: usize, set: &str, placement: Placement);
-    /// Whether to go on.
+    /// Called repeatedly during a run; `Break` ends it.
     fn goes_on(&mut self) -> ControlFlow<()>;
 }
 
-/// A trace, or what is left of it, on devices of the same size.
+/// A trace, whole or without some files, on devices of the same size.
 #[derive(Debug)]
 pub struct Variant<'a> {
-    /// What was left out; `None` is the whole trace.
+    /// The left-out files; `None` for the whole trace.
     pub without: Option<Rc<str>>,
-    /// What is left.
     pub replays: Replays<'a>,
 }
 
-/// For each condition and each variant one stream, then every set initially and persistently
-/// isolated; for the whole trace then the oracle, where it fits.
+/// Simulates for each condition and variant one stream, then every set initially and persistently
+/// isolated; for the whole trace also the oracle, if it fits.
 ///
 /// # Errors
-/// A device cannot be, or `watch` ended it.
+/// A device is not valid, or `watch` ended a run.
 pub fn compare(
     variants: &mut [Variant<'_>],
     none: &Joined,
@@ -272,7 +267,7 @@ pub fn compare(
     Ok(runs)
 }
 
-/// Every set under every placement; one stream first.
+/// Returns every set with every placement, beginning with one stream.
 fn wanted<'a>(none: &'a Joined, sets: &'a [Joined]) -> Vec<(&'a Joined, Placement)> {
     let placements = [
         Placement::InitiallyIsolated,
@@ -286,8 +281,8 @@ fn wanted<'a>(none: &'a Joined, sets: &'a [Joined]) -> Vec<(&'a Joined, Placemen
         .collect()
 }
 
-/// How many simulations there will be: what is placed alike is simulated once, and what is known,
-/// not at all.
+/// Returns the number of simulations: equal assignments are simulated once, and cached ones not at
+/// all.
 fn count(
     variants: &[Variant<'_>],
     wanted: &[(&Joined, Placement)],
@@ -309,7 +304,7 @@ fn count(
     count
 }
 
-/// The simulations that were begun.
+/// Counts the started simulations.
 struct Progress<'a> {
     number: usize,
     count: usize,
@@ -323,8 +318,8 @@ impl Progress<'_> {
     }
 }
 
-/// `None` where it does not fit: a device with room for one stream has none for so many, and deaths
-/// take memory, too.
+/// Simulates the oracle. `None` if it does not fit: its streams need more open units than one
+/// stream, and death times need memory.
 fn oracle(
     replays: &Replays<'_>,
     condition: Condition,
@@ -348,29 +343,29 @@ fn oracle(
     }
 }
 
-/// The one stream that a run is compared with: all of the trace, under the same condition.
+/// Returns the run of one stream with which a run is compared: the whole trace, same condition.
 #[must_use]
 pub fn base<'a>(runs: &'a [Run], run: &Run) -> Option<&'a Run> {
     runs.iter()
         .find(|one| one.is_base() && one.condition == run.condition)
 }
 
-/// The most that any placement can save under the condition of a run, as a share of what one stream
-/// writes to flash: all that is moved.
+/// Returns the most that a placement can save under the condition of a run, as a share of the flash
+/// writes of one stream: all moved pages.
 #[must_use]
 pub fn ceiling(runs: &[Run], run: &Run) -> Option<f64> {
     base(runs, run).map(|base| 1.0 - 1.0 / base.case.outcome.waf())
 }
 
-/// The share of the pages moved under one stream that a run does not move; `None` where one stream
-/// moves none.
+/// Returns the share of the pages moved with one stream that a run does not move; `None` if one
+/// stream moves none.
 #[must_use]
 pub fn spared(runs: &[Run], run: &Run) -> Option<f64> {
     let moved = base(runs, run)?.moved_pages();
     (moved > 0.0).then(|| 1.0 - run.moved_pages() / moved)
 }
 
-/// What a run writes to flash, of what one stream does with the whole trace.
+/// Returns the flash writes of a run as a ratio to those of one stream with the whole trace.
 #[must_use]
 pub fn ratio(runs: &[Run], run: &Run) -> Option<f64> {
     let flash = |run: &Run| run.host_pages() + run.moved_pages();

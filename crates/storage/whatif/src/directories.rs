@@ -1,42 +1,42 @@
-//! Which directory of a trace had which part in the writes and in what was moved: several databases
-//! on one drive.
+//! Divides written and moved pages among the directories of a trace: several databases on one
+//! drive.
 
 use saiga_ftl::replay::Case;
 use saiga_ftl::trace::Trace;
 
 use crate::sets::written_bytes;
 
-/// What files outside all directories, and what belongs to no file, are called.
+/// The name for files outside all directories and for data without a file.
 const ELSEWHERE: &str = "(no directory)";
 
-/// The directories of a trace that has several.
+/// The directories of a trace with several.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Directories {
-    /// With the bytes that the trace writes to each; what is in none is last.
+    /// Directories with the bytes that the trace writes to them; the last entry is [`ELSEWHERE`].
     list: Vec<(String, u64)>,
 }
 
-/// What a directory had in a replay.
+/// The share of a directory in a replay.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Part {
-    /// Its path.
+    /// The path of the directory.
     pub name: String,
     /// Bytes that the trace writes to its files.
     pub written_bytes: u64,
-    /// Those bytes as a share of all that the trace writes.
+    /// `written_bytes` as a share of all bytes that the trace writes.
     pub of_written: f64,
-    /// Pages that the host wrote to its files in the measurement.
+    /// Pages that the host wrote to its files during the measurement.
     pub host_pages: u64,
     /// Pages of its files that were moved.
     pub moved_pages: u64,
-    /// Pages, whosever, that were moved because pages of its files had died in their units.
+    /// Pages of any directory that were moved because pages of its files had died in their units.
     pub caused_pages: f64,
-    /// Those pages as a share of all that were moved; `None` where none was.
+    /// `caused_pages` as a share of all moved pages; `None` without any.
     pub of_caused: Option<f64>,
 }
 
 impl Directories {
-    /// `None` for a trace of one directory, or of none.
+    /// Returns `None` for a trace with fewer than two directories.
     #[must_use]
     pub fn of(trace: &Trace) -> Option<Self> {
         if trace.directories.len() < 2 {
@@ -55,14 +55,15 @@ impl Directories {
         Some(Self { list })
     }
 
-    /// Each with the bytes that the trace writes to it.
+    /// Returns each directory with the bytes that the trace writes to it.
     pub fn written(&self) -> impl Iterator<Item = (&str, u64)> {
         self.list
             .iter()
             .map(|(name, bytes)| (name.as_str(), *bytes))
     }
 
-    /// The part of each; none where there were too many classes to tell them apart.
+    /// Returns the share of each directory; empty if there were too many classes to distinguish
+    /// them.
     #[must_use]
     pub fn parts(&self, case: &Case) -> Vec<Part> {
         if case.classes.iter().all(|class| class.directory.is_none()) {
@@ -93,7 +94,7 @@ impl Directories {
 }
 
 impl Part {
-    /// Write amplification of the directory's own pages; `None` where nothing was written.
+    /// Returns the write amplification of the directory's own pages; `None` without writes.
     #[must_use]
     pub fn waf(&self) -> Option<f64> {
         let (host, moved) = (self.host_pages as f64, self.moved_pages as f64);

@@ -1,5 +1,5 @@
-//! The report for people: what each rule set gains, whose pages are moved because of whom, how long they live, and under
-//! which assumptions.
+//! The report: the gain of each rule set, moved pages by cause, lifetimes of pages, and the
+//! assumptions of the simulation.
 
 mod assumptions;
 mod comparison;
@@ -19,44 +19,44 @@ use saiga_ftl::replay::{Options, Placement};
 
 use crate::compare::{Condition, Run, placement_name, ratio};
 use crate::directories::Directories;
+use crate::format;
 use crate::sets::Joined;
 use crate::suggest::{Class, Suggestion};
 use crate::without::LeftOut;
-use crate::words;
 
-/// A change of less is none: what differs so little may be the size of the units (docs/ftl.md).
+/// A smaller change does not count: it may be an effect of the unit size (docs/ftl.md).
 const NO_CHANGE: f64 = 0.02;
 
-/// What a report is made of.
+/// The content of a report.
 #[derive(Debug, Clone, Copy)]
 pub struct Content<'a> {
-    /// What the trace is called.
+    /// The name of the trace.
     pub name: &'a str,
-    /// The trace in a sentence: time, bytes, files.
+    /// A summary of the trace: time, bytes, files.
     pub trace: &'a str,
-    /// Names with their values: trace and device.
+    /// Properties of trace and device, with their values.
     pub facts: &'a [(String, String)],
-    /// What is to be said of this trace.
+    /// Remarks on the trace.
     pub notes: &'a [String],
-    /// All runs; one stream first.
+    /// All runs, beginning with one stream.
     pub runs: &'a [Run],
-    /// The sets that were compared.
+    /// The compared sets.
     pub sets: &'a [Joined],
-    /// What was told apart in the trace, and how long it is in seconds.
+    /// The classes of files in the trace.
     pub classes: &'a [Class],
-    /// See `classes`.
+    /// The length of the trace in seconds.
     pub seen_s: f64,
-    /// What was suggested, if it was.
+    /// The suggested rules, if there are any.
     pub suggestion: Option<&'a Suggestion>,
-    /// The directories of the trace, if there are several.
+    /// The directories of the trace, if it has several.
     pub directories: Option<&'a Directories>,
-    /// The files without which the trace was simulated as well.
+    /// The files without which the trace was also simulated.
     pub left_out: Option<&'a LeftOut>,
-    /// The device.
+    /// The simulated device.
     pub device: &'a Options,
 }
 
-/// The document.
+/// Creates the document.
 #[must_use]
 pub fn document(content: &Content<'_>) -> Document {
     let sections = [
@@ -75,12 +75,13 @@ pub fn document(content: &Content<'_>) -> Document {
         figures: figures(content),
         pointers: Vec::new(),
         sections: sections.into_iter().flatten().collect(),
-        origin: "Made by saiga streams simulate: a simulation, no measurement of a drive; docs/ftl.md says how it was validated."
+        origin: "Made by saiga streams simulate: a simulation, not a measurement of a drive; \\
+                 docs/ftl.md describes how it was validated."
             .to_owned(),
     }
 }
 
-/// The run with the least write amplification under the first condition, where sets were compared.
+/// Returns the run of a rule set with the least write amplification under the first condition.
 fn best<'a>(content: &Content<'a>) -> Option<&'a Run> {
     let condition = content.runs.first()?.condition;
     let runs = content
@@ -119,18 +120,18 @@ fn verdict(content: &Content<'_>) -> Verdict {
             Tone::Worse
         };
         let lead = format!(
-            "The rules `{}` take write amplification from {alone:.3} to {:.3}, {} of what is written to flash ({at}, {}); \
-             no placement can save more than {}.",
+            "The rules `{}` change write amplification from {alone:.3} to {:.3}, {} of the writes to \
+             flash ({at}, {}); no placement can save more than {}.",
             best.label(),
             best.case.outcome.waf(),
-            words::change(ratio),
+            format::change(ratio),
             placement_name(best.placement),
             number::percent(1.0 - 1.0 / alone)
         );
         (tone, lead.replace('`', "\""))
     };
-    let caveat = "This is a simulation that leaves out much of a drive. All rule sets share what it leaves out, so the ratio of \
-                  two figures is better founded than either.";
+    let caveat = "This is a simulation that omits many properties of a drive. The omissions affect \
+                  all rule sets alike, so the ratio of two figures is more reliable than either.";
     let without = without(content);
     Verdict {
         tone,
@@ -139,7 +140,7 @@ fn verdict(content: &Content<'_>) -> Verdict {
     }
 }
 
-/// What one stream writes to flash when some files are left out, in a sentence.
+/// Describes the writes to flash of one stream without the left-out files.
 fn without(content: &Content<'_>) -> Option<String> {
     let left_out = content.left_out?;
     let mut runs = content.runs.iter();
@@ -148,7 +149,7 @@ fn without(content: &Content<'_>) -> Option<String> {
         "Without {} ({} less from the host), one stream writes {} to flash ({}).",
         left_out.name,
         number::bytes(left_out.written_bytes),
-        words::change(ratio(content.runs, run)?),
+        format::change(ratio(content.runs, run)?),
         condition_words(run.condition)
     ))
 }
@@ -199,7 +200,8 @@ fn figure(label: String, run: &Run, tone: Tone) -> Figure {
     }
 }
 
-/// `90 % live, 7 % spare, greedy`; `90 % live, 7 % spare, greedy, no discards, units of 512 pages`.
+/// Formats a condition: `90 % live, 7 % spare, greedy`, or
+/// `90 % live, 7 % spare, greedy, no discards, units of 512 pages`.
 #[must_use]
 pub fn condition_words(condition: Condition) -> String {
     let Condition {
@@ -209,7 +211,7 @@ pub fn condition_words(condition: Condition) -> String {
         trim,
         unit_pages,
     } = condition;
-    let [used, spare] = [utilisation, over_provisioning].map(words::round_percent);
+    let [used, spare] = [utilisation, over_provisioning].map(format::round_percent);
     let mut text = format!("{used} live, {spare} spare, {}", policy_name(policy));
     if !trim {
         text.push_str(", no discards");
@@ -220,7 +222,7 @@ pub fn condition_words(condition: Condition) -> String {
     text
 }
 
-/// `greedy`, `choice:10`.
+/// Returns the name of a policy: `greedy`, `choice:10`.
 #[must_use]
 pub fn policy_name(policy: Policy) -> String {
     match policy {

@@ -1,10 +1,11 @@
-//! How long the bytes of each file live, from the rows of a trace, one by one.
+//! Measures the lifetimes of the bytes of each file from the rows of a trace.
 //!
-//! A [`Watcher`] takes rows as they come, from a file or from a recorder, and can be asked at any time. A write of a page is
-//! observed until the page is written again or discarded, or until the watching ends: then its life was at least so long.
+//! A [`LifetimeMeter`] takes rows one by one, from a file or from a recorder, and has results at
+//! any time. A write of a page is observed until the page is written again or discarded; at the end
+//! of the trace, its life was at least that long.
 //!
-//! Memory is bounded: above four million pages, also within one row, the watcher goes on with every second one, and counts
-//! each twice.
+//! Memory is bounded: above four million pages, also within one row, the meter continues with every
+//! second page and counts each twice.
 
 mod conclusion;
 mod evidence;
@@ -20,27 +21,26 @@ pub use evidence::Evidence;
 use extents::Extents;
 pub use lifetimes::{Age, Lifetimes};
 
-/// Pages that are watched at most.
+/// Most pages that are watched.
 const MOST_PAGES: usize = 4 << 20;
-/// Distances between rewrites that differ by less than this factor are those of a ring.
+/// In a ring, consecutive distances between rewrites differ by less than this factor.
 const SAME_DISTANCE: f64 = 1.5;
 
-/// Takes rows and knows what they say of each file.
+/// Collects evidence about each file from rows.
 #[derive(Debug)]
-pub struct Watcher {
+pub struct LifetimeMeter {
     page_bytes: u64,
-    /// What the watched pages hold.
+    /// The last write of each watched page.
     pages: BTreeMap<u64, Last>,
-    /// What was there before.
+    /// Pages with data at the start.
     present: Extents,
     files: Vec<File>,
     kinds: HashMap<String, usize>,
-    turns: Vec<Turn>,
-    /// One page in 2^`thinned` is watched.
+    kinds_in_turn: Vec<KindWrites>,
+    /// Every 2^`thinned`-th page is watched.
     thinned: u32,
-    /// Pages that are watched at most.
     most_pages: usize,
-    /// When the watching began and ended: with the first row and the last, unless more is known.
+    /// Start and end: the first and the last row, or those of the recording.
     span_ns: Option<[u64; 2]>,
 }
 
@@ -48,11 +48,11 @@ pub struct Watcher {
 #[derive(Debug, Clone, Copy)]
 struct Last {
     t_ns: u64,
-    /// `None` for what belongs to no file.
+    /// `None` for data without a file.
     file: Option<u32>,
-    /// Its number among the requests to the file.
+    /// The number of the request among those to the file.
     request: u64,
-    /// Its number among the page writes to files of the kind.
+    /// The number of the page write among those to files of the kind.
     turn: u64,
 }
 
@@ -64,27 +64,27 @@ struct File {
     request: [u64; 2],
 }
 
-/// How files of a kind are written in turn.
+/// Writes to the files of a kind, which may form a ring.
 #[derive(Debug, Default)]
-struct Turn {
+struct KindWrites {
     /// Page writes so far.
     writes: u64,
-    /// How many of them lay between the last page that was rewritten and its write before.
+    /// The page writes between the last rewrite and the previous write of the same page.
     distance: Option<f64>,
 }
 
-/// A write in pages.
+/// A write request in pages.
 #[derive(Debug, Clone, Copy)]
 struct Request {
     t_ns: u64,
     first: u64,
     end: u64,
-    /// It begins in the file's request before, or right behind it.
+    /// Whether it begins in the file's previous request or directly after it.
     is_forward: bool,
 }
 
-impl Watcher {
-    /// A watcher of pages of this size.
+impl LifetimeMeter {
+    /// Creates a meter for pages of this size.
     #[must_use]
     pub fn new(page_bytes: u64) -> Self {
         Self {
@@ -93,44 +93,44 @@ impl Watcher {
             present: Extents::default(),
             files: Vec::new(),
             kinds: HashMap::new(),
-            turns: Vec::new(),
+            kinds_in_turn: Vec::new(),
             thinned: 0,
             most_pages: MOST_PAGES,
             span_ns: None,
         }
     }
 
-    /// All that a trace says; bytes are those that it stands for.
+    /// Measures a whole trace; bytes of a sample are extrapolated.
     #[must_use]
     pub fn of(trace: &Trace, page_bytes: u64) -> Self {
-        let mut watcher = Self::new(page_bytes);
+        let mut meter = Self::new(page_bytes);
         for name in &trace.files {
-            watcher.file(trace.place(name));
+            meter.add_file(trace.place(name));
         }
-        trace.rows.iter().for_each(|row| watcher.row(&row));
-        for file in &mut watcher.files {
+        trace.rows.iter().for_each(|row| meter.add_row(&row));
+        for file in &mut meter.files {
             file.evidence.written_bytes = trace.stand_for(file.evidence.written_bytes);
         }
         if let Some(span) = trace.span_ns() {
-            watcher.spans(span);
+            meter.extend_span(span);
         }
-        watcher
+        meter
     }
 
-    /// The watching began so early and ended so late, although nothing happened then.
-    pub fn spans(&mut self, [begin, end]: [u64; 2]) {
+    /// Extends the observed time, which may be longer than that of the rows.
+    pub fn extend_span(&mut self, [begin, end]: [u64; 2]) {
         self.span_ns = Some(match self.span_ns {
             None => [begin, end.max(begin)],
             Some([first, last]) => [first.min(begin), last.max(end)],
         });
     }
 
-    /// The next file; rows name it by how many came before it.
-    pub fn file(&mut self, place: &str) {
+    /// Adds the next file. Rows refer to files by their index in this order.
+    pub fn add_file(&mut self, place: &str) {
         let next = self.kinds.len();
         let kind = *self.kinds.entry(kind_of(place)).or_insert(next);
         if kind == next {
-            self.turns.push(Turn::default());
+            self.kinds_in_turn.push(KindWrites::default());
         }
         self.files.push(File {
             kind,
@@ -139,9 +139,9 @@ impl Watcher {
         });
     }
 
-    /// The next row; its file, if it has one, must be known.
-    pub fn row(&mut self, row: &Row) {
-        self.spans([row.t_ns; 2]);
+    /// Adds the next row, whose file must be known.
+    pub fn add_row(&mut self, row: &Row) {
+        self.extend_span([row.t_ns; 2]);
         let (first, end) = (
             row.lba / self.page_bytes,
             (row.lba + row.len).div_ceil(self.page_bytes),
@@ -161,14 +161,14 @@ impl Watcher {
         }
     }
 
-    /// How long was watched, in seconds.
+    /// Returns the observed time in seconds.
     #[must_use]
     pub fn seconds(&self) -> f64 {
         self.span_ns
             .map_or(0.0, |[begin, end]| (end - begin) as f64 / 1e9)
     }
 
-    /// What is known of each file by now, in the order in which they came.
+    /// Returns the evidence about each file so far, in their order.
     #[must_use]
     pub fn evidence(&self) -> Vec<Evidence> {
         let mut all: Vec<Evidence> = self
@@ -180,13 +180,15 @@ impl Watcher {
         for last in self.pages.values() {
             let evidence = last.file.and_then(|file| all.get_mut(file as usize));
             if let Some(evidence) = evidence {
-                evidence.lifetimes.goes_on(now - last.t_ns, self.weight());
+                evidence
+                    .lifetimes
+                    .add_censored(now - last.t_ns, self.weight());
             }
         }
         all
     }
 
-    /// Pages that each watched one stands for.
+    /// Returns the number of pages that each watched page represents.
     fn weight(&self) -> u64 {
         1 << self.thinned
     }
@@ -208,8 +210,8 @@ impl Watcher {
             file.request = [first, end];
             number = file.evidence.requests;
             let kind = file.kind;
-            turn = self.turns[kind].writes;
-            self.turns[kind].writes += end - first;
+            turn = self.kinds_in_turn[kind].writes;
+            self.kinds_in_turn[kind].writes += end - first;
         }
         let mut is_judged = false;
         for page in first..end {
@@ -223,8 +225,8 @@ impl Watcher {
                 turn: turn + (page - first),
             };
             match self.pages.insert(page, last) {
-                Some(before) => self.dies(before, last, &request, &mut is_judged),
-                None => self.fresh(page, row.file),
+                Some(before) => self.on_rewrite(before, last, &request, &mut is_judged),
+                None => self.on_first_write(page, row.file),
             }
             if self.pages.len() > self.most_pages {
                 self.thin();
@@ -232,15 +234,15 @@ impl Watcher {
         }
     }
 
-    /// Goes on with half of the pages.
+    /// Continues with half of the pages.
     fn thin(&mut self) {
         self.thinned += 1;
         let thinned = self.thinned;
         self.pages.retain(|page, _| is_watched(*page, thinned));
     }
 
-    /// A page is written that nobody has written before.
-    fn fresh(&mut self, page: u64, file: Option<u32>) {
+    /// Handles the first write of a page in the trace.
+    fn on_first_write(&mut self, page: u64, file: Option<u32>) {
         let (weight, was_there) = (self.weight(), self.present.contains(page));
         if let Some(file) = self.known(file) {
             if was_there {
@@ -251,17 +253,19 @@ impl Watcher {
         }
     }
 
-    /// A page is written again.
-    fn dies(&mut self, before: Last, now: Last, request: &Request, is_judged: &mut bool) {
+    /// Handles another write of a page.
+    fn on_rewrite(&mut self, before: Last, now: Last, request: &Request, is_judged: &mut bool) {
         let weight = self.weight();
-        let kind = |watcher: &Self, file: Option<u32>| {
-            file.and_then(|file| watcher.files.get(file as usize))
+        let kind = |meter: &Self, file: Option<u32>| {
+            file.and_then(|file| meter.files.get(file as usize))
                 .map(|file| file.kind)
         };
         let [old_kind, new_kind] = [before.file, now.file].map(|file| kind(self, file));
         let is_same_kind = old_kind.is_some() && old_kind == new_kind;
         if let Some(old) = self.known(before.file) {
-            old.evidence.lifetimes.ends(now.t_ns - before.t_ns, weight);
+            old.evidence
+                .lifetimes
+                .add_ended(now.t_ns - before.t_ns, weight);
             if !is_same_kind {
                 old.evidence.deleted += weight;
             }
@@ -269,7 +273,7 @@ impl Watcher {
         let is_tip = before.file == now.file && before.request + 1 == now.request;
         let in_turn = if is_same_kind && !(is_tip && request.is_forward) && !*is_judged {
             *is_judged = true;
-            new_kind.and_then(|kind| self.turns[kind].comes_in_turn(now.turn - before.turn))
+            new_kind.and_then(|kind| self.kinds_in_turn[kind].is_in_turn(now.turn - before.turn))
         } else {
             None
         };
@@ -308,16 +312,17 @@ impl Watcher {
                 continue;
             };
             if let Some(file) = self.known(last.file) {
-                file.evidence.lifetimes.ends(t_ns - last.t_ns, weight);
+                file.evidence.lifetimes.add_ended(t_ns - last.t_ns, weight);
                 file.evidence.deleted += weight;
             }
         }
     }
 }
 
-impl Turn {
-    /// Whether a page is rewritten after as many writes as the one before; `None` for the first.
-    fn comes_in_turn(&mut self, distance: u64) -> Option<bool> {
+impl KindWrites {
+    /// Whether a page is rewritten after about as many writes as the last one; `None` for the
+    /// first.
+    fn is_in_turn(&mut self, distance: u64) -> Option<bool> {
         let distance = distance.max(1) as f64;
         let before = self.distance.replace(distance)?;
         let ratio = distance / before;
@@ -325,7 +330,7 @@ impl Turn {
     }
 }
 
-/// Whether a page is one of those that are watched: neighbours take turns (Fibonacci hashing).
+/// Whether a page is watched: a sample spread evenly by Fibonacci hashing.
 fn is_watched(page: u64, thinned: u32) -> bool {
     let hash = page.wrapping_mul(0x9E37_79B9_7F4A_7C15);
     thinned == 0 || hash >> (64 - thinned) == 0

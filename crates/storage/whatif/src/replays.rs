@@ -1,4 +1,4 @@
-//! Replays of one trace, each made once: a placement that was simulated before is known.
+//! Caches the replays of one trace: each placement is simulated once.
 
 use std::rc::Rc;
 
@@ -6,9 +6,9 @@ use saiga_ftl::replay::{self, Case, Footprint, Options, Placement, ReplayError};
 use saiga_ftl::steady::Report;
 
 use crate::compare::Condition;
-use crate::sets::{Joined, Placed};
+use crate::sets::{Assignment, Joined};
 
-/// A trace, and what is known of its replays.
+/// A trace and the results of its replays.
 #[derive(Debug)]
 pub struct Replays<'a> {
     footprint: &'a Footprint,
@@ -16,13 +16,13 @@ pub struct Replays<'a> {
     known: Vec<(Key, Rc<Case>)>,
 }
 
-/// All that a replay depends on, beside what is the same for all.
+/// The parameters that distinguish replays of one trace.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Key {
     condition: Condition,
     placement: Placement,
-    /// `None` where there is one stream, whatever the rules.
-    placed: Option<Rc<Placed>>,
+    /// `None` for one stream, which has no rules.
+    assignment: Option<Rc<Assignment>>,
 }
 
 impl Key {
@@ -30,13 +30,13 @@ impl Key {
         Self {
             condition,
             placement,
-            placed: (placement != Placement::OneStream).then(|| Rc::clone(&set.placed)),
+            assignment: (placement != Placement::OneStream).then(|| Rc::clone(&set.assignment)),
         }
     }
 }
 
 impl<'a> Replays<'a> {
-    /// None yet. `base` is the device but for what its conditions say.
+    /// Creates a cache. `base` is the device; conditions replace some of its options.
     #[must_use]
     pub fn new(footprint: &'a Footprint, base: &'a Options) -> Self {
         Self {
@@ -46,13 +46,13 @@ impl<'a> Replays<'a> {
         }
     }
 
-    /// The trace in pages.
+    /// Returns the trace in pages.
     #[must_use]
     pub fn footprint(&self) -> &'a Footprint {
         self.footprint
     }
 
-    /// The device under a condition.
+    /// Returns the device under a condition.
     #[must_use]
     pub fn device(&self, condition: &Condition) -> Options {
         condition.device(self.base)
@@ -62,10 +62,10 @@ impl<'a> Replays<'a> {
         self.known.iter().any(|(known, _)| known == key)
     }
 
-    /// What a set does under a placement and a condition.
+    /// Returns the result of a set under a placement and a condition; simulates it the first time.
     ///
     /// # Errors
-    /// The device cannot be, or `report` ended the run.
+    /// The device is not valid, or `report` ended the run.
     pub fn case(
         &mut self,
         set: &Joined,

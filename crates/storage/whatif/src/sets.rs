@@ -1,7 +1,8 @@
-//! Rule sets by their names, and what they make of the names in a trace.
+//! Rule sets by name, and the streams that they give to the files of a trace.
 //!
-//! A set is `none`, `astream` (the rules that its documentation has for MySQL), one that is built in for the labeller, a
-//! file of any of three kinds, or one that was suggested. [`Set::join`] turns it into streams.
+//! A set is `none`, `astream` (the rules for MySQL in astream's documentation), a built-in set of
+//! the labeller, a file of one of three formats, or a suggestion. [`Set::join`] computes the
+//! streams.
 
 mod database;
 mod labels;
@@ -18,22 +19,22 @@ use saiga_streams::rules::{self, Rules, Warning, builtin};
 pub use database::database_of;
 pub use plain::{Plain, PlainError};
 
-/// What the documentation of astream has for MySQL.
+/// The rules for MySQL in the documentation of astream.
 const ASTREAM: &str = "ib_logfile 2\nibdata1$ 3\nundo 4\nmysql-bin 5\n";
 
-/// What tells streams apart on the simulated device.
+/// The property of a rule that selects the stream on the simulated device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum By {
-    /// The `stream` of each rule; its hint where it has none.
+    /// The rule's `stream`; its hint if it has none.
     Stream,
-    /// The values of hints only.
+    /// The hint.
     Hint,
-    /// The classes of F2FS: short, extreme, all else.
+    /// The classes of F2FS: short, extreme, all others.
     F2fs,
 }
 
 impl By {
-    /// Its word.
+    /// Returns its name on the command line and in JSON.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -47,11 +48,10 @@ impl By {
 /// A rule set.
 #[derive(Debug)]
 pub struct Set {
-    /// What reports call it.
+    /// Its name in reports.
     pub name: String,
     pub(crate) rules: Kind,
-    /// That rules of it match nothing is not a surprise.
-    is_given: bool,
+    is_predefined: bool,
 }
 
 #[derive(Debug)]
@@ -60,42 +60,31 @@ pub(crate) enum Kind {
     Plain(Plain),
 }
 
-/// Why there is no such set.
+/// An error of loading or applying a set.
 #[derive(Debug, thiserror::Error)]
 pub enum SetError {
-    /// It is neither a word nor a file.
-    #[error("there is no rule set `{name}`; use none, suggested, astream, {}, or the path of a file", builtin::names().join(", "))]
-    Unknown {
-        /// What was asked for.
-        name: String,
-    },
-    /// The labeller's rules are wrong.
+    /// The name is neither that of a set nor of a file.
+    #[error(
+        "there is no rule set `{name}`; use none, suggested, astream, {}, or the path of a file",
+        builtin::names().join(", ")
+    )]
+    Unknown { name: String },
+    /// The labeller's rules are not valid.
     #[error(transparent)]
     Rules(#[from] rules::RulesError),
-    /// A plain assignment is wrong.
+    /// A plain assignment is not valid.
     #[error("{}: {error}", path.display())]
-    Plain {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        error: PlainError,
-    },
-    /// No device has so many.
-    #[error("{set} has {count} streams; at most {} can be told apart", MAX_STREAMS - 1)]
-    Streams {
-        /// The set.
-        set: String,
-        /// How many it has.
-        count: usize,
-    },
+    Plain { path: PathBuf, error: PlainError },
+    #[error("{set} has {count} streams; at most {} can be simulated", MAX_STREAMS - 1)]
+    Streams { set: String, count: usize },
 }
 
 impl Set {
-    /// The set that a word names, and what was passed over in it. `none` and `suggested` are not read from anywhere, and so
-    /// are none here.
+    /// Loads the set `word`, with warnings about ignored input. `none` and `suggested` cannot be
+    /// loaded.
     ///
     /// # Errors
-    /// There is no such set, or it is wrong.
+    /// There is no such set, or it is not valid.
     pub fn load(word: &str) -> Result<(Self, Vec<Warning>), SetError> {
         if word == "astream" {
             let (rules, _) = rules::astream::parse(Path::new(word), ASTREAM.as_bytes())?;
@@ -108,7 +97,7 @@ impl Set {
         let stem = path
             .file_stem()
             .map_or(String::new(), |stem| stem.to_string_lossy().into_owned());
-        // What cannot be read is the labeller's to say.
+        // The labeller's loader below reports a file that cannot be read.
         let text = std::fs::read_to_string(path).unwrap_or_default();
         if text.lines().any(|line| line.trim() == "[[assign]]") {
             let wrong = |error| SetError::Plain {
@@ -121,7 +110,7 @@ impl Set {
                 Self {
                     name,
                     rules: Kind::Plain(plain),
-                    is_given: false,
+                    is_predefined: false,
                 },
                 Vec::new(),
             ));
@@ -135,20 +124,21 @@ impl Set {
         Ok((Self::of_labels(&stem, rules, false), warnings))
     }
 
-    /// A set of the labeller's rules; with `is_given`, rules that match nothing are no surprise.
+    /// Creates a set of the labeller's rules. With `is_predefined`, rules without a match are
+    /// normal.
     #[must_use]
-    pub fn of_labels(name: &str, rules: Rules, is_given: bool) -> Self {
+    pub fn of_labels(name: &str, rules: Rules, is_predefined: bool) -> Self {
         Self {
             name: name.to_owned(),
             rules: Kind::Labels(rules),
-            is_given,
+            is_predefined,
         }
     }
 
-    /// The streams of the files of a trace.
+    /// Computes the streams of the files of a trace.
     ///
     /// # Errors
-    /// The rules have more streams than can be told apart.
+    /// The rules have more streams than can be simulated.
     pub fn join(&self, trace: &Trace, by: By) -> Result<Joined, SetError> {
         let written = written_bytes(trace);
         let mut joined = match &self.rules {
@@ -166,70 +156,65 @@ impl Set {
         }
         joined.name.clone_from(&self.name);
         joined.by = by;
-        joined.is_given = self.is_given;
+        joined.is_predefined = self.is_predefined;
         joined.written_bytes = written.iter().sum();
         Ok(joined)
     }
 }
 
-/// What a rule set makes of the names in a trace.
+/// The streams that a rule set gives to the files of a trace.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Joined {
-    /// The set's name.
     pub name: String,
-    /// What tells its streams apart.
     pub by: By,
-    /// The streams, but for the default one, with their names.
+    /// The streams except for the default one, with their names.
     pub streams: Vec<(usize, String)>,
-    /// What each rule matches.
     pub matches: Vec<Match>,
-    /// Bytes that the trace writes.
+    /// All bytes that the trace writes.
     pub written_bytes: u64,
-    /// That rules of it match nothing is not a surprise.
-    pub is_given: bool,
-    /// Where everything goes.
-    pub(crate) placed: Rc<Placed>,
+    pub is_predefined: bool,
+    pub(crate) assignment: Rc<Assignment>,
 }
 
-/// The stream of everything in a trace.
+/// The stream of all data of a trace.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Placed {
-    /// Of each file by its name; those that are missing have the default one.
+pub(crate) struct Assignment {
+    /// The stream of each file by name; missing files have the default stream.
     of_file: HashMap<String, usize>,
-    /// Of what belongs to no file.
+    /// The stream of data that belong to no file.
     no_file: usize,
 }
 
-/// What a rule matches.
+/// The files that a rule matches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Match {
-    /// The rule, as it was written.
+    /// The pattern of the rule.
     pub pattern: String,
-    /// Its stream; 0 is the default.
+    /// The stream; 0 is the default.
     pub stream: usize,
-    /// Files for which it decides.
+    /// Number of files for which the rule decides.
     pub files: usize,
-    /// Bytes that the trace writes to them.
+    /// Bytes that the trace writes to these files.
     pub written_bytes: u64,
 }
 
 impl Joined {
-    /// Bytes for which a rule decides.
+    /// Returns the bytes written to files with a rule.
     #[must_use]
     pub fn matched_bytes(&self) -> u64 {
         self.matches.iter().map(|rule| rule.written_bytes).sum()
     }
 
-    /// The rules that decide for no file, unless that is expected.
+    /// Returns the rules without a match, unless the set is predefined.
     #[must_use]
     pub fn idle(&self) -> Vec<&str> {
         let idle = self.matches.iter().filter(|rule| rule.files == 0);
-        idle.filter(|_| !self.is_given)
+        idle.filter(|_| !self.is_predefined)
             .map(|rule| rule.pattern.as_str())
             .collect()
     }
 
-    /// What a stream is called.
+    /// Returns the name of a stream.
     #[must_use]
     pub fn stream_name(&self, stream: usize) -> String {
         let known = self.streams.iter().find(|(number, _)| *number == stream);
@@ -243,13 +228,13 @@ impl Joined {
 
 impl replay::Rules for Joined {
     fn stream_of(&self, file: Option<&str>) -> usize {
-        let Placed { of_file, no_file } = &*self.placed;
+        let Assignment { of_file, no_file } = &*self.assignment;
         file.map_or(*no_file, |file| of_file.get(file).copied().unwrap_or(0))
     }
 }
 
-/// The sets that are known to suit the database of a trace: the built-in one where the names tell
-/// the database, and astream's documented rules where they match something that is written.
+/// Returns the known sets for the database of a trace: the built-in set if the names identify the
+/// database, and astream's documented rules if they match a written file.
 #[must_use]
 pub fn known_for(trace: &Trace) -> Vec<Set> {
     let words = database_of(trace).into_iter().chain(["astream"]);
@@ -261,8 +246,8 @@ pub fn known_for(trace: &Trace) -> Vec<Set> {
     sets.map(|(set, _)| set).filter(is_used).collect()
 }
 
-/// Bytes that a trace writes to each file; to no file is last. Of a sample, those that it stands
-/// for.
+/// Returns the bytes that a trace writes to each file; those without a file are last. For a sample,
+/// extrapolated.
 pub(crate) fn written_bytes(trace: &Trace) -> Vec<u64> {
     let mut written = vec![0; trace.files.len() + 1];
     let last = trace.files.len();
@@ -272,7 +257,7 @@ pub(crate) fn written_bytes(trace: &Trace) -> Vec<u64> {
     written
 }
 
-/// One stream for everything: what sets are compared with.
+/// Returns the assignment of everything to one stream, with which sets are compared.
 #[must_use]
 pub fn none(trace: &Trace) -> Joined {
     Joined {
@@ -281,8 +266,8 @@ pub fn none(trace: &Trace) -> Joined {
         streams: Vec::new(),
         matches: Vec::new(),
         written_bytes: written_bytes(trace).iter().sum(),
-        is_given: true,
-        placed: Rc::default(),
+        is_predefined: true,
+        assignment: Rc::default(),
     }
 }
 

@@ -1,10 +1,10 @@
-//! Rules from a trace: what each kind of file is, which hint suits it, and which kinds should share a stream.
+//! Suggests rules from a trace: the hint and the stream of each kind of file.
 //!
-//! Streams are found by trying: the search begins with the known sets and with kinds put together
-//! by the logarithm of their median lifetime (k-means), and moves kinds from stream to stream as
-//! long as simulated write amplification falls. Hints are four such groups in the order of their
-//! lifetimes. What the search finds is compared with the known sets on the whole trace, under every
-//! condition that is asked for. The same trace, options and seed give the same rules.
+//! Streams are found by hill climbing: the search starts from the known sets and from groups by the
+//! logarithm of the median lifetime (k-means), and moves kinds from stream to stream as long as
+//! simulated write amplification falls. Hints are four such groups in the order of their lifetimes.
+//! The result is compared with the known sets on the whole trace under every given condition. The
+//! same trace, options and seed give the same rules.
 
 mod glob;
 mod group;
@@ -21,13 +21,13 @@ use saiga_ftl::replay::{self, Footprint, MAX_STREAMS, ReplayError};
 use saiga_ftl::trace::{Sampling, Trace};
 use saiga_ftl::{ConfigError, Device};
 use saiga_streams::Hint;
-use saiga_streams::rules::{Place, Rules};
+use saiga_streams::rules::{FilePaths, Rules};
 
 use crate::compare::Condition;
-use crate::measure::{Conclusion, Evidence, Watcher};
+use crate::format;
+use crate::measure::{Conclusion, Evidence, LifetimeMeter};
 use crate::replays::Replays;
 use crate::sets::{self, By, Set};
-use crate::words;
 use propose::Label;
 pub use search::Searched;
 use search::{Groups, Search, Starts, Stop};
@@ -35,106 +35,91 @@ use subjects::Subject;
 pub use whole::Whole;
 use whole::{Candidate, Judge};
 
-/// What is asked for.
+/// The settings of a suggestion.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
-    /// What the device may be like, one at least: streams are looked for under the first, and no
-    /// known set may be better under any.
+    /// At least one condition: streams are searched under the first, and no known set may be better
+    /// under any.
     pub conditions: Vec<Condition>,
-    /// Bytes of a page.
+    /// Size of a page.
     pub page_bytes: u64,
-    /// Simulations that may be made; streams are by lifetime only where these are less than three.
+    /// Most simulations. With fewer than three, streams are only grouped by lifetime.
     pub simulations: u32,
 }
 
-/// Rules, and what they rest on.
+/// Suggested rules and their evidence.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Suggestion {
-    /// The rules; the first that matches decides.
     pub rules: Rules,
-    /// What was told apart, the most written first.
+    /// The classes of files, the most written first.
     pub classes: Vec<Class>,
-    /// How long the trace is, in seconds.
+    /// The length of the trace in seconds.
     pub seen_s: f64,
-    /// Events that are missing in it; `None` where it does not tell.
+    /// Lost events of the recording; `None` if unknown.
     pub lost: Option<u64>,
-    /// Which part of the pages it has; `None` for all. Bytes are those that it stands for.
+    /// The sampling of the trace; `None` for all pages. Bytes are extrapolated.
     pub sampled: Option<Sampling>,
-    /// What the search found; `None` when the trace is too small for a device, or too few simulations may be made.
+    /// The search; `None` if the trace is too small for a device or too few simulations are
+    /// allowed.
     pub searched: Option<Searched>,
-    /// What the rules come to on the whole trace; `None` when nothing was simulated.
+    /// The result of the rules on the whole trace; `None` without simulations.
     pub whole: Option<Whole>,
-    /// Files that no rule can name: they are outside the recorded directories.
+    /// Files outside the recorded directories, which no rule can name.
     pub skipped: Vec<String>,
 }
 
-/// Files that are of one kind and live alike.
+/// Files of one kind with similar lifetimes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Class {
-    /// The name of the file, or that of many with `N` for digits.
+    /// The name of the file, or that of several with `N` for numbers.
     pub name: String,
-    /// The files' places.
+    /// The places of the files.
     pub files: Vec<String>,
-    /// What was seen of them.
     pub evidence: Evidence,
-    /// What they are.
     pub conclusion: Conclusion,
-    /// The hint that it is to have; not set where nothing is suggested.
+    /// The suggested hint; `NotSet` without a suggestion.
     pub hint: Hint,
-    /// The stream that they are to share with others.
+    /// The suggested stream.
     pub stream: String,
 }
 
-/// Why nothing is suggested.
+/// The reason why nothing is suggested.
 #[derive(Debug, thiserror::Error)]
 pub enum SuggestError {
-    /// There is no file that a rule could name.
     #[error(
-        "writes to no file that a rule could name, so there is nothing to suggest; record the database's own directory"
+        "has no writes to a file that a rule could name, so there is nothing to suggest; record the \
+         database's own directory"
     )]
     NoFiles,
-    /// Nothing can be said about lifetimes.
-    #[error(
-        "all of it has one and the same time, so nothing is known of lifetimes; record for longer"
-    )]
+    #[error("has only one time stamp, so lifetimes are unknown; record for longer")]
     NoTime,
-    /// The device that it is to be simulated on cannot be.
+    /// The simulated device is not valid.
     #[error(transparent)]
     Device(ReplayError),
-    /// `report` ended it.
+    /// The report callback ended the suggestion.
     #[error("interrupted")]
     Interrupted,
 }
 
-/// How far it is.
+/// The progress of a suggestion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// Simulations of a sample that were made, and how many may be.
-    Searching {
-        /// So many.
-        made: u32,
-        /// At most.
-        most: u32,
-    },
-    /// Simulations of the whole trace by which what was found is compared with the known sets.
-    Comparing {
-        /// The number of this one.
-        number: usize,
-        /// How many there will be.
-        count: usize,
-    },
+    /// Simulations of a sample: `made` of at most `most`.
+    Searching { made: u32, most: u32 },
+    /// Simulation `number` of `count` on the whole trace, for the comparison with the known sets.
+    Comparing { number: usize, count: usize },
 }
 
-/// Told each step, and again and again during one; may end it.
+/// Called at each step and repeatedly during it; `Break` ends the suggestion.
 pub type Report<'a> = &'a mut dyn FnMut(Step) -> ControlFlow<()>;
 
-/// Suggests rules; what is simulated of the whole trace is added to `replays`.
+/// Suggests rules. Simulations of the whole trace are added to `replays`.
 ///
 /// # Errors
-/// There is nothing to suggest rules for, the device is none, or `report` ended it.
+/// There are no files or times, the device is not valid, or `report` ended the suggestion.
 ///
 /// # Panics
-/// Without a condition.
+/// `options` has no condition.
 pub fn suggest(
     trace: &Trace,
     replays: &mut Replays<'_>,
@@ -144,15 +129,15 @@ pub fn suggest(
     let footprint = replays.footprint();
     let device = replays.device(&options.conditions[0]);
     check_device(footprint, &device)?;
-    let watcher = Watcher::of(trace, options.page_bytes);
-    let seen_s = watcher.seconds();
+    let meter = LifetimeMeter::of(trace, options.page_bytes);
+    let seen_s = meter.seconds();
     let places: Vec<String> = trace
         .files
         .iter()
         .map(|name| trace.place(name).to_owned())
         .collect();
-    let evidence = watcher.evidence();
-    let (subjects, skipped) = subjects::tell_apart(&places, &evidence, seen_s);
+    let evidence = meter.evidence();
+    let (subjects, skipped) = subjects::distinguish(&places, &evidence, seen_s);
     if subjects.is_empty() {
         return Err(SuggestError::NoFiles);
     }
@@ -213,7 +198,7 @@ pub fn suggest(
     })
 }
 
-/// The number of the best candidate, and what it comes to; the first where nothing can be
+/// Returns the index of the best candidate, and its result; the first candidate if nothing can be
 /// simulated.
 fn chosen(
     mut judge: Judge<'_, '_>,
@@ -227,7 +212,7 @@ fn chosen(
     }
 }
 
-/// Groupings by lifetime only, where nothing can be simulated.
+/// Returns groups by lifetime, for traces that cannot be simulated.
 fn by_lifetime(subjects: &[Subject], most: usize) -> Groups {
     Groups {
         streams: group::by_lifetime(subjects, most),
@@ -235,7 +220,7 @@ fn by_lifetime(subjects: &[Subject], most: usize) -> Groups {
     }
 }
 
-/// What the known sets make of the subjects. Files that nothing matches are a group of their own.
+/// Returns the groupings of the subjects by the known sets. Files without a rule are a group.
 fn starts(known: &[Set], trace: &Trace, subjects: &[Subject], by: By) -> Vec<Vec<usize>> {
     let joined = known.iter().filter_map(|set| set.join(trace, by).ok());
     let groups = joined.map(|joined| {
@@ -251,8 +236,8 @@ fn starts(known: &[Set], trace: &Trace, subjects: &[Subject], by: By) -> Vec<Vec
     groups.collect()
 }
 
-/// The known sets as rules that can be written down: astream's regular expressions become globs for
-/// the files of the trace.
+/// Returns the known sets as candidates. astream's regular expressions are replaced by globs for
+/// the files of the trace, because suggestions are in TOML.
 fn fallbacks(
     known: &[Set],
     trace: &Trace,
@@ -275,7 +260,7 @@ fn fallbacks(
     known.iter().filter_map(candidate).collect()
 }
 
-/// What rules give to each subject, by its first file.
+/// Returns the hint and the stream that rules give to each subject, by its first file.
 fn labels_of(rules: &Rules, trace: &Trace, subjects: &[Subject]) -> Vec<Label> {
     let label = |subject: &Subject| {
         let file = subject
@@ -283,7 +268,7 @@ fn labels_of(rules: &Rules, trace: &Trace, subjects: &[Subject]) -> Vec<Label> {
             .first()
             .map(|file| trace.files[*file].as_str());
         let rule = file.and_then(|name| {
-            rules.find(&Place {
+            rules.find(&FilePaths {
                 relative: Path::new(trace.place(name)),
                 absolute: Path::new(name),
             })
@@ -296,7 +281,8 @@ fn labels_of(rules: &Rules, trace: &Trace, subjects: &[Subject]) -> Vec<Label> {
     subjects.iter().map(label).collect()
 }
 
-/// A share or a number of handles that is none is said before the work; for a small trace, streams are by lifetime.
+/// Refuses invalid options of the device before the search. A trace that is too small for the
+/// device is not an error.
 fn check_device(footprint: &Footprint, device: &replay::Options) -> Result<(), SuggestError> {
     let config = replay::device(footprint, device);
     let device = config.and_then(|config| Ok(Device::new(config)?));
@@ -306,17 +292,18 @@ fn check_device(footprint: &Footprint, device: &replay::Options) -> Result<(), S
     }
 }
 
-/// What is told apart in a trace, without streams, and how long it is in seconds.
+/// Returns the classes of files in a trace, without streams, and the length of the trace in
+/// seconds.
 #[must_use]
 pub fn classes(trace: &Trace, page_bytes: u64) -> (Vec<Class>, f64) {
-    let watcher = Watcher::of(trace, page_bytes);
-    let seen_s = watcher.seconds();
+    let meter = LifetimeMeter::of(trace, page_bytes);
+    let seen_s = meter.seconds();
     let places: Vec<String> = trace
         .files
         .iter()
         .map(|name| trace.place(name).to_owned())
         .collect();
-    let (subjects, _) = subjects::tell_apart(&places, &watcher.evidence(), seen_s);
+    let (subjects, _) = subjects::distinguish(&places, &meter.evidence(), seen_s);
     let class = |subject| class(subject, (Hint::NotSet, String::new()), &places);
     (subjects.into_iter().map(class).collect(), seen_s)
 }
@@ -357,7 +344,7 @@ fn about(trace: &Trace, seen_s: f64, searched: Option<&Searched>, whole: Option<
     let written = trace.stand_for(written);
     let mut text = format!(
         "Suggested by saiga streams suggest from a trace of {}, {} written in {} files.",
-        words::length(seen_s),
+        format::length(seen_s),
         number::bytes(written),
         trace.files.len()
     );
@@ -373,12 +360,13 @@ fn about(trace: &Trace, seen_s: f64, searched: Option<&Searched>, whole: Option<
     }
     if let Some(searched) = searched {
         text.push_str(&format!(
-            " In {} simulations on {} pages, write amplification was {:.3} without rules and {:.3} with the best streams.",
+            " In {} simulations on {} pages, write amplification was {:.3} without rules and {:.3} \
+             with the best streams.",
             searched.simulations, searched.pages, searched.none, searched.found
         ));
     }
     if let Some(whole) = whole {
-        text.push_str(&format!(" {}", whole.words()));
+        text.push_str(&format!(" {}", whole.summary()));
     }
     text
 }

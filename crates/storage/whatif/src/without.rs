@@ -1,36 +1,33 @@
-//! What a trace is without some of its files: what would be gained by not writing them at all.
+//! Leaves out files of a trace, to simulate the gain of not writing them.
 
 use std::path::Path;
 
 use saiga_ftl::trace::Trace;
 use saiga_streams::rules::file::glob;
-use saiga_streams::rules::{Place, Problem};
+use saiga_streams::rules::{FilePaths, Problem};
 
 use crate::sets::{Kind, Set, written_bytes};
 
-/// Files that are left out.
+/// Left-out files of a trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftOut {
-    /// What they are called.
+    /// The words that name them, joined.
     pub name: String,
-    /// How many there are.
+    /// Number of files.
     pub files: usize,
-    /// Bytes that the trace writes to them.
+    /// Bytes that the trace writes to the files.
     pub written_bytes: u64,
-    /// By the number of the file.
+    /// Whether each file, by index, is left out.
     is_out: Vec<bool>,
 }
 
-/// Why a word names no files.
+/// An error of a word that names no written files.
 #[derive(Debug, thiserror::Error)]
 pub enum WithoutError {
-    /// It is the stream of rules that match nothing.
+    /// The word is a stream without written files.
     #[error("--without {word}: the trace writes to no file of this stream")]
-    Stream {
-        /// The word.
-        word: String,
-    },
-    /// It is neither a stream nor the glob of a file.
+    Stream { word: String },
+    /// The word is neither a stream nor a glob that matches a file.
     #[error(
         "--without {word}: no file of the trace matches this, and no rule has such a stream; {}",
         match &streams[..] {
@@ -38,28 +35,17 @@ pub enum WithoutError {
             streams => format!("streams are {}", streams.join(", ")),
         }
     )]
-    Unknown {
-        /// The word.
-        word: String,
-        /// The streams that there are.
-        streams: Vec<String>,
-    },
-    /// It is not even a glob.
+    Unknown { word: String, streams: Vec<String> },
     #[error("--without {word}: {problem}")]
-    Glob {
-        /// The word.
-        word: String,
-        /// What is wrong with it.
-        problem: Problem,
-    },
+    Glob { word: String, problem: Problem },
 }
 
 impl LeftOut {
-    /// The files that some words name: each a `stream` of the rules in `sets`, else a glob of
-    /// places.
+    /// Finds the files that some words name: each word is a `stream` of the rules in `sets`, or a
+    /// glob.
     ///
     /// # Errors
-    /// A word names no file that is written.
+    /// A word names no written file.
     pub fn of(words: &[String], trace: &Trace, sets: &[&Set]) -> Result<Self, WithoutError> {
         let written = written_bytes(trace);
         let mut is_out = vec![false; trace.files.len()];
@@ -82,14 +68,14 @@ impl LeftOut {
         })
     }
 
-    /// Whether a file is left out; what belongs to no file is not.
+    /// Whether a file is left out; `false` for data without a file.
     #[must_use]
     pub fn has(&self, file: Option<u32>) -> bool {
         file.is_some_and(|file| self.is_out.get(file as usize) == Some(&true))
     }
 }
 
-/// The streams that rules name, each once.
+/// Returns the streams of the rules, each once.
 fn streams<'a>(sets: &[&'a Set]) -> Vec<&'a str> {
     let mut streams: Vec<&str> = Vec::new();
     for set in sets {
@@ -105,13 +91,13 @@ fn streams<'a>(sets: &[&'a Set]) -> Vec<&'a str> {
     streams
 }
 
-/// Whether each file is one that a word names.
+/// Returns for each file whether a word names it.
 fn named(word: &str, trace: &Trace, sets: &[&Set]) -> Result<Vec<bool>, WithoutError> {
     if streams(sets).contains(&word) {
         let is_of_stream = |name: &String| {
             sets.iter().any(|set| match &set.rules {
                 Kind::Labels(rules) => {
-                    let rule = rules.find(&place(trace, name));
+                    let rule = rules.find(&paths(trace, name));
                     rule.is_some_and(|(_, rule)| rule.stream.as_deref() == Some(word))
                 }
                 Kind::Plain(_) => false,
@@ -123,12 +109,12 @@ fn named(word: &str, trace: &Trace, sets: &[&Set]) -> Result<Vec<bool>, WithoutE
         word: word.to_owned(),
         problem,
     })?;
-    let matches = |name: &String| pattern.matches(&place(trace, name));
+    let matches = |name: &String| pattern.matches(&paths(trace, name));
     Ok(trace.files.iter().map(matches).collect())
 }
 
-fn place<'a>(trace: &Trace, name: &'a str) -> Place<'a> {
-    Place {
+fn paths<'a>(trace: &Trace, name: &'a str) -> FilePaths<'a> {
+    FilePaths {
         relative: Path::new(trace.place(name)),
         absolute: Path::new(name),
     }
@@ -165,7 +151,7 @@ mod tests {
             directories: vec!["/db".to_owned()],
             ..Trace::default()
         };
-        // Nothing is written to the last one.
+        // The last file is not written.
         for file in 0..4 {
             trace.rows.push(Row {
                 t_ns: 0,
@@ -220,7 +206,7 @@ mod tests {
             ),
             (
                 "a[",
-                "--without a[: cannot read the glob `a[`: unclosed character class",
+                "--without a[: `a[` is not a valid glob: unclosed character class",
             ),
             (
                 "/db/ibtmp1",

@@ -1,4 +1,4 @@
-//! The model of MySQL's writes: what is suggested from it, beside the rules that astream's documentation has.
+//! Suggestions from the model of MySQL's writes, compared with astream's documented rules.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[path = "../../ftl/tests/mix/mod.rs"]
@@ -11,7 +11,7 @@ use saiga_ftl::{Counting, Policy};
 use saiga_whatif::suggest::{self, suggest};
 use saiga_whatif::{By, Condition, Joined, Replays, Set};
 
-/// Both isolations in the mean.
+/// Returns the mean write amplification of both isolations.
 fn mean(footprint: &Footprint, set: &Joined, device: &Options) -> f64 {
     let [a, b] = [
         Placement::InitiallyIsolated,
@@ -21,10 +21,10 @@ fn mean(footprint: &Footprint, set: &Joined, device: &Options) -> f64 {
     f64::midpoint(a, b)
 }
 
-/// Hints are all that the labeller sets. On the model of MySQL's writes the set's hints gain what
-/// its streams do, but for what the redo and binary logs lose by sharing one.
+/// The labeller only sets hints. On the model of MySQL's writes, the set's hints gain as much as
+/// its streams, except for the loss of redo and binary logs sharing a hint.
 #[test]
-fn hints_of_the_built_in_set_are_nearly_worth_what_its_streams_are() {
+fn hints_of_the_built_in_set_gain_nearly_as_much_as_its_streams() {
     for (over_provisioning, used) in [(0.07, 70), (0.07, 90), (0.28, 90)] {
         let maker = mix::mysql(used, [40, 40, 12, 8]);
         let footprint = maker.footprint();
@@ -52,7 +52,7 @@ fn waf(footprint: &Footprint, set: &Joined, placement: Placement, device: &Optio
 }
 
 #[test]
-fn what_is_suggested_is_at_least_as_good_as_what_is_documented() {
+fn suggested_rules_are_at_least_as_good_as_documented_ones() {
     for (over_provisioning, used) in [(0.07, 70), (0.28, 90)] {
         let maker = mix::mysql(used, [40, 40, 12, 8]);
         let footprint = maker.footprint();
@@ -92,7 +92,7 @@ fn what_is_suggested_is_at_least_as_good_as_what_is_documented() {
                     "{used} {by:?} {placement:?}: {own}, {word} {known}"
                 );
             }
-            // The doublewrite ring, which the documented rules do not know, is worth 7 to 15 %.
+            // The doublewrite ring, for which there is no documented rule, gains 7 to 15 %.
             let documented = waf(&Set::load("astream").unwrap().0);
             assert!(
                 by != By::Stream || own < 0.97 * documented,
@@ -105,10 +105,9 @@ fn what_is_suggested_is_at_least_as_good_as_what_is_documented() {
     }
 }
 
-/// What the search finds under the first condition is better there, and worse where the device is
-/// told of no discards.
+/// The result of the search is better under its condition, but worse on a device without discards.
 #[test]
-fn a_known_set_is_kept_where_what_the_search_found_is_worse() {
+fn a_known_set_replaces_a_worse_result_of_the_search() {
     let maker = mix::mysql(90, [40, 40, 12, 8]);
     let footprint = maker.footprint();
     let base = Options {
@@ -145,8 +144,8 @@ fn a_known_set_is_kept_where_what_the_search_found_is_worse() {
     );
     assert!((0.02..0.03).contains(&kept.most), "{whole:?}");
     assert_ne!(both.rules, first.rules);
-    let words = whole.words();
-    let expected = "The rules are those of the set mysql: what the search found is worse than a known set in 2 of 8 comparisons";
+    let words = whole.summary();
+    let expected = "The rules are those of the set mysql: the result of the search is worse than a known set in 2 of 8 comparisons";
     assert!(words.contains(expected), "{words}");
     assert!(both.rules.about.unwrap().ends_with(&words));
 }
@@ -164,7 +163,7 @@ fn cells(conditions: &[Condition]) -> impl Iterator<Item = (Condition, By, Place
 }
 
 #[test]
-fn astream_is_what_its_documentation_has() {
+fn astream_has_the_rules_of_its_documentation() {
     let maker = mix::mysql(70, [40, 40, 12, 8]);
     let (documented, _) = Set::load("astream").unwrap();
     let documented = documented.join(&maker.trace, By::Stream).unwrap();

@@ -1,4 +1,4 @@
-//! The report, opened in a real browser.
+//! The report in a real browser.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[path = "../../ftl/tests/mix/mod.rs"]
@@ -21,7 +21,7 @@ use saiga_whatif::{By, Condition, Replays, Set, sets};
 use serde_json::json;
 use support::{Page, Window, open_in_browser};
 
-/// What is there, and what is wider than the window.
+/// Elements of the page, and those wider than the window.
 const MEASURE: &str = r"
 document.querySelectorAll('details').forEach(fold => { fold.open = true; });
 const count = (selector) => document.querySelectorAll(selector).length;
@@ -54,8 +54,8 @@ impl Watch for Silent {
     }
 }
 
-/// The report on the model of MySQL's writes: astream's rules and the suggested ones, at 70 and 90
-/// % live, also without doublewrite.
+/// Creates the report on the model of MySQL's writes: astream's and the suggested rules, at 70 and
+/// 90 % live, also without doublewrite.
 fn report() -> saiga_document::Document {
     let maker = mix::mysql(70, [40, 40, 12, 8]);
     let footprint = maker.footprint();
@@ -149,12 +149,12 @@ fn the_page_shows_every_run_and_fits_every_window() {
                 "90 % live, 7 % spare, greedy"
             ])
         );
-        // One stream and two sets in two placements, with and without doublewrite, and the oracle,
+        // One stream and two sets in two placements, with and without doublewrite, plus the oracle,
         // under two conditions.
         assert_eq!(findings["bars"], json!(22));
         assert!(findings["dots"].as_u64() >= Some(12), "{findings}");
-        // Of the first condition: five runs of rules, of which each placement shows three; the
-        // oracle in its own.
+        // The first condition has five runs of rules, of which each placement shows three, and the
+        // oracle in one placement.
         assert_eq!(
             (&findings["matrices"], &findings["warmUp"]),
             (&json!(5), &json!(7))
@@ -168,7 +168,7 @@ fn the_page_shows_every_run_and_fits_every_window() {
         assert_eq!(findings["odd"], json!(false));
         let verdict = findings["verdict"].as_str().unwrap();
         assert!(
-            verdict.starts_with("The rules \"suggested <&>\" take write amplification from "),
+            verdict.starts_with("The rules \"suggested <&>\" change write amplification from "),
             "{verdict}"
         );
     }

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use saiga_experiment::interrupt::Interrupt;
-use saiga_record::{Hinted, Recorder};
+use saiga_record::{HintBytes, Recorder};
 use saiga_streams::hint::Hint;
-use saiga_streams::rules::{Place, Rules};
+use saiga_streams::rules::{FilePaths, Rules};
 use serde_json::{Value, json};
 
 use crate::exit;
@@ -56,11 +56,11 @@ pub(super) struct Traffic {
 /// Follows writes for `time`, or until Ctrl-C.
 pub(super) fn follow(dirs: &[PathBuf], time: Duration, rules: &Rules) -> anyhow::Result<Traffic> {
     let interrupt = Interrupt::on_signals().context("cannot watch for Ctrl-C")?;
-    let mut recorder = Recorder::tallying(dirs, BUFFER_BYTES, None)?;
+    let mut recorder = Recorder::without_trace(dirs, BUFFER_BYTES, None)?;
     if let Some(why) = recorder.why_not_bpf() {
         anyhow::bail!("cannot record the hints of writes: {why}");
     }
-    for ground in recorder.grounds() {
+    for ground in recorder.backing_volumes() {
         exit::say(&format!(
             "following writes to {} ({}) for {}",
             ground.name,
@@ -95,7 +95,7 @@ fn say_remarks(remarks: Vec<String>) {
     }
 }
 
-fn hint_of(row: &Hinted<'_>) -> anyhow::Result<Hint> {
+fn hint_of(row: &HintBytes<'_>) -> anyhow::Result<Hint> {
     let hint =
         (row.hint).context("this kernel does not report the hint of a write; needs Linux 6.9")?;
     Hint::from_raw(hint.into()).with_context(|| format!("a write has the unknown hint {hint}"))
@@ -107,7 +107,7 @@ fn wanted_instead(path: &Path, found: Hint, roots: &[PathBuf], rules: &Rules) ->
     // `path` may lead through links; rules of astream match the real path.
     let real = path.parent().and_then(|dir| dir.canonicalize().ok());
     let real = real.zip(path.file_name()).map(|(dir, name)| dir.join(name));
-    let place = Place {
+    let place = FilePaths {
         relative,
         absolute: real.as_deref().unwrap_or(path),
     };
@@ -120,7 +120,7 @@ fn wanted_instead(path: &Path, found: Hint, roots: &[PathBuf], rules: &Rules) ->
 impl Traffic {
     fn sum<'a>(
         mut self,
-        rows: impl Iterator<Item = Hinted<'a>>,
+        rows: impl Iterator<Item = HintBytes<'a>>,
         roots: &[PathBuf],
         rules: &Rules,
     ) -> anyhow::Result<Self> {
@@ -301,7 +301,7 @@ mod tests {
     fn summed(rows: &[(Option<&str>, Hint, bool, u64)]) -> Traffic {
         let (rules, _) = rules::load("mysql").unwrap();
         let roots = [PathBuf::from("/no/such/db")];
-        let rows = rows.iter().map(|&(file, hint, is_part, bytes)| Hinted {
+        let rows = rows.iter().map(|&(file, hint, is_part, bytes)| HintBytes {
             file,
             hint: u8::try_from(hint.raw()).ok(),
             is_part,

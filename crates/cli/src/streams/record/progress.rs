@@ -32,7 +32,7 @@ impl Progress {
     pub(super) fn show(&mut self, recorder: &mut Recorder) -> Result<(), RecordError> {
         if self.is_shown && Instant::now() >= self.next {
             self.next = Instant::now() + PAUSE;
-            let line = summary::line(recorder.tally()?);
+            let line = summary::line(recorder.totals()?);
             self.write(&format!("{ERASE}{line}"));
         }
         Ok(())

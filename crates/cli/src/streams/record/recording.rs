@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use saiga_experiment::interrupt::Interrupt;
-use saiga_record::{Options, Recorder, Tally};
+use saiga_record::{Options, Recorder, Totals};
 
 use super::progress::Progress;
 use super::target::{End, Running, Target};
@@ -15,7 +15,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 pub(in crate::streams) struct Recorded {
     /// The directories under the names that the trace has for them.
     pub(in crate::streams) directories: Vec<String>,
-    pub(in crate::streams) tally: Tally,
+    pub(in crate::streams) tally: Totals,
     pub(in crate::streams) end: End,
 }
 
@@ -26,7 +26,7 @@ pub(in crate::streams) fn record(
     interrupt: &Interrupt,
 ) -> anyhow::Result<Recorded> {
     let mut recorder = Recorder::begin(options, &|| interrupt.raised())?;
-    for ground in recorder.grounds() {
+    for ground in recorder.backing_volumes() {
         exit::say(&format!(
             "recording writes to {} ({})",
             ground.name, ground.kind

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use saiga_ftl::replay::FEW_WRITES_PER_PAGE;
-use saiga_record::{Options, Tally};
+use saiga_record::{Options, Totals};
 
 use crate::table::Table;
 use saiga_document::number;
@@ -11,7 +11,7 @@ use saiga_document::number;
 /// Maximum number of file kinds in the table.
 const KINDS: usize = 10;
 
-pub(in crate::streams) fn line(tally: &Tally) -> String {
+pub(in crate::streams) fn line(tally: &Totals) -> String {
     let lost = if tally.lost > 0 {
         format!(", {} EVENTS LOST", tally.lost)
     } else {
@@ -27,7 +27,7 @@ pub(in crate::streams) fn line(tally: &Tally) -> String {
 }
 
 /// The summary and tables at the end.
-pub(super) fn text(options: &Options, directories: &[String], tally: &Tally) -> String {
+pub(super) fn text(options: &Options, directories: &[String], tally: &Totals) -> String {
     let out = options.out.display();
     let mut text = format!("{out}: {} rows, {}\n", tally.rows, line(tally));
     if let Some(sampling) = options.sampling {
@@ -81,7 +81,7 @@ pub(super) fn text(options: &Options, directories: &[String], tally: &Tally) -> 
 }
 
 /// Problems that make a trace less useful.
-pub(in crate::streams) fn warnings(tally: &Tally) -> Vec<String> {
+pub(in crate::streams) fn warnings(tally: &Totals) -> Vec<String> {
     let mut warnings = Vec::new();
     if tally.lost > 0 {
         warnings.push(format!(
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn lost_events_and_few_writes_are_reported() {
-        let mut tally = Tally::default();
+        let mut tally = Totals::default();
         assert_eq!(warnings(&tally).len(), 1);
         assert!(warnings(&tally)[0].contains("nothing was written"));
         tally.lost = 7;

@@ -62,7 +62,7 @@ impl BackingVolume {
         for left in leftovers(&args.image_dir) {
             exit::say(&format!(
                 "warning: {}; remove it with: {}",
-                left.what, left.remedy
+                left.description, left.remedy
             ));
         }
         warn_of_room(&args.image_dir, bytes);

@@ -9,7 +9,7 @@ use saiga_ftl::{Config, Device};
 use saiga_whatif::compare::{ORACLE, ceiling, placement_name, ratio, spared};
 use saiga_whatif::directories::Directories;
 use saiga_whatif::document::condition_words;
-use saiga_whatif::words::round_percent;
+use saiga_whatif::format::round_percent;
 use saiga_whatif::{By, Condition, Joined, Run};
 
 use super::super::suggested;

@@ -6,7 +6,7 @@ use saiga_ftl::replay::Class;
 use saiga_ftl::steady::{Interval, Outcome};
 use saiga_ftl::{Config, Counting, Device, GcFrontier, Isolation, Quota, Role};
 use saiga_whatif::document::policy_name;
-use saiga_whatif::words::round_percent;
+use saiga_whatif::format::round_percent;
 use serde_json::{Value, json};
 
 use crate::table::Table;

@@ -9,7 +9,7 @@ use saiga_ftl::steady;
 use saiga_ftl::theory::{self, Share};
 use saiga_ftl::workload::{Part, Random, Rings, Workload};
 use saiga_ftl::{Config, Counting, Device, GcFrontier, Isolation, Policy, Quota};
-use saiga_whatif::words::round_percent;
+use saiga_whatif::format::round_percent;
 use serde_json::{Value, json};
 
 use super::{Args, HotCold, outcome};

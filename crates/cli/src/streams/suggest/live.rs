@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use saiga_experiment::interrupt::Interrupt;
 use saiga_ftl::trace::Trace;
-use saiga_record::Tally;
+use saiga_record::Totals;
 use tempfile::TempDir;
 
 use super::super::record::recording::record;
@@ -69,7 +69,7 @@ impl LiveTrace {
 }
 
 /// The error if nothing was written to the directories.
-fn nothing(directories: &[String], tally: &Tally) -> String {
+fn nothing(directories: &[String], tally: &Totals) -> String {
     let seen = Duration::from_nanos(tally.duration_ns);
     let seen = match seen.as_secs() {
         0 => Duration::from_millis(u64::from(seen.subsec_millis())),
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn the_error_has_the_time_and_the_other_bytes() {
-        let mut tally = Tally::default();
+        let mut tally = Totals::default();
         tally.duration_ns = 600_400_000_000;
         let said = nothing(&["/a".to_owned(), "/b".to_owned()], &tally);
         assert!(

@@ -1,4 +1,4 @@
-//! Servers whose command line and option files are made up.
+//! Servers with made-up command lines and option files.
 
 use std::os::unix::fs::symlink;
 
@@ -31,7 +31,7 @@ impl Site {
         fs::write(process.join("cmdline"), words.join("\0") + "\0").unwrap();
     }
 
-    /// What is found beside the data directory, with the name of its directory.
+    /// Returns the kind and the directory name of all files found outside the data directory.
     fn found(&self, defaults: &dyn Fn(&[String]) -> Vec<String>) -> Vec<String> {
         let dirs = [self.path("data")];
         let found = find(&dirs, &System::at(self.root.path()), defaults);
@@ -52,7 +52,7 @@ fn owned(words: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn an_index_names_logs_elsewhere() {
+fn logs_are_found_by_their_index() {
     let site = Site::new();
     let logs = site.path("logs");
     let index = format!(
@@ -65,7 +65,7 @@ fn an_index_names_logs_elsewhere() {
     let dirs = [site.path("data"), logs.clone()];
     let system = System::at(site.root.path());
     assert_eq!(find(&dirs, &system, &nothing), []);
-    // Of another database nothing is asked.
+    // Option files are not read for other databases.
     fs::remove_dir(site.path("data/mysql")).unwrap();
     assert_eq!(site.found(&|_| panic!()), [""; 0]);
 
@@ -80,7 +80,7 @@ fn an_index_names_logs_elsewhere() {
 }
 
 #[test]
-fn the_options_of_a_running_server_tell() {
+fn files_are_found_by_the_options_of_a_running_server() {
     let site = Site::new();
     site.server(&[
         "/usr/sbin/mysqld",
@@ -100,7 +100,8 @@ fn the_options_of_a_running_server_tell() {
             "--relay-log=/overruled/relay",
         ])
     };
-    // What is in the data directory is labelled; the second option file is not where this process is.
+    // Directories in the data directory are labelled; the second option file has a relative path,
+    // which is not valid in this process.
     let expected = [
         "binary logs in logs",
         "redo logs in redo",
@@ -111,7 +112,7 @@ fn the_options_of_a_running_server_tell() {
 }
 
 #[test]
-fn a_server_without_option_files_has_none() {
+fn no_defaults_disables_option_files() {
     let site = Site::new();
     site.server(&[
         "mariadbd",
@@ -122,9 +123,9 @@ fn a_server_without_option_files_has_none() {
 }
 
 #[test]
-fn without_a_server_the_option_files_of_its_directory_tell() {
+fn without_a_server_the_default_option_files_count_for_their_directory() {
     let site = Site::new();
-    // A shell that is in the data directory is not a server.
+    // A shell whose working directory is the data directory is not a server.
     site.server(&["bash"]);
     let of = |dir: &str| {
         let datadir = format!("--datadir={}", site.path(dir).display());
@@ -140,7 +141,7 @@ fn without_a_server_the_option_files_of_its_directory_tell() {
 }
 
 #[test]
-fn what_a_link_leads_to_is_labelled() {
+fn the_target_of_a_link_is_labelled() {
     let site = Site::new();
     let logs = site.path("logs");
     symlink(&logs, site.path("data/binlogs")).unwrap();

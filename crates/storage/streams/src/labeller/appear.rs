@@ -1,4 +1,4 @@
-//! Names that appear: what fanotify tells of one file system.
+//! Handles the fanotify events of a file system: names that appear, and overflows of the queue.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -14,11 +14,11 @@ use crate::hint::Hint;
 use crate::sys::{self, Handle};
 use crate::tree::{self, Entry};
 
-/// Reads of one queue before something else is looked at: signals must not wait for a busy file system.
+/// Most reads of one queue at a time: signals must not wait for a busy file system.
 const READS: usize = 64;
 
 impl Labeller<'_> {
-    /// Takes what the queue of the file system on `device` holds.
+    /// Handles the queued events of the file system `device`.
     pub(super) fn on_names(&mut self, device: (u32, u32)) {
         let mut buffer = vec![0; 1 << 16];
         let mut mounts: Option<Vec<OwnedFd>> = None;
@@ -30,8 +30,8 @@ impl Labeller<'_> {
                 Ok(len) => len,
                 Err(Errno::AGAIN | Errno::INTR) => return,
                 Err(error) => {
-                    let text = format!("cannot read what happens on a file system: {error}");
-                    self.say(Level::Warn, &text);
+                    let text = format!("cannot read the events of a file system: {error}");
+                    self.log(Level::Warn, &text);
                     return;
                 }
             };
@@ -51,83 +51,85 @@ impl Labeller<'_> {
         }
     }
 
-    /// One of our directories on each mount of it: what handles are resolved against.
+    /// Opens one root on each mount of `device`, to resolve handles by.
     fn mounts_of(&self, device: (u32, u32)) -> Vec<OwnedFd> {
         let mut found: Vec<(Option<u64>, OwnedFd)> = Vec::new();
-        for armed in self.roots.iter().filter_map(|root| root.armed()) {
-            if found.iter().any(|(mount, _)| *mount == armed.mount) {
+        for watched in self.roots.iter().filter_map(|root| root.watched()) {
+            if found.iter().any(|(mount, _)| *mount == watched.mount) {
                 continue;
             }
-            let Ok(dir) = tree::open_dir(&armed.dir) else {
+            let Ok(dir) = tree::open_dir(&watched.dir) else {
                 continue;
             };
             if tree::identity(dir.as_fd()).is_ok_and(|it| it.device() == device) {
-                found.push((armed.mount, dir));
+                found.push((watched.mount, dir));
             }
         }
         found.into_iter().map(|(_, dir)| dir).collect()
     }
 
-    /// The directory with this handle, and where it is among ours; a mount may show a part of its file system only.
-    fn place_of(&self, mounts: &[OwnedFd], handle: &Handle) -> Option<(OwnedFd, PathBuf)> {
-        let as_place = libc::O_PATH | libc::O_DIRECTORY;
+    /// Opens the directory with this handle and returns its path if it is in a root. Tries each
+    /// mount, because a mount may show only a part of its file system.
+    fn open_handle(&self, mounts: &[OwnedFd], handle: &Handle) -> Option<(OwnedFd, PathBuf)> {
+        let flags = libc::O_PATH | libc::O_DIRECTORY;
         mounts.iter().find_map(|mount| {
-            // A directory that is gone takes its names with it.
-            let dir = sys::open_by_handle(mount.as_fd(), handle, as_place).ok()?;
-            let place = tree::known_path(dir.as_fd()).ok()?;
-            self.view.branch(&place).is_some().then_some((dir, place))
+            // Fails for a deleted directory, whose files are deleted, too.
+            let dir = sys::open_by_handle(mount.as_fd(), handle, flags).ok()?;
+            let path = tree::known_path(dir.as_fd()).ok()?;
+            self.view.branch(&path).is_some().then_some((dir, path))
         })
     }
 
     fn on_overflow(&mut self) {
         count(&self.counters.overflows);
-        self.say(
+        self.log(
             Level::Warn,
-            "the kernel dropped events (more files at once than fs.fanotify.max_queued_events); looking at everything",
+            "the kernel dropped events (more at once than fs.fanotify.max_queued_events); scanning \\
+             all files",
         );
-        self.look();
-        self.say(Level::Info, "looked at everything");
+        self.scan_all();
+        self.log(Level::Info, "scanned all files");
     }
 
     fn on_name(&mut self, mounts: &[OwnedFd], dir: &Handle, name: &OsStr, is_dir: bool) {
-        let Some((dir, place)) = self.place_of(mounts, dir) else {
+        let Some((dir, parent)) = self.open_handle(mounts, dir) else {
             return;
         };
-        let path = place.join(name);
+        let path = parent.join(name);
         if is_dir {
             self.on_directory(&dir, name, &path);
             return;
         }
-        match tree::look(dir.as_fd(), name) {
+        match tree::inspect(dir.as_fd(), name) {
             Ok(Entry::File(identity, _)) => self.label(dir.as_fd(), name, &path, identity),
             Ok(Entry::Elsewhere) => {
-                self.link(&path);
+                self.follow_link(&path);
                 self.scan_queued(&mut HashSet::new());
             }
-            Err(Errno::NOENT) => self.missed(&path),
+            Err(Errno::NOENT) => self.on_missed(&path),
             Ok(Entry::Directory | Entry::Other) | Err(_) => {}
         }
     }
 
-    /// A file that lived shorter than it takes to hear of it, or has another name by now: what was
-    /// written until then came without its hint, unless an open at the gate has set it.
-    fn missed(&mut self, path: &Path) {
+    /// Counts a file that was deleted or renamed before its event was read: its first writes had no
+    /// hint, unless the gate has set it.
+    fn on_missed(&mut self, path: &Path) {
         let view = std::sync::Arc::clone(&self.view);
-        let is_wanted = view
+        let has_rule = view
             .decide(path)
             .is_some_and(|rule| rule.hint != Hint::NotSet);
-        if is_wanted && self.gate.is_none() {
+        if has_rule && self.gate.is_none() {
             count(&self.counters.missed);
         }
     }
 
-    /// A directory that was made or moved here: what is in it was not told of.
+    /// Scans a directory that was created or moved here: its content may have caused no events.
     fn on_directory(&mut self, dir: &OwnedFd, name: &OsStr, path: &Path) {
         if let Ok(child) = tree::open_child(dir.as_fd(), name) {
             let mut seen = HashSet::new();
             let links = self.scan_below(child.as_fd(), path, &mut seen);
             drop(child);
-            links.iter().for_each(|path| self.link(path));
+            links.iter().for_each(|path| self.follow_link(path));
             self.scan_queued(&mut seen);
         }
     }

@@ -1,4 +1,5 @@
-//! One file: which hint it should have, and whether it has it.
+//! Labels one file: finds its rule, sets the hint unless another program has set one, and pins the
+//! file.
 
 use std::ffi::OsStr;
 use std::os::fd::{AsFd as _, BorrowedFd};
@@ -11,11 +12,11 @@ use crate::counters::count;
 use crate::hint::Hint;
 use crate::labels::Label;
 use crate::pins::Pinned;
-use crate::setter::{ApplyError, Outcome, Wish, apply};
+use crate::setter::{ApplyError, Outcome, Request, apply};
 use crate::tree::{self, Identity};
 
 impl Labeller<'_> {
-    /// Gives the file `name` in `dir`, whose path is `path`, its hint.
+    /// Labels the file `name` in `dir`. `path` is its full path, `seen` its identity at the scan.
     pub(super) fn label(&mut self, dir: BorrowedFd<'_>, name: &OsStr, path: &Path, seen: Identity) {
         let view = std::sync::Arc::clone(&self.view);
         let Some(rule) = view.decide(path) else {
@@ -24,45 +25,45 @@ impl Labeller<'_> {
         if rule.hint == Hint::NotSet {
             return;
         }
-        // The end of a file is told before its number is given to the next one.
+        // The deletion of a file is reported before its inode number is used again.
         if !seen.is_certain() {
             self.sweep();
         }
-        // Its inode has not left memory since it got its hint.
+        // A pinned inode has not been evicted, so it still has its hint.
         let known = self.labels.get(&seen);
         if self.pins.holds(&seen) && known.is_some_and(|label| label.hint == rule.hint) {
             return;
         }
         let (file, identity, _) = match tree::open_file(dir, name) {
             Ok(opened) => opened,
-            // Gone, or something else by now.
+            // Deleted or replaced.
             Err(Errno::NOENT | Errno::NXIO | Errno::LOOP | Errno::STALE) => return,
             Err(error) => return self.refuse(path, seen, &ApplyError::Refused(error)),
         };
-        self.hear_of_gate();
+        self.collect_gate_labels();
         let before = self.labels.get(&identity).copied();
-        let wish = Wish {
+        let request = Request {
             hint: rule.hint,
             force: rule.force,
             ours: before.filter(|label| label.is_ours).map(|label| label.hint),
         };
         let mut is_ours = true;
-        match apply(&*self.setter, file.as_fd(), wish) {
+        match apply(&*self.setter, file.as_fd(), request) {
             Ok(Outcome::Left) => return,
-            // Set by another program, perhaps.
-            Ok(Outcome::Had) => is_ours = wish.ours == Some(rule.hint),
+            // Another program may have set it.
+            Ok(Outcome::Had) => is_ours = request.ours == Some(rule.hint),
             Ok(Outcome::Kept(other)) => {
                 self.labels.remove(&identity);
-                if self.told.insert(identity) {
+                if self.reported.insert(identity) {
                     count(&self.counters.kept);
                     let text = format!(
-                        "{} keeps the hint `{other}`, which is not ours; {} wants `{}` ({})",
+                        "{} keeps the hint `{other}`, which another program has set; {} has `{}` ({})",
                         path.display(),
                         rule.origin,
                         rule.hint,
                         "force = true overwrites it"
                     );
-                    self.say(Level::Detail, &text);
+                    self.log(Level::Detail, &text);
                 }
                 return;
             }
@@ -75,7 +76,7 @@ impl Labeller<'_> {
         let hint = rule.hint;
         self.labels.insert(identity, Label { hint, is_ours });
         if !self.options.once && self.pins.pin(file.as_fd(), identity) == Pinned::Full {
-            self.tell_full();
+            self.report_pin_limit();
         }
     }
 
@@ -84,36 +85,36 @@ impl Labeller<'_> {
         if before == Some(hint) {
             count(&self.counters.lost);
             count(&self.counters.reapplied);
-            self.say(
+            self.log(
                 Level::Detail,
-                &format!("{path} had lost its hint, {hint} again ({origin})"),
+                &format!("{path} had lost its hint; {hint} set again ({origin})"),
             );
         } else {
             count(&self.counters.set);
-            self.say(Level::Detail, &format!("{path} {hint} ({origin})"));
+            self.log(Level::Detail, &format!("{path} {hint} ({origin})"));
         }
     }
 
     fn refuse(&mut self, path: &Path, identity: Identity, error: &ApplyError) {
         self.labels.remove(&identity);
-        if self.told.insert(identity) {
+        if self.reported.insert(identity) {
             count(&self.counters.refused);
-            self.say(
+            self.log(
                 Level::Warn,
                 &format!("{} gets no hint: {error}", path.display()),
             );
         }
     }
 
-    fn tell_full(&mut self) {
-        if !std::mem::replace(&mut self.is_full_told, true) {
+    fn report_pin_limit(&mut self) {
+        if !std::mem::replace(&mut self.is_pin_limit_reported, true) {
             let text = format!(
-                "{} files are pinned, which is what fs.inotify.max_user_watches leaves us; the others get lost hints \
-                 back at the next look, every {:?}",
+                "{} files are pinned, the most that fs.inotify.max_user_watches allows; lost hints \
+                 of other files are set again by the next scan, every {:?}",
                 self.pins.len(),
-                self.options.look
+                self.options.scan_interval
             );
-            self.say(Level::Warn, &text);
+            self.log(Level::Warn, &text);
         }
     }
 }

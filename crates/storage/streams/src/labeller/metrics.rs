@@ -1,4 +1,4 @@
-//! The file of numbers: written when they have changed, at most once a second.
+//! Writes the file of metrics when they have changed, at most once a second.
 
 use std::time::{Duration, Instant};
 
@@ -6,12 +6,13 @@ use super::{Labeller, Level, Options};
 use crate::counters;
 use crate::traffic::{self, Traffic};
 
-/// The shortest time between two writes of the numbers.
+/// The shortest time between two writes of the file.
 const PAUSE: Duration = Duration::from_secs(1);
-/// How often bytes are asked for while nothing else happens: they come without waking us.
+/// The interval of reading bytes by hint while nothing else happens: writes do not wake the
+/// labeller.
 const TRAFFIC_PAUSE: Duration = Duration::from_secs(5);
 
-/// What the file holds, and what goes into it beside the counters.
+/// The state of the file of metrics.
 pub(super) struct Metrics {
     traffic: Option<Traffic>,
     text: String,
@@ -20,12 +21,13 @@ pub(super) struct Metrics {
 }
 
 impl Metrics {
-    /// Bytes by hint are counted if somebody will read them and the kernel permits it; why not goes to `say`.
-    pub(super) fn new(options: &Options, say: &dyn Fn(&str)) -> Self {
+    /// Counts bytes by hint if there is a file of metrics and the kernel permits it; otherwise logs
+    /// why not.
+    pub(super) fn new(options: &Options, log: &dyn Fn(&str)) -> Self {
         let is_wanted = options.metrics.is_some() && !options.once;
         let traffic = is_wanted.then(|| Traffic::open(options.system.clone()));
         let traffic = traffic.and_then(|it| {
-            it.map_err(|error| say(&format!("{error}; they are not in the metrics")))
+            it.map_err(|error| log(&format!("{error}; the metrics lack bytes by hint")))
                 .ok()
         });
         Self {
@@ -43,10 +45,10 @@ impl Metrics {
 }
 
 impl Labeller<'_> {
-    /// How long may be waited until the file must be looked after again.
+    /// Returns the time until the next update of the file; `None` if there is none.
     pub(super) fn metrics_pause(&self) -> Option<Duration> {
         self.options.metrics.as_ref()?;
-        // The gate counts without waking us.
+        // The gate counts without waking this thread.
         let is_changing = self.gate.is_some() || !self.metrics.text.starts_with(&self.counted());
         if is_changing {
             Some(PAUSE)
@@ -55,7 +57,7 @@ impl Labeller<'_> {
         }
     }
 
-    /// Writes the file if it is time, or else at the next call.
+    /// Writes the file if [`PAUSE`] has passed; otherwise leaves it to a later call.
     pub(super) fn write_metrics(&mut self, now: Instant, at_once: bool) {
         self.update_gauges();
         let Some(path) = &self.options.metrics else {
@@ -77,7 +79,7 @@ impl Labeller<'_> {
             Err(error) => {
                 if !self.metrics.has_failed {
                     let path = path.display();
-                    self.say(
+                    self.log(
                         Level::Warn,
                         &format!("cannot write {path}: {error}; trying again"),
                     );
@@ -98,7 +100,7 @@ impl Labeller<'_> {
         };
         match (traffic.read(&self.devices()), traffic.lost()) {
             (Ok(rows), Ok(lost)) => traffic::to_text(&rows, lost),
-            // The kernel has taken its map back: better no bytes than wrong ones.
+            // The BPF map cannot be read: no bytes are better than wrong ones.
             (Err(_), _) | (_, Err(_)) => String::new(),
         }
     }
@@ -106,10 +108,10 @@ impl Labeller<'_> {
     fn update_gauges(&self) {
         use std::sync::atomic::Ordering::Relaxed;
         let number = |len: usize| u64::try_from(len).unwrap_or(u64::MAX);
-        let armed = self.roots.iter().filter(|root| root.armed().is_some());
+        let watched = self.roots.iter().filter(|root| root.watched().is_some());
         self.counters.pinned.store(number(self.pins.len()), Relaxed);
         self.counters
             .directories
-            .store(number(armed.count()), Relaxed);
+            .store(number(watched.count()), Relaxed);
     }
 }

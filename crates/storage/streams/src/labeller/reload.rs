@@ -1,4 +1,5 @@
-//! Rules that are read again: when their file changes, or when asked to. Bad ones change nothing.
+//! Loads the rules, and reloads them on SIGHUP and when a rule file changes. Invalid rules change
+//! nothing.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -7,33 +8,33 @@ use super::{Database, Labeller, Level};
 use crate::counters::count;
 use crate::rules::{RuleSet, Rules, RulesError, Warning};
 
-/// The rules of each database, and the text that they were read from.
+/// The rules of each database, and the texts of their files.
 pub(super) struct Loaded {
     pub(super) rules: Vec<Arc<Rules>>,
     pub(super) warnings: Vec<Warning>,
     texts: Vec<Option<Vec<u8>>>,
 }
 
-/// Why rules are read again.
+/// The reason of a reload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Because {
-    /// Something happened where they are.
+pub(super) enum Cause {
+    /// A directory of rule files has changed.
     Changed,
-    /// Somebody wants it.
-    Asked,
+    /// SIGHUP.
+    Signal,
 }
 
 impl Loaded {
     pub(super) fn load(databases: &[Database], force: bool) -> Result<Self, RulesError> {
-        // First the texts: what changes between the two is read again.
+        // Read the texts first, so that a change before the load causes another reload.
         let texts = texts(databases);
         let (mut all, mut warnings) = (Vec::new(), Vec::new());
         for database in databases {
             let mut joined = Rules::default();
             for set in &database.rules {
-                let (rules, doubts) = set.load()?;
+                let (rules, warned) = set.load()?;
                 joined.rules.extend(rules.rules);
-                warnings.extend(doubts);
+                warnings.extend(warned);
             }
             for rule in &mut joined.rules {
                 rule.force |= force;
@@ -48,7 +49,7 @@ impl Loaded {
     }
 }
 
-/// The files among the rule sets.
+/// Returns the paths of the rule files of all databases.
 fn files(databases: &[Database]) -> impl Iterator<Item = &Path> {
     let sets = databases.iter().flat_map(|database| &database.rules);
     sets.filter_map(RuleSet::file)
@@ -61,7 +62,8 @@ fn texts(databases: &[Database]) -> Vec<Option<Vec<u8>>> {
 }
 
 impl Labeller<'_> {
-    /// The directories of the rule files: editors replace files, so it is the names that are watched.
+    /// Returns the directories of the rule files. These are watched, not the files: editors replace
+    /// files.
     pub(super) fn rule_dirs(&self) -> Vec<PathBuf> {
         let parents = files(&self.options.databases).map(|file| {
             let parent = file.parent().unwrap_or(Path::new(""));
@@ -74,28 +76,28 @@ impl Labeller<'_> {
         parents.collect()
     }
 
-    pub(super) fn reload(&mut self, because: Because) {
+    pub(super) fn reload(&mut self, cause: Cause) {
         let databases = &self.options.databases;
-        if because == Because::Changed && texts(databases) == self.loaded.texts {
+        if cause == Cause::Changed && texts(databases) == self.loaded.texts {
             return;
         }
         match Loaded::load(databases, self.options.force) {
             Err(error) => {
                 count(&self.counters.bad_rules);
                 self.loaded.texts = texts(databases);
-                self.say(Level::Warn, &format!("the old rules stay: {error}"));
+                self.log(Level::Warn, &format!("the old rules stay: {error}"));
             }
             Ok(loaded) => {
                 count(&self.counters.reloads);
                 self.loaded = loaded;
                 for warning in &self.loaded.warnings {
-                    self.say(Level::Warn, &warning.to_string());
+                    self.log(Level::Warn, &warning.to_string());
                 }
                 self.publish();
-                self.look();
+                self.scan_all();
                 let rules = self.loaded.rules.iter().map(|rules| rules.rules.len());
                 let rules: usize = rules.sum();
-                self.say(
+                self.log(
                     Level::Info,
                     &format!("{rules} rules read again and applied"),
                 );

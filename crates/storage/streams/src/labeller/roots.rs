@@ -1,4 +1,5 @@
-//! The directories: those that were given, and those that links and mounts in them lead to. They may vanish and return.
+//! The labelled directories: those that were given, and those to which links and mounts in them
+//! lead. Each may disappear and return; it is watched again then.
 
 use std::collections::{BTreeSet, HashSet};
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd};
@@ -17,30 +18,30 @@ use crate::sys;
 use crate::tree::{self, Identity};
 use crate::view::{Branch, View};
 
-/// A directory of a database.
+/// A directory of a database, given or found.
 #[derive(Debug)]
 pub(super) struct Root {
-    /// As it was given, or the link.
+    /// The path that was given, made absolute, or the path of the link or mount.
     pub(super) path: PathBuf,
-    /// Where it appears in its database.
+    /// Its path in the database.
     prefix: PathBuf,
     database: usize,
     origin: Origin,
     state: State,
-    /// That it is ours, for one that was given.
+    /// `None` for a found directory.
     pub(super) lock: Option<Lock>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Origin {
     Given,
-    /// By a link or a mount.
+    /// Found by a link or a mount.
     Found,
 }
 
 impl Origin {
-    /// Goes where the path of a root leads. Who gives a path answers for the links in it.
-    fn lead(self, path: &Path) -> Result<End, LinkError> {
+    /// Opens the directory at the end of `path`. Links in a given path are trusted.
+    fn resolve(self, path: &Path) -> Result<End, LinkError> {
         match self {
             Self::Found => links::follow(path),
             Self::Given => {
@@ -55,13 +56,13 @@ impl Origin {
 #[derive(Debug)]
 enum State {
     Gone(Option<String>),
-    Armed(Armed),
+    Watched(Watched),
 }
 
-/// A directory that is watched.
+/// A watched directory.
 #[derive(Debug)]
-pub(super) struct Armed {
-    /// Without links.
+pub(super) struct Watched {
+    /// Absolute path without links.
     pub(super) dir: PathBuf,
     identity: Identity,
     pub(super) mount: Option<u64>,
@@ -69,21 +70,20 @@ pub(super) struct Armed {
     is_stale: bool,
 }
 
-impl Armed {
-    /// Whether it is what the root's path leads to.
+impl Watched {
+    /// Whether the path of `root` still leads to this directory.
     fn is_still_of(&self, root: &Root) -> bool {
-        let now = root.origin.lead(&root.path);
+        let now = root.origin.resolve(&root.path);
         now.is_ok_and(|end| end.path == self.dir && self.is(end.dir.as_fd()))
     }
 
-    /// Whether it is this open directory.
+    /// Whether `dir` is this directory, opened by the same mount.
     pub(super) fn is(&self, dir: BorrowedFd<'_>) -> bool {
-        let place = (tree::identity(dir), tree::whereabouts(dir));
-        place == (Ok(self.identity), Ok(self.whereabouts()))
+        let found = (tree::identity(dir), tree::file_system_and_mount(dir));
+        found == (Ok(self.identity), Ok(self.file_system_and_mount()))
     }
 
-    /// Its file system and its mount.
-    fn whereabouts(&self) -> ((u32, u32), Option<u64>) {
+    fn file_system_and_mount(&self) -> ((u32, u32), Option<u64>) {
         (self.identity.device(), self.mount)
     }
 }
@@ -93,17 +93,17 @@ impl Root {
         self.origin == Origin::Given
     }
 
-    pub(super) fn armed(&self) -> Option<&Armed> {
+    pub(super) fn watched(&self) -> Option<&Watched> {
         match &self.state {
-            State::Armed(armed) => Some(armed),
+            State::Watched(watched) => Some(watched),
             State::Gone(_) => None,
         }
     }
 
-    /// Why it is not watched.
+    /// Returns the reason if the directory is not watched.
     pub(super) fn problem(&self) -> Option<&str> {
         match &self.state {
-            State::Armed(_) => None,
+            State::Watched(_) => None,
             State::Gone(problem) => Some(problem.as_deref().unwrap_or("it is gone")),
         }
     }
@@ -129,7 +129,7 @@ fn unfit(dir: &Path, problem: impl ToString) -> RunError {
     }
 }
 
-/// An error of opening, with what helps against it.
+/// Formats an error of opening a directory, with advice.
 fn advised(error: Errno) -> String {
     match error {
         Errno::ACCESS => format!("{error}; run this as root (or with CAP_DAC_READ_SEARCH)"),
@@ -137,7 +137,7 @@ fn advised(error: Errno) -> String {
     }
 }
 
-/// Where hints go from each directory.
+/// Returns the route of hints from each given directory.
 pub(super) fn survey(options: &Options) -> Result<Vec<Report>, RunError> {
     let mut reports = Vec::new();
     for Database { dir, .. } in &options.databases {
@@ -167,23 +167,26 @@ pub(super) fn lock_all(options: &Options) -> Result<Vec<Lock>, RunError> {
 }
 
 impl Labeller<'_> {
-    /// Takes up what has vanished and what has returned.
+    /// Updates all roots: ends watches of directories that disappeared or moved, and watches those
+    /// that returned.
     pub(super) fn recheck(&mut self) {
-        // Between the look and the watch for its return, a directory may come back, or go: so look again.
+        // A directory may return or disappear between the check and the watch of its parent: repeat
+        // until nothing changes.
         loop {
-            self.disarm_stale();
-            // All of them before the first is looked at: a link to one of them is not to take it over.
+            self.unwatch_stale();
+            // Watch all roots before the first scan, so that a link to one of them does not add it
+            // again.
             for number in 0..self.roots.len() {
                 let root = self.roots.get(number);
-                if root.is_some_and(|root| root.armed().is_none()) && self.arm(number) {
+                if root.is_some_and(|root| root.watched().is_none()) && self.watch_root(number) {
                     self.queue(number, None);
                 }
             }
             self.publish();
             self.scan_queued(&mut HashSet::new());
-            self.watch_places();
+            self.watch_parents_and_ancestors();
             let is_settled = |root: &Root| match &root.state {
-                State::Armed(armed) => armed.is_still_of(root),
+                State::Watched(watched) => watched.is_still_of(root),
                 State::Gone(problem) => problem.is_some() || !root.path.is_dir(),
             };
             if self.roots.iter().all(is_settled) || self.control.shall_end() {
@@ -192,10 +195,10 @@ impl Labeller<'_> {
         }
     }
 
-    fn disarm_stale(&mut self) {
+    fn unwatch_stale(&mut self) {
         let is_stale = |root: &Root| {
-            let armed = root.armed();
-            armed.is_some_and(|armed| armed.is_stale || !armed.is_still_of(root))
+            let watched = root.watched();
+            watched.is_some_and(|watched| watched.is_stale || !watched.is_still_of(root))
         };
         let stale: Vec<usize> = (0..self.roots.len())
             .filter(|number| self.roots.get(*number).is_some_and(is_stale))
@@ -205,62 +208,62 @@ impl Labeller<'_> {
         }
         let mut links = std::mem::take(&mut self.known_links);
         for number in stale {
-            self.disarm(number);
+            self.unwatch(number);
             let found = self.roots.get(number).filter(|root| !root.is_given());
             let Some(path) = found.map(|root| root.path.clone()) else {
                 continue;
             };
             if !path.is_dir() {
-                self.say(Level::Info, &format!("{} is gone", path.display()));
+                self.log(Level::Info, &format!("{} is gone", path.display()));
             }
             links.insert(path);
         }
         self.roots
-            .retain(|root| root.is_given() || root.armed().is_some());
+            .retain(|root| root.is_given() || root.watched().is_some());
         self.forget_groups();
         self.publish();
-        // What was found by a link is found again where it leads now, or by another link.
+        // Follow the links again: they may lead elsewhere now.
         for path in links {
-            self.link(&path);
+            self.follow_link(&path);
         }
     }
 
-    fn disarm(&mut self, number: usize) {
+    fn unwatch(&mut self, number: usize) {
         let Some(root) = self.roots.get_mut(number) else {
             return;
         };
-        if let State::Armed(armed) = std::mem::replace(&mut root.state, State::Gone(None)) {
-            self.own.remove(armed.watch);
+        if let State::Watched(watched) = std::mem::replace(&mut root.state, State::Gone(None)) {
+            self.root_watches.remove(watched.watch);
         }
     }
 
-    /// Ends the queues of file systems on which nothing is watched any more.
+    /// Closes the fanotify groups of file systems without a watched directory.
     fn forget_groups(&mut self) {
         let devices = self.devices();
         self.groups.retain(|device, _| devices.contains(device));
     }
 
-    /// The file systems that are watched.
+    /// Returns the device numbers of the file systems with watched directories.
     pub(super) fn devices(&self) -> HashSet<(u32, u32)> {
-        let armed = self.roots.iter().filter_map(Root::armed);
-        armed.map(|armed| armed.identity.device()).collect()
+        let watched = self.roots.iter().filter_map(Root::watched);
+        watched.map(|watched| watched.identity.device()).collect()
     }
 
-    /// Watches a directory that is there; whether it is watched now.
-    fn arm(&mut self, number: usize) -> bool {
+    /// Tries to watch a directory. Returns whether it is watched now.
+    fn watch_root(&mut self, number: usize) -> bool {
         let Some(path) = self.roots.get(number).map(|root| root.path.clone()) else {
             return false;
         };
-        let state = match self.arm_at(number, &path) {
-            Ok(armed) => State::Armed(armed),
-            Err(ArmError::Gone) => State::Gone(None),
-            Err(ArmError::Problem(problem)) => State::Gone(Some(problem)),
+        let state = match self.open_and_watch(number, &path) {
+            Ok(watched) => State::Watched(watched),
+            Err(WatchError::Gone) => State::Gone(None),
+            Err(WatchError::Problem(problem)) => State::Gone(Some(problem)),
         };
         let Some(root) = self.roots.get_mut(number) else {
             return false;
         };
         let text = match &state {
-            State::Armed(_) => {
+            State::Watched(_) => {
                 root.state = state;
                 self.warned.remove(&path);
                 return true;
@@ -269,90 +272,91 @@ impl Labeller<'_> {
             State::Gone(Some(problem)) => format!("{}: {problem}", path.display()),
         };
         root.state = state;
-        // For one that was given this is the error with which the beginning ends.
-        if self.has_begun || !root.is_given() {
+        // At the start, a missing given directory is the error of `run` instead.
+        if self.has_started || !root.is_given() {
             self.warn_once(&path, &text);
         }
         false
     }
 
-    fn arm_at(&mut self, number: usize, path: &Path) -> Result<Armed, ArmError> {
+    fn open_and_watch(&mut self, number: usize, path: &Path) -> Result<Watched, WatchError> {
         let origin = self.roots.get(number).map(|root| root.origin);
-        let end = origin.unwrap_or(Origin::Found).lead(path);
+        let end = origin.unwrap_or(Origin::Found).resolve(path);
         let End {
             dir: open,
             path: dir,
-        } = end.map_err(ArmError::astray)?;
+        } = end.map_err(WatchError::of_link)?;
         let report = route::probe(&self.options.system, &dir);
         if let Some(problem) = report.ok().and_then(|report| report.obstacle()) {
-            return Err(ArmError::Problem(problem));
+            return Err(WatchError::Problem(problem));
         }
-        let identity = tree::identity(open.as_fd()).map_err(|error| ArmError::of(&error))?;
-        let whereabouts = tree::whereabouts(open.as_fd()).map_err(|error| ArmError::of(&error))?;
-        self.lock_again(number, path, identity)?;
+        let identity = tree::identity(open.as_fd()).map_err(|error| WatchError::of(&error))?;
+        let (_, mount) =
+            tree::file_system_and_mount(open.as_fd()).map_err(|error| WatchError::of(&error))?;
+        self.renew_lock(number, path, identity)?;
         let flags = WatchFlags::DELETE_SELF | WatchFlags::MOVE_SELF | WatchFlags::ONLYDIR;
-        let watch = self.own.add(&tree::own_path(open.as_fd()), flags);
+        let watch = self.root_watches.add(&tree::own_path(open.as_fd()), flags);
         let watch =
-            watch.map_err(|error| ArmError::Problem(format!("cannot watch it: {error}")))?;
+            watch.map_err(|error| WatchError::Problem(format!("cannot watch it: {error}")))?;
         if !self.options.once && !self.groups.contains_key(&identity.device()) {
-            let group = watch_file_system(open.as_fd()).map_err(ArmError::unwatchable)?;
+            let group = watch_file_system(open.as_fd()).map_err(WatchError::unwatchable)?;
             self.groups.insert(identity.device(), group);
         }
-        Ok(Armed {
+        Ok(Watched {
             dir,
             identity,
-            mount: whereabouts.1,
+            mount,
             watch,
             is_stale: false,
         })
     }
 
-    /// Takes the lock of what a given path leads to by now; the old one goes with what it was for.
-    fn lock_again(
+    /// Replaces the lock of a given root if its path leads to another directory now.
+    fn renew_lock(
         &mut self,
         number: usize,
         path: &Path,
         identity: Identity,
-    ) -> Result<(), ArmError> {
+    ) -> Result<(), WatchError> {
         let place = &self.options.lock_dir;
         let has_it = |root: &Root| root.lock.as_ref().is_some_and(|lock| lock.is_of(identity));
         let mut others = self.roots.iter().enumerate();
         if others.any(|(other, root)| other != number && has_it(root)) {
-            return Err(ArmError::Problem("it is given twice".to_owned()));
+            return Err(WatchError::Problem("it is given twice".to_owned()));
         }
         if let Some(root) = self.roots.get_mut(number)
             && root.is_given()
             && !has_it(root)
         {
             let lock = Lock::take(place, path, identity);
-            root.lock = Some(lock.map_err(|error| ArmError::Problem(error.to_string()))?);
+            root.lock = Some(lock.map_err(|error| WatchError::Problem(error.to_string()))?);
         }
         Ok(())
     }
 
-    /// Shows the gate and ourselves which rules hold where.
+    /// Rebuilds the view of all branches and passes it to the gate.
     pub(super) fn publish(&mut self) {
         let branches = self.roots.iter().filter_map(|root| {
-            let armed = root.armed()?;
+            let watched = root.watched()?;
             Some(Branch {
-                dir: armed.dir.clone(),
+                dir: watched.dir.clone(),
                 prefix: root.prefix.clone(),
                 rules: Arc::clone(self.loaded.rules.get(root.database)?),
                 database: root.database,
-                device: armed.identity.device(),
-                mount: armed.mount,
+                device: watched.identity.device(),
+                mount: watched.mount,
             })
         });
         self.view = Arc::new(View {
             branches: branches.collect(),
         });
         if let Some(gate) = &self.gate {
-            gate.show(Arc::clone(&self.view));
+            gate.set_view(Arc::clone(&self.view));
         }
     }
 
-    /// Takes up a directory to which a link or a mount at `path` leads, unless it is ours already.
-    pub(super) fn link(&mut self, path: &Path) {
+    /// Adds the directory to which a link or mount at `path` leads, unless it is labelled already.
+    pub(super) fn follow_link(&mut self, path: &Path) {
         let end = match links::follow(path) {
             Ok(end) => end,
             Err(LinkError::Errno(error)) if tree::is_gone(error) => return,
@@ -366,11 +370,14 @@ impl Labeller<'_> {
         let known = self.roots.iter().position(|root| root.path == path);
         if let Some(number) = known {
             let root = self.roots.get(number);
-            let is_same = |root: &Root| root.armed().is_some_and(|armed| armed.is(end.dir.as_fd()));
+            let is_same = |root: &Root| {
+                root.watched()
+                    .is_some_and(|watched| watched.is(end.dir.as_fd()))
+            };
             if root.is_some_and(|root| root.is_given() || is_same(root)) {
                 return;
             }
-            self.disarm(number);
+            self.unwatch(number);
             self.roots.remove(number);
             self.forget_groups();
             self.publish();
@@ -379,21 +386,21 @@ impl Labeller<'_> {
             return;
         };
         let database = branch.database;
-        let Ok(place) = tree::whereabouts(end.dir.as_fd()) else {
+        let Ok(found) = tree::file_system_and_mount(end.dir.as_fd()) else {
             return;
         };
-        let is_ours = self.roots.iter().filter_map(Root::armed).any(|armed| {
-            end.path.starts_with(&armed.dir) && armed.whereabouts() == place
-                || armed.dir.starts_with(&end.path)
+        let is_ours = self.roots.iter().filter_map(Root::watched).any(|watched| {
+            end.path.starts_with(&watched.dir) && watched.file_system_and_mount() == found
+                || watched.dir.starts_with(&end.path)
         });
         if is_ours {
             self.known_links.insert(path.to_owned());
         } else {
-            self.take_up(path, prefix, database, &end.path);
+            self.add_found(path, prefix, database, &end.path);
         }
     }
 
-    fn take_up(&mut self, path: &Path, prefix: PathBuf, database: usize, dir: &Path) {
+    fn add_found(&mut self, path: &Path, prefix: PathBuf, database: usize, dir: &Path) {
         self.roots.push(Root {
             path: path.to_owned(),
             prefix,
@@ -403,7 +410,7 @@ impl Labeller<'_> {
             lock: None,
         });
         let number = self.roots.len() - 1;
-        if self.arm(number) {
+        if self.watch_root(number) {
             let text = if dir == path {
                 format!("{} is another mount, which is labelled too", path.display())
             } else {
@@ -418,77 +425,83 @@ impl Labeller<'_> {
         }
     }
 
-    /// Whether a watched directory was deleted, moved or unmounted since the last call.
-    pub(super) fn directories_went(&mut self) -> bool {
-        let mut has_gone = false;
-        for news in self.own.news() {
+    /// Marks roots that were deleted, moved or unmounted since the last call. Returns whether a
+    /// watch of a root had an event.
+    pub(super) fn mark_stale_roots(&mut self) -> bool {
+        let mut has_event = false;
+        for event in self.root_watches.read_events() {
             for root in &mut self.roots {
-                let State::Armed(armed) = &mut root.state else {
+                let State::Watched(watched) = &mut root.state else {
                     continue;
                 };
-                if crate::pins::concerns(news, armed.watch) {
-                    armed.is_stale |= crate::pins::is_end(news);
-                    has_gone = true;
+                if event.concerns(watched.watch) {
+                    watched.is_stale |= event.is_end();
+                    has_event = true;
                 }
             }
         }
-        has_gone
+        has_event
     }
 
-    /// Watches where a missing directory may appear, where rule files are, and what our paths lead through.
-    fn watch_places(&mut self) {
+    /// Watches the directories in which missing roots and rule files may appear, and all links and
+    /// directories on the paths of the roots.
+    fn watch_parents_and_ancestors(&mut self) {
         let flags = WatchFlags::CREATE
             | WatchFlags::MOVED_TO
             | WatchFlags::CLOSE_WRITE
             | WatchFlags::ONLYDIR;
-        let mut places = BTreeSet::from_iter(self.rule_dirs());
-        for root in self.roots.iter().filter(|root| root.armed().is_none()) {
-            let ancestor = root.path.ancestors().skip(1).find(|place| place.is_dir());
-            places.extend(ancestor.map(Path::to_owned));
+        let mut parents = BTreeSet::from_iter(self.rule_dirs());
+        for root in self.roots.iter().filter(|root| root.watched().is_none()) {
+            let ancestor = root.path.ancestors().skip(1).find(|path| path.is_dir());
+            parents.extend(ancestor.map(Path::to_owned));
         }
-        self.places.watch(&mut self.place_watches, &places, flags);
-        let mut ways = BTreeSet::new();
+        self.parents
+            .watch(&mut self.parent_watches, &parents, flags);
+        let mut ancestors = BTreeSet::new();
         for root in &self.roots {
-            ways.extend(root.path.ancestors().map(Path::to_owned));
-            let end = root.armed().map(|armed| armed.dir.ancestors().skip(1));
-            ways.extend(end.into_iter().flatten().map(Path::to_owned));
+            ancestors.extend(root.path.ancestors().map(Path::to_owned));
+            let end = root
+                .watched()
+                .map(|watched| watched.dir.ancestors().skip(1));
+            ancestors.extend(end.into_iter().flatten().map(Path::to_owned));
         }
         let flags = WatchFlags::DELETE_SELF | WatchFlags::MOVE_SELF | WatchFlags::DONT_FOLLOW;
-        self.ways.watch(&mut self.way_watches, &ways, flags);
+        self.ancestors
+            .watch(&mut self.ancestor_watches, &ancestors, flags);
     }
 
-    /// The mount points in our directories, and those of our directories.
-    pub(super) fn points_below(&self) -> Vec<PathBuf> {
+    /// Returns the mount points in the roots and above them.
+    pub(super) fn relevant_mount_points(&self) -> Vec<PathBuf> {
         let mounts = self.options.system.mounts().unwrap_or_default();
         let points = mounts.into_iter().map(|mount| mount.point);
         let concerns = |point: &PathBuf| {
             self.roots.iter().any(|root| {
-                let dir = root.armed().map_or(&root.path, |armed| &armed.dir);
+                let dir = root.watched().map_or(&root.path, |watched| &watched.dir);
                 point.starts_with(dir) || dir.starts_with(point)
             })
         };
         points.filter(concerns).collect()
     }
 
-    /// Whether mounts have changed where it matters; then everything there is looked at.
-    pub(super) fn mounts_matter(&mut self) -> bool {
-        let points = self.points_below();
+    /// Scans all files if the relevant mount points have changed. Returns whether they have.
+    pub(super) fn on_mounts_changed(&mut self) -> bool {
+        let points = self.relevant_mount_points();
         let has_changed = points != self.mount_points;
         self.mount_points = points;
         if has_changed {
-            self.look();
+            self.scan_all();
         }
         has_changed
     }
 }
 
-/// Why a directory cannot be watched.
-enum ArmError {
+/// An error of watching a directory.
+enum WatchError {
     Gone,
     Problem(String),
 }
 
-impl ArmError {
+impl WatchError {
     fn of(error: &Errno) -> Self {
         match *error {
             Errno::NOENT | Errno::NOTDIR | Errno::STALE => Self::Gone,
@@ -496,7 +509,7 @@ impl ArmError {
         }
     }
 
-    fn astray(error: LinkError) -> Self {
+    fn of_link(error: LinkError) -> Self {
         match error {
             LinkError::Errno(error) => Self::of(&error),
             error @ LinkError::Distrusted { .. } => Self::Problem(error.to_string()),
@@ -506,7 +519,7 @@ impl ArmError {
     fn unwatchable(error: Errno) -> Self {
         Self::Problem(match error {
             Errno::OPNOTSUPP | Errno::NODEV | Errno::XDEV => format!(
-                "its file system cannot be watched ({error}); label it from time to time with --once"
+                "its file system cannot be watched ({error}); label it periodically with --once"
             ),
             Errno::PERM => "watching its file system needs root (CAP_SYS_ADMIN)".to_owned(),
             error => format!("cannot watch its file system: {error}"),
@@ -514,14 +527,14 @@ impl ArmError {
     }
 }
 
-/// A queue of the names that appear on the file system of an open directory.
+/// Creates a fanotify group for the names that appear on the file system of an open directory.
 fn watch_file_system(dir: BorrowedFd<'_>) -> Result<std::os::fd::OwnedFd, Errno> {
     let flags =
         libc::FAN_CLASS_NOTIF | libc::FAN_REPORT_DFID_NAME | libc::FAN_CLOEXEC | libc::FAN_NONBLOCK;
     let files = (libc::O_RDONLY | libc::O_CLOEXEC).cast_unsigned();
     let group = sys::fanotify_init(flags, files)?;
     if group.as_raw_fd() >= gate::NUMBER {
-        // It would not end before the gate when this process is killed.
+        // If this process is killed, the group must be closed after the gate: see `gate::NUMBER`.
         return Err(Errno::MFILE);
     }
     let mask = libc::FAN_CREATE | libc::FAN_MOVED_TO | libc::FAN_ONDIR;

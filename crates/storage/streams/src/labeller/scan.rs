@@ -1,4 +1,5 @@
-//! Looks at directories, one after the other: each file gets its hint, each directory its gate, and links are taken up.
+//! Scans directories, one after the other: labels each file, closes the gate of each directory, and
+//! follows links.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -14,39 +15,40 @@ use crate::gate::Gate;
 use crate::tree::{self, Found, Identity};
 
 impl Labeller<'_> {
-    /// Has a directory looked at by [`Self::scan_queued`], which says `news` then.
-    pub(super) fn queue(&mut self, number: usize, news: Option<String>) {
+    /// Queues a root for [`Self::scan_queued`], which then logs `message`.
+    pub(super) fn queue(&mut self, number: usize, message: Option<String>) {
         let root = self.roots.get(number);
-        let waiting = root.map(|root| (root.path.clone(), news));
+        let waiting = root.map(|root| (root.path.clone(), message));
         self.unscanned.extend(waiting);
     }
 
-    /// Looks at everything in the directories that wait for it, and in what is found by links there: one after the other,
-    /// for each takes descriptors.
+    /// Scans the queued roots and those that their links add, one after the other, because each
+    /// scan holds descriptors.
     pub(super) fn scan_queued(&mut self, seen: &mut HashSet<Identity>) {
-        while let Some((path, news)) = self.unscanned.pop_front() {
+        while let Some((path, message)) = self.unscanned.pop_front() {
             if self.control.shall_end() {
                 return self.unscanned.clear();
             }
             let root = self.roots.iter().find(|root| root.path == path);
-            let Some(armed) = root.and_then(Root::armed) else {
+            let Some(watched) = root.and_then(Root::watched) else {
                 continue;
             };
-            let dir = armed.dir.clone();
-            // What stands under its name by now may be something else.
+            let dir = watched.dir.clone();
+            // Another directory may have this path now.
             let open = tree::open_dir(&dir).ok();
-            if let Some(open) = open.filter(|open| armed.is(open.as_fd())) {
+            if let Some(open) = open.filter(|open| watched.is(open.as_fd())) {
                 let links = self.scan_below(open.as_fd(), &dir, seen);
                 drop(open);
-                links.iter().for_each(|path| self.link(path));
+                links.iter().for_each(|path| self.follow_link(path));
             }
-            if let Some(news) = news {
-                self.say(Level::Info, &news);
+            if let Some(message) = message {
+                self.log(Level::Info, &message);
             }
         }
     }
 
-    /// Labels everything below the open directory at `path`; what leads elsewhere.
+    /// Labels all files below the open directory at `path`. Returns links and mounts that lead
+    /// elsewhere.
     pub(super) fn scan_below(
         &mut self,
         dir: BorrowedFd<'_>,
@@ -56,14 +58,14 @@ impl Labeller<'_> {
         let mut elsewhere = Vec::new();
         let unseen = tree::walk(dir, path, &mut |path, found| {
             match found {
-                Found::Directory(dir) => self.shut(dir, path),
+                Found::Directory(dir) => self.close_gate(dir, path),
                 Found::File {
                     dir,
                     name,
                     identity,
                     bytes: _,
                 } => {
-                    // Of several names of one file, the first decides.
+                    // A file with several names is labelled by the first.
                     if seen.insert(identity) {
                         self.label(dir, name, path, identity);
                     }
@@ -82,23 +84,23 @@ impl Labeller<'_> {
         elsewhere
     }
 
-    /// Something has files, maybe, that get no hint.
+    /// Reports a path that cannot be read, whose files therefore get no hint.
     pub(super) fn on_unseen(&mut self, path: &Path, error: Errno) {
-        let text = format!("cannot look at {}: {error}", path.display());
+        let text = format!("cannot read {}: {error}", path.display());
         if self.warn_once(path, &text) {
             count(&self.counters.refused);
         }
     }
 
-    /// Lets opens in a directory wait, where there is a gate.
-    fn shut(&mut self, dir: BorrowedFd<'_>, path: &Path) {
+    /// Makes opens in a directory wait for their label, if there is a gate.
+    fn close_gate(&mut self, dir: BorrowedFd<'_>, path: &Path) {
         if let Some(Err(error)) = self.gate.as_ref().map(|gate: &Gate| gate.close(dir)) {
             if error == Errno::INVAL {
-                // fanotify_mark(2): the kernel was made without permission events.
+                // fanotify_mark(2): the kernel was built without permission events.
                 self.no_gate = Some(error);
             }
             let text = format!(
-                "no gate for {}: {error}; files there are labelled once they are there",
+                "no gate for {}: {error}; files there are labelled after their creation",
                 path.display()
             );
             self.warn_once(path, &text);

@@ -1,7 +1,7 @@
-//! The NVMe controller that a disk is reached through, from sysfs.
+//! Finds the NVMe controller of a disk in sysfs.
 //!
-//! Names do not tell it: with native multipath `nvme0n1` is the first namespace of subsystem 0, and
-//! `nvme0` may be the controller of another drive.
+//! The names do not show it: with native multipath, `nvme0n1` is the first namespace of subsystem
+//! 0, and `nvme0` may be the controller of another drive.
 
 use std::path::{Path, PathBuf};
 
@@ -10,49 +10,36 @@ use super::System;
 /// A controller of an NVMe drive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Controller {
-    /// As the kernel calls it: `nvme0`.
+    /// The kernel's name, such as `nvme0`.
     pub name: String,
-    /// Its number on the drive (CNTLID).
+    /// Its ID on the drive (CNTLID).
     pub id: u16,
 }
 
-/// Why there is no plan for a disk.
+/// An error of finding the controller of a disk.
 #[derive(Debug, thiserror::Error)]
 pub enum ControllerError {
-    /// It is something else.
-    #[error("{disk} is not on an NVMe drive, so there is nothing to cut into namespaces")]
-    NotNvme {
-        /// The disk.
-        disk: String,
-    },
-    /// sysfs does not say what it should.
+    #[error("{disk} is not on an NVMe drive, so it cannot be divided into namespaces")]
+    NotNvme { disk: String },
+    /// `place`, the directory of the disk's controller or subsystem, does not list a controller.
     #[error(
-        "the controller of {disk} is not known: {} has no controller with a cntlid; `nvme list -v` shows \
-         which one it is", place.display()
+        "the controller of {disk} is unknown: {} has no controller with a cntlid; `nvme list -v` \
+         shows the controllers", place.display()
     )]
-    Unknown {
-        /// The disk.
-        disk: String,
-        /// Where it should be.
-        place: PathBuf,
-    },
-    /// Namespaces are attached to one.
+    Unknown { disk: String, place: PathBuf },
+    /// A plan attaches namespaces to one controller.
     #[error(
-        "{disk} is reached through {} controllers ({}): a plan for one of them would take the namespaces from the others; \
-         it is not made", names.len(), names.join(", ")
+        "{disk} has {} controllers ({}): a plan for one of them would take the namespaces from \
+         the others; no plan is made", names.len(), names.join(", ")
     )]
-    Several {
-        /// The disk.
-        disk: String,
-        /// Their names.
-        names: Vec<String>,
-    },
+    Several { disk: String, names: Vec<String> },
 }
 
-/// The only controller of a disk.
+/// Returns the only controller of a disk.
 ///
 /// # Errors
-/// The disk is on no NVMe drive or on one with several controllers, or sysfs does not tell.
+/// The disk is not on an NVMe drive, the drive has several controllers, or sysfs does not list the
+/// controller.
 pub fn controller(system: &System, disk: &str) -> Result<Controller, ControllerError> {
     let not_nvme = || ControllerError::NotNvme {
         disk: disk.to_owned(),
@@ -88,7 +75,7 @@ pub fn controller(system: &System, disk: &str) -> Result<Controller, ControllerE
     }
 }
 
-/// The controller that a folder is of.
+/// Reads the controller of a directory of sysfs; `None` if the directory is not a controller's.
 fn read(folder: &Path) -> Option<Controller> {
     let name = folder.file_name()?.to_str()?.to_owned();
     let id = std::fs::read_to_string(folder.join("cntlid")).ok()?;
@@ -96,7 +83,7 @@ fn read(folder: &Path) -> Option<Controller> {
     Some(Controller { name, id })
 }
 
-/// The controllers of a subsystem, by name.
+/// Returns the controllers of a subsystem, sorted by name.
 fn controllers(subsystem: &Path) -> Vec<Controller> {
     let entries = std::fs::read_dir(subsystem).into_iter().flatten();
     let found = entries.filter_map(|entry| read(&entry.ok()?.path()));
@@ -105,8 +92,8 @@ fn controllers(subsystem: &Path) -> Vec<Controller> {
     found
 }
 
-/// The name of the drive of the disks in `parent`, the folder of their controller or subsystem.
-/// That is the subsystem, or the controller on kernels without subsystems.
+/// Returns a name for the drive of the disks in `parent`, the directory of their controller or
+/// subsystem: the name of the subsystem, or of the controller on kernels without subsystems.
 pub(super) fn drive(system: &System, parent: &Path) -> String {
     let subsystem = read(parent).and_then(|own| subsystem_of(system, &own.name));
     let folder = subsystem.as_deref().unwrap_or(parent);
@@ -114,7 +101,7 @@ pub(super) fn drive(system: &System, parent: &Path) -> String {
     name.to_string_lossy().into_owned()
 }
 
-/// The subsystem that has this controller.
+/// Returns the directory of the subsystem of a controller.
 fn subsystem_of(system: &System, controller: &str) -> Option<PathBuf> {
     let all = system.root().join("sys/class/nvme-subsystem");
     let entries = std::fs::read_dir(all).ok()?;
@@ -129,8 +116,8 @@ mod tests {
 
     use super::*;
 
-    /// A sysfs with drives: the folder of each disk below `sys/devices`, and the controllers of
-    /// each subsystem with their numbers.
+    /// Creates a sysfs with drives: the directory of each disk below `sys/devices`, and the
+    /// controllers of each subsystem with their IDs.
     fn machine(disks: &[&str], subsystems: &[(&str, &[(&str, u16)])]) -> tempfile::TempDir {
         let root = tempfile::tempdir().unwrap();
         let sys = root.path().join("sys");
@@ -162,9 +149,9 @@ mod tests {
         found.map_err(|error| error.to_string())
     }
 
-    /// The subsystems were found in another order than the controllers.
+    /// The kernel numbered the subsystems in another order than the controllers.
     #[test]
-    fn the_controller_is_that_of_the_subsystem_and_not_that_of_the_name() {
+    fn the_controller_is_found_by_the_subsystem_not_by_its_name() {
         let root = machine(
             &["virtual/nvme-subsystem/nvme-subsys0/nvme0n1"],
             &[
@@ -176,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_in_the_folder_of_its_controller_has_that() {
+    fn a_disk_in_the_directory_of_its_controller_has_that_controller() {
         let root = machine(
             &["pci/nvme/nvme1/nvme0n1"],
             &[("nvme-subsys0", &[("nvme1", 65)])],
@@ -188,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn several_controllers_are_refused_wherever_the_disk_lies() {
+    fn a_disk_with_several_controllers_is_refused() {
         for disk in [
             "virtual/nvme-subsystem/nvme-subsys0/nvme0n1",
             "pci/nvme/nvme0/nvme0n1",
@@ -203,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_sysfs_does_not_tell_is_not_guessed() {
+    fn a_missing_controller_is_an_error() {
         let root = machine(&["virtual/nvme-subsystem/nvme-subsys0/nvme0n1"], &[]);
         let error = found(&root, "nvme0n1").unwrap_err();
         assert!(

@@ -1,4 +1,7 @@
-//! From kernel, file system and disk to the route.
+//! Decides the route of hints from the kernel's version, the file system and the disk.
+//!
+//! Each constant names the first or last kernel with a behaviour; docs/streams.md has the
+//! measurements.
 
 use std::path::PathBuf;
 
@@ -7,23 +10,23 @@ use super::{Kernel, Mount, Reach, Report, Route, System};
 
 /// The last kernel with the streams directive.
 const LAST_DIRECTIVE: Kernel = Kernel(5, 17);
-/// The first kernel that has hints at all.
+/// The first kernel with write-lifetime hints.
 const FIRST_HINTS: Kernel = Kernel(4, 13);
-/// Hints in the block layer again, for SCSI.
+/// The first kernel whose block layer has hints again, for SCSI.
 const SCSI: Kernel = Kernel(6, 9);
-/// XFS puts files into zones by their hints.
+/// The first kernel whose zoned XFS places files by hint.
 const ZONED_XFS: Kernel = Kernel(6, 15);
-/// Write streams, for block devices that are written directly.
+/// The first kernel with write streams for writes to a block device itself.
 const WRITE_STREAMS: Kernel = Kernel(6, 16);
-/// ext4 passes hints of buffered writes on: not in 6.12, in 6.18.
+/// The first tested kernel whose ext4 passes on hints of buffered writes; 6.12 does not.
 const EXT4_BUFFERED: Kernel = Kernel(6, 18);
-/// F2FS maps hints to write streams.
+/// The first kernel whose F2FS maps hints to write streams.
 const F2FS: Kernel = Kernel(7, 2);
 
-/// A decision: the route, whether it reaches, and why.
+/// The route, whether it has an effect, and why.
 type Decision = (Route, Reach, String);
 
-/// What becomes of hints on a mounted file system.
+/// Reports how hints on a mounted file system are used.
 pub(super) fn mounted(
     system: &System,
     dir: PathBuf,
@@ -38,11 +41,15 @@ pub(super) fn mounted(
     };
     let mut notes = Vec::new();
     if let Some(disk) = disk.as_ref().filter(|_| reach == Reach::No) {
-        notes = instead(kernel, disk);
+        notes = alternatives(kernel, disk);
     }
     let is_late_ext4 = mount.kind == "ext4" && (SCSI..EXT4_BUFFERED).contains(&kernel);
     if reach != Reach::No && is_late_ext4 {
-        notes.push("ext4 passes hints of direct writes on; for buffered ones it does so only in later kernels (6.18 does, 6.12 does not)".to_owned());
+        notes.push(
+            "ext4 passes hints of direct writes on; those of buffered writes only in later kernels \
+             (6.18 does, 6.12 does not)"
+                .to_owned(),
+        );
     }
     Report {
         dir,
@@ -63,19 +70,19 @@ fn nowhere(why: &str) -> Decision {
 fn diskless(kind: &str) -> String {
     match kind {
         "tmpfs" | "ramfs" | "devtmpfs" => format!("{kind} keeps files in memory, not on a drive"),
-        "overlay" => "an overlay keeps hints to itself".to_owned(),
+        "overlay" => "overlayfs does not pass hints to the file system below".to_owned(),
         kind if kind.starts_with("nfs")
             || matches!(kind, "cifs" | "smb3" | "ceph" | "9p" | "virtiofs") =>
         {
-            format!("{kind} keeps files on another machine, and sends no hints there")
+            format!("{kind} keeps files on another host and does not send hints there")
         }
-        kind if kind.starts_with("fuse") => format!("{kind} has no hints"),
-        kind => format!("there is no disk under this {kind}"),
+        kind if kind.starts_with("fuse") => format!("{kind} does not support hints"),
+        kind => format!("no disk was found under this {kind}"),
     }
 }
 
 fn on_disk(system: &System, mount: &Mount, kernel: Kernel, disk: &Disk, zoned: bool) -> Decision {
-    // A file system that places by hint needs nothing of the device.
+    // Zoned XFS places by hint itself; the device need not support hints.
     if zoned && kernel >= ZONED_XFS {
         return if mount.has("nolifetime") {
             nowhere("this zoned XFS is mounted with nolifetime; mount it with lifetime")
@@ -97,11 +104,15 @@ fn on_disk(system: &System, mount: &Mount, kernel: Kernel, disk: &Disk, zoned: b
         Bus::Stacked(stack) => stacked(system, mount, kernel, disk, stack),
         Bus::Nvme => nvme(system, mount, kernel, disk),
         Bus::Scsi | Bus::Ufs => scsi(kernel, disk),
-        Bus::Other => nowhere(&format!("the driver of {} knows no hints", disk.name)),
+        Bus::Other => nowhere(&format!(
+            "the driver of {} does not support hints",
+            disk.name
+        )),
     }
 }
 
-/// Clones of requests keep their hints; what a disk below needs beside them is not passed up.
+/// Decides for a stacked device: the worst decision for a disk below. Cloned requests keep their
+/// hints, but not the write streams that NVMe drives need.
 fn stacked(system: &System, mount: &Mount, kernel: Kernel, disk: &Disk, stack: &Stack) -> Decision {
     let (name, below) = (&disk.name, &stack.below);
     let names: Vec<&str> = below.iter().map(|disk| disk.name.as_str()).collect();
@@ -126,7 +137,7 @@ fn stacked(system: &System, mount: &Mount, kernel: Kernel, disk: &Disk, stack: &
         Reach::Yes => 2,
     });
     match worst {
-        None => nowhere(&format!("it is not known which disks are below {name}")),
+        None => nowhere(&format!("sysfs does not list the disks below {name}")),
         Some((route, Reach::No, why)) => (route, Reach::No, why),
         Some((route, reach, why)) => (
             route,
@@ -138,7 +149,7 @@ fn stacked(system: &System, mount: &Mount, kernel: Kernel, disk: &Disk, stack: &
 
 fn nvme(system: &System, mount: &Mount, kernel: Kernel, disk: &Disk) -> Decision {
     if kernel < FIRST_HINTS {
-        return nowhere("there are no hints before Linux 4.13");
+        return nowhere("Linux has hints from 4.13 on");
     }
     if kernel <= LAST_DIRECTIVE {
         if !disk.has_directive {
@@ -146,27 +157,29 @@ fn nvme(system: &System, mount: &Mount, kernel: Kernel, disk: &Disk) -> Decision
                 .read("proc/sys/kernel/osrelease")
                 .is_ok_and(|release| release.contains(".el9"));
             return nowhere(if is_rebased {
-                "this kernel's NVMe driver comes from a later one, without the streams directive"
+                "this kernel's NVMe driver is that of a later kernel, without the streams directive"
             } else {
-                "the NVMe driver was not told to use streams; load nvme_core with streams=1 (on the kernel's command line: \
-                 nvme_core.streams=1)"
+                "the NVMe driver does not use streams; load nvme_core with streams=1 (on the \
+                 kernel's command line: nvme_core.streams=1)"
             });
         }
         let why = format!(
-            "streams=1 is set; the drive must have 4 streams to spare: NSSA in `nvme dir-receive /dev/{} -D 1 -O 1 -H`",
+            "streams=1 is set; the drive must have 4 free streams: NSSA in `nvme dir-receive /dev/{} \\
+             -D 1 -O 1 -H`",
             disk.name
         );
         return (Route::Directive, Reach::Unproven, why);
     }
     if kernel < SCSI {
-        return nowhere("Linux 5.18 to 6.8 accept hints and pass none on to drives");
+        return nowhere("Linux 5.18 to 6.8 accept hints but do not pass them on to drives");
     }
     let streams = disk.max_write_streams.unwrap_or(0);
     if streams == 0 {
         return nowhere(if kernel < WRITE_STREAMS {
-            "NVMe takes no hints before Linux 6.16"
+            "the NVMe driver uses hints from Linux 6.16 on"
         } else {
-            "the drive has no write streams (queue/max_write_streams is 0 or missing: no FDP, or it is off)"
+            "the drive has no write streams (queue/max_write_streams is 0 or missing: FDP is not \
+             supported or disabled)"
         });
     }
     if mount.kind != "f2fs" {
@@ -190,19 +203,20 @@ fn scsi(kernel: Kernel, disk: &Disk) -> Decision {
         Route::Scsi
     };
     if kernel < SCSI {
-        return nowhere("SCSI and UFS take hints from Linux 6.9 on");
+        return nowhere("the SCSI and UFS drivers use hints from Linux 6.9 on");
     }
-    let why = "hints travel as group numbers; the drive must have permanent streams (`sg_stream_ctl --get` counts them)";
+    let why = "hints are sent as group numbers; the drive must have permanent streams \
+               (`sg_stream_ctl --get` counts them)";
     (route, Reach::Unproven, why.to_owned())
 }
 
-/// What would work on this kernel and disk.
-fn instead(kernel: Kernel, disk: &Disk) -> Vec<String> {
+/// Returns alternatives that work on this kernel and disk.
+fn alternatives(kernel: Kernel, disk: &Disk) -> Vec<String> {
     let mut notes = Vec::new();
     if disk.bus == Bus::Nvme {
         notes.push(
-            "works on any kernel: a drive with FDP, cut into one namespace for each class; `saiga streams check DIR --rules \
-             RULES --plan` prints the commands"
+            "works on any kernel: a drive with FDP, divided into one namespace for each class; \
+             `saiga streams check DIR --rules RULES --plan` prints the commands"
                 .to_owned(),
         );
         if kernel >= F2FS && disk.max_write_streams.is_some_and(|streams| streams > 0) {
@@ -211,8 +225,9 @@ fn instead(kernel: Kernel, disk: &Disk) -> Vec<String> {
     }
     if kernel >= ZONED_XFS && !matches!(disk.bus, Bus::Loop(_)) {
         notes.push(
-            "works on this kernel with any SSD: XFS that is made with `mkfs.xfs -r zoned=1` (xfsprogs 6.15), which puts \
-             files of one class into one zone; measure it with your database first"
+            "works on this kernel with any SSD: XFS created with `mkfs.xfs -r zoned=1` (xfsprogs \
+             6.15), which puts files of one class into one zone; measure it with your database \
+             first"
                 .to_owned(),
         );
     }

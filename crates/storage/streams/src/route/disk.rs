@@ -1,52 +1,51 @@
-//! The disk under a file system, from sysfs.
+//! Finds the disk under a file system in sysfs, and the disks below a stacked device.
 
 use std::path::{Path, PathBuf};
 
 use super::System;
 
-/// What a disk hangs on.
+/// The driver of a disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Bus {
-    /// NVMe.
     Nvme,
-    /// SCSI, and SATA behind it.
+    /// SCSI or SATA.
     Scsi,
-    /// UFS.
     Ufs,
-    /// A loop device, with its file if it says so.
+    /// A loop device, with its backing file if sysfs has one.
     Loop(Option<PathBuf>),
-    /// Device mapper or md.
+    /// A device of device mapper or md.
     Stacked(Stack),
-    /// Anything else, virtio among it.
+    /// Any other driver, such as virtio.
     Other,
 }
 
-/// What a device of device mapper or md is made of.
+/// The structure of a device of device mapper or md.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stack {
-    /// The disks below, in the order of their names.
+    /// The disks below, sorted by name.
     pub below: Vec<Disk>,
-    /// Whether it writes by requests of its own, which have no hints, instead of by clones of those that it gets.
+    /// Whether it writes by new requests, which have no hints, instead of by clones of the
+    /// requests that it receives, which keep them.
     pub makes_requests: bool,
 }
 
-/// Levels of device mapper and md above each other that are looked through.
+/// Most levels of stacked devices that are followed.
 const MOST_LEVELS: u32 = 8;
 
-/// A disk.
+/// A disk, as sysfs describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Disk {
-    /// As the kernel calls it: `nvme0n1`.
+    /// The kernel's name, such as `nvme0n1`.
     pub name: String,
-    /// What it hangs on.
     pub bus: Bus,
-    /// How many write streams it takes, when the kernel says that at all (6.16).
+    /// Number of its write streams, if the kernel has the attribute (Linux 6.16).
     pub max_write_streams: Option<u32>,
-    /// NVMe: whether the driver was told to use the streams directive (up to 5.17).
+    /// NVMe: whether the driver's parameter `streams` is set (up to Linux 5.17).
     pub has_directive: bool,
 }
 
-/// The disk with this device number; or, for file systems with numbers of their own, the one that `source` names.
+/// Finds the disk with a device number; for file systems with numbers of their own (btrfs), the
+/// disk that `source` names.
 pub(super) fn find(system: &System, device: (u32, u32), source: Option<&str>) -> Option<Disk> {
     let (major, minor) = device;
     let by_number = system.root().join(format!("sys/dev/block/{major}:{minor}"));
@@ -60,9 +59,9 @@ pub(super) fn find(system: &System, device: (u32, u32), source: Option<&str>) ->
     in_folder(system, folder, MOST_LEVELS)
 }
 
-/// The disk of which this is the folder in sysfs, or of a partition of which it is.
+/// Returns the disk of a directory of sysfs, which may be that of one of its partitions.
 fn in_folder(system: &System, folder: PathBuf, levels: u32) -> Option<Disk> {
-    // A partition lies in the folder of its disk.
+    // The directory of a partition is in that of its disk.
     let folder = if folder.join("partition").exists() {
         folder.parent()?.to_owned()
     } else {
@@ -70,11 +69,11 @@ fn in_folder(system: &System, folder: PathBuf, levels: u32) -> Option<Disk> {
     };
     let name = folder.file_name()?.to_str()?.to_owned();
     let streams = std::fs::read_to_string(folder.join("queue/max_write_streams"));
-    let told = system.read("sys/module/nvme_core/parameters/streams");
+    let parameter = system.read("sys/module/nvme_core/parameters/streams");
     Some(Disk {
         bus: bus(system, &name, &folder, levels),
         max_write_streams: streams.ok().and_then(|text| text.trim().parse().ok()),
-        has_directive: told.is_ok_and(|text| matches!(text.trim(), "Y" | "1")),
+        has_directive: parameter.is_ok_and(|text| matches!(text.trim(), "Y" | "1")),
         name,
     })
 }
@@ -109,7 +108,7 @@ fn bus(system: &System, name: &str, folder: &Path, levels: u32) -> Bus {
     Bus::Other
 }
 
-/// The disks below a device.
+/// Returns the disks below a stacked device, by its `slaves`.
 fn below(system: &System, folder: &Path, levels: u32) -> Vec<Disk> {
     let Some(levels) = levels.checked_sub(1) else {
         return Vec::new();
@@ -125,7 +124,8 @@ fn below(system: &System, folder: &Path, levels: u32) -> Vec<Disk> {
     disks
 }
 
-/// dm-crypt encrypts into pages of its own, and RAID with parity writes whole stripes.
+/// dm-crypt encrypts into new pages, and RAID with parity writes whole stripes: both by new
+/// requests.
 fn makes_requests(folder: &Path) -> bool {
     let begins = |file: &str, words: &[&str]| {
         let text = std::fs::read_to_string(folder.join(file)).unwrap_or_default();

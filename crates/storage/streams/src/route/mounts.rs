@@ -1,4 +1,5 @@
-//! `/proc/self/mountinfo`, proc_pid_mountinfo(5), and what `/proc/self/mountstats` says of zones.
+//! Mounts from `/proc/self/mountinfo` (proc_pid_mountinfo(5)), and zoned XFS from
+//! `/proc/self/mountstats`.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;
@@ -6,23 +7,22 @@ use std::path::{Path, PathBuf};
 
 use super::System;
 
-/// A mount.
+/// A mounted file system.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mount {
-    /// Where.
     pub point: PathBuf,
-    /// The kind of file system.
+    /// The type of the file system, such as `xfs`.
     pub kind: String,
-    /// What is mounted, as the file system names it.
+    /// The mount source, such as `/dev/sda1`.
     pub source: String,
-    /// The number of its device; that of btrfs and others is nobody else's.
+    /// Major and minor number; for btrfs and others not the number of a block device.
     pub device: (u32, u32),
-    /// Options of the mount and of the file system.
+    /// Options of the mount, then those of the file system.
     pub options: Vec<String>,
 }
 
 impl Mount {
-    /// The value of an option, if it has one.
+    /// Returns the value of an option `name=value`.
     #[must_use]
     pub fn option(&self, name: &str) -> Option<&str> {
         let mut pairs = self
@@ -32,40 +32,40 @@ impl Mount {
         pairs.find(|(key, _)| *key == name).map(|(_, value)| value)
     }
 
-    /// Whether it has an option.
+    /// Whether it has the option `name`, without a value.
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
         self.options.iter().any(|option| option == name)
     }
 }
 
-/// A mount and what it is mounted on.
+/// A mount with its position in the tree of mounts.
 #[derive(Debug)]
-pub(super) struct Placed {
+pub(super) struct MountEntry {
     number: u64,
     below: u64,
-    /// The directory of the file system that is seen there: `/` when all of it is.
+    /// The directory of the file system that is mounted: `/` for the whole file system.
     pub(super) root: PathBuf,
     pub(super) mount: Mount,
 }
 
-/// Reads mountinfo; lines that make no sense are no mounts.
-pub(super) fn parse(text: &str) -> Vec<Placed> {
+/// Parses mountinfo; invalid lines are skipped.
+pub(super) fn parse(text: &str) -> Vec<MountEntry> {
     text.lines().filter_map(line).collect()
 }
 
-/// The mount that `dir`, a path without links, leads to. It goes as the kernel does, from the root up: what is mounted
-/// over a mount, or over a directory above it, hides it.
-pub(super) fn covering(all: &[Placed], dir: &Path) -> Option<Mount> {
-    let is_lowest = |it: &Placed| {
+/// Returns the mount of `dir`, a path without links. Resolves it as the kernel does, from the root
+/// on: a mount is hidden by a later mount on the same point or on a directory above.
+pub(super) fn covering(all: &[MountEntry], dir: &Path) -> Option<Mount> {
+    let is_lowest = |it: &MountEntry| {
         let mut others = all.iter().filter(|other| other.number != it.number);
         others.all(|other| other.number != it.below)
     };
-    // In a container what lies below is not in the list.
+    // In a container, the parent of the lowest mount is not in the list.
     let mut current = first(all, dir, is_lowest)?;
-    // A list that was changed while it was read may lead in circles.
+    // A list that was changed during the read may have a cycle.
     for _ in all {
-        let is_on = |it: &Placed| it.below == current.number && it.number != current.number;
+        let is_on = |it: &MountEntry| it.below == current.number && it.number != current.number;
         match first(all, dir, is_on) {
             Some(next) => current = next,
             None => break,
@@ -74,19 +74,19 @@ pub(super) fn covering(all: &[Placed], dir: &Path) -> Option<Mount> {
     Some(current.mount.clone())
 }
 
-/// The first of some mounts on the way to `dir`.
+/// Of the mounts that `is_one` accepts, returns that with the shortest mount point above `dir`.
 fn first<'a>(
-    all: &'a [Placed],
+    all: &'a [MountEntry],
     dir: &Path,
-    is_one: impl Fn(&Placed) -> bool,
-) -> Option<&'a Placed> {
-    let ways = all
+    is_one: impl Fn(&MountEntry) -> bool,
+) -> Option<&'a MountEntry> {
+    let above = all
         .iter()
         .filter(|it| is_one(it) && dir.starts_with(&it.mount.point));
-    ways.min_by_key(|it| it.mount.point.as_os_str().len())
+    above.min_by_key(|it| it.mount.point.as_os_str().len())
 }
 
-fn line(line: &str) -> Option<Placed> {
+fn line(line: &str) -> Option<MountEntry> {
     let (before, after) = line.split_once(" - ")?;
     let mut before = before.split(' ');
     let number = before.next()?.parse().ok()?;
@@ -107,7 +107,7 @@ fn line(line: &str) -> Option<Placed> {
         device: (major.parse().ok()?, minor.parse().ok()?),
         options: options.map(str::to_owned).collect(),
     };
-    Some(Placed {
+    Some(MountEntry {
         number,
         below,
         root,
@@ -115,7 +115,7 @@ fn line(line: &str) -> Option<Placed> {
     })
 }
 
-/// `\040` and its like are a byte in octal.
+/// Replaces escapes like `\040`, a byte in octal.
 fn unescape(word: &str) -> OsString {
     let mut bytes = Vec::new();
     let mut rest = word.as_bytes();
@@ -137,17 +137,17 @@ fn unescape(word: &str) -> OsString {
     OsString::from_vec(bytes)
 }
 
-/// Whether an XFS allocates by zones: its statistics list them.
+/// Whether a mounted XFS is zoned: its statistics then list zones.
 pub(super) fn is_zoned(system: &System, mount: &Mount) -> bool {
     let Ok(text) = system.read("proc/self/mountstats") else {
         return false;
     };
-    let is_it = |line: &str| {
-        let place = (line.split_once(" mounted on "))
+    let is_own = |line: &str| {
+        let point = (line.split_once(" mounted on "))
             .and_then(|(_, rest)| rest.split_once(" with fstype xfs"));
-        place.is_some_and(|(place, _)| mount.point.as_os_str() == unescape(place))
+        point.is_some_and(|(point, _)| mount.point.as_os_str() == unescape(point))
     };
-    let after = text.lines().skip_while(|line| !is_it(line)).skip(1);
+    let after = text.lines().skip_while(|line| !is_own(line)).skip(1);
     let mut own = after.take_while(|line| !line.starts_with("device "));
     own.any(|line| line.contains("zone"))
 }
@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_of_all_kinds_are_read() {
+    fn valid_lines_are_parsed_and_invalid_ones_skipped() {
         let text = "\
 22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw,discard\n\
 40 22 0:35 / /my\\040data rw master:2 propagate_from:1 - tmpfs none rw,size=4k\n\

@@ -1,7 +1,7 @@
-//! The plan for a drive with FDP that is cut into one namespace for each kind of files that the
-//! server can keep apart: commands and settings, to be read before they are run, and the way back.
+//! Prints the plan that divides a drive with FDP into one namespace for each kind of files that the
+//! server can keep apart: commands and settings for the administrator, and those that undo them.
 //!
-//! Nothing here touches a drive. nvme-cli's options: `nvme help create-ns`, `nvme help fdp`.
+//! Nothing here changes a drive. nvme-cli's options: `nvme help create-ns`, `nvme help fdp`.
 
 mod drive;
 mod engine;
@@ -19,117 +19,90 @@ pub use layout::{Layout, Namespace, layout};
 pub use places::outside;
 pub use verdict::{Answer, Answers};
 
-/// A data directory, where it lies and what is in it.
+/// A data directory with its mount, disk and files.
 #[derive(Debug)]
 pub struct Data<'a> {
-    /// Its path, without links.
+    /// Absolute path without links.
     pub dir: &'a Path,
-    /// Its mount.
     pub mount: &'a Mount,
-    /// The disk below, as the kernel calls it.
+    /// The kernel's name of the disk below.
     pub disk: &'a str,
-    /// Every file and its size, and what links in it lead to ([`outside`]).
+    /// Every file in it and each target of its links ([`outside`]), with sizes in bytes.
     pub files: Vec<(PathBuf, u64)>,
 }
 
-/// Why there is no plan.
+/// A reason against a plan.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
-    /// The controller.
     #[error(transparent)]
     Controller(#[from] ControllerError),
-    /// The server cannot have one.
+    /// The server is unknown or cannot be divided.
     #[error("no plan for {}: {why}", dir.display())]
-    Engine {
-        /// The data directory.
-        dir: PathBuf,
-        /// Why.
-        why: &'static str,
-    },
-    /// Something else is on the drive, or the drive is not known well enough.
+    Engine { dir: PathBuf, why: &'static str },
+    /// The drive holds other data, or sysfs lacks an attribute of it.
     #[error("no plan for {disk}: {why}")]
-    Drive {
-        /// The disk.
-        disk: String,
-        /// Why.
-        why: String,
-    },
-    /// The database is in several places.
+    Drive { disk: String, why: String },
+    /// A link in the data directory leads outside.
     #[error(
         "no plan for {}: {} belongs to it by a link and would not be in the backup",
         dir.display(),
         file.display()
     )]
-    Outside {
-        /// The data directory.
-        dir: PathBuf,
-        /// A file that is not in it.
-        file: PathBuf,
-    },
-    /// MariaDB keeps the path of a table that lies elsewhere (`DATA DIRECTORY`) in such a file.
+    Outside { dir: PathBuf, file: PathBuf },
+    /// MariaDB stores the path of a table outside the data directory (`DATA DIRECTORY`) in `file`.
     #[error(
-        "no plan for {}: its table lies elsewhere, where {} says, and would not be in the backup",
+        "no plan for {}: the table of {} is in another directory and would not be in the backup",
         dir.display(),
         file.display()
     )]
-    LinkFile {
-        /// The data directory.
-        dir: PathBuf,
-        /// The file that names the place.
-        file: PathBuf,
-    },
-    /// Another file system or other files are where a new one would be mounted.
+    LinkFile { dir: PathBuf, file: PathBuf },
+    /// A mount point of the plan is in use.
     #[error(
         "no plan for {}: it would mount a file system at {place}, and that {why}; a plan needs \
          this name for itself",
         dir.display()
     )]
     Place {
-        /// The data directory.
         dir: PathBuf,
-        /// Where.
         place: String,
-        /// Why not there.
         why: String,
     },
-    /// A shell would read the path as something else.
-    #[error("no plan for {}: its path has characters that a shell reads as something else", .0.display())]
+    /// A shell would not read the path literally.
+    #[error("no plan for {}: its path has characters with a meaning to a shell", .0.display())]
     Path(PathBuf),
-    /// The namespaces take more than there is.
+    /// The namespaces leave too little space for the tables. `sizes` lists the other namespaces;
+    /// the numbers are in GiB.
     #[error(
-        "the namespaces do not fit {disk}: {sizes} leave {left} GiB of {all} GiB for the tables, which take {needed} GiB with their file system"
+        "the namespaces do not fit {disk}: {sizes} leave {left} GiB of {all} GiB for the tables, \
+         which take {needed} GiB with their file system"
     )]
     Capacity {
-        /// The disk.
         disk: String,
-        /// The namespaces beside that of the tables, with their sizes.
         sizes: String,
-        /// What is left.
         left: u64,
-        /// The whole.
         all: u64,
-        /// What the tables and their file system take.
         needed: u64,
     },
 }
 
 const GIB: u64 = 1 << 30;
+/// Size in bytes of the logical blocks of the new namespaces.
 const BLOCK: u64 = 4096;
-/// Of the drive, for what grows with what clients do.
+/// A part that grows with the load gets at least this fraction of the drive (a 32nd).
 const GROWING: u64 = 32;
 
-/// A namespace, its place and its size.
-struct Cut {
+/// A namespace of the plan: its part, mount point and size.
+struct Share {
     part: Part,
     place: String,
     gib: u64,
 }
 
-/// The commands and settings that give each kind of files a namespace of its own, and those that
-/// undo it.
+/// Returns the commands and settings that give each kind of files a namespace of its own, and those
+/// that undo this.
 ///
 /// # Errors
-/// Why that would not be right or not be safe.
+/// The plan would be wrong or unsafe; the error says why.
 pub fn plan(system: &System, data: &Data<'_>) -> Result<String, PlanError> {
     let dir = data.dir;
     for path in [dir, &data.mount.point] {
@@ -156,12 +129,12 @@ pub fn plan(system: &System, data: &Data<'_>) -> Result<String, PlanError> {
         dir: dir.to_owned(),
         why,
     })?;
-    let cuts = cut(dir, &drive, engine, &files)?;
-    for cut in cuts.iter().filter(|cut| cut.part.name != "data") {
-        if let Some(why) = places::taken(system, dir, Path::new(&cut.place)) {
+    let shares = divide(dir, &drive, engine, &files)?;
+    for share in shares.iter().filter(|share| share.part.name != "data") {
+        if let Some(why) = places::taken(system, dir, Path::new(&share.place)) {
             return Err(PlanError::Place {
                 dir: dir.to_owned(),
-                place: cut.place.clone(),
+                place: share.place.clone(),
                 why,
             });
         }
@@ -171,7 +144,7 @@ pub fn plan(system: &System, data: &Data<'_>) -> Result<String, PlanError> {
         mount: data.mount,
         engine,
         drive: &drive,
-        cuts: &cuts,
+        shares: &shares,
     };
     Ok([
         text.head(),
@@ -185,16 +158,16 @@ pub fn plan(system: &System, data: &Data<'_>) -> Result<String, PlanError> {
     .concat())
 }
 
-/// The namespaces: each twice what its files take, at least 1 GiB, and what grows at least a 32nd
-/// of the drive; the last is that of the tables, with the rest, of which a 16th and 1 GiB are for
-/// the log and the reserves of the file system.
-fn cut(
+/// Computes the sizes of the namespaces: twice the size of their files, at least 1 GiB, and for
+/// parts that grow at least a 32nd of the drive. The last namespace is that of the tables and gets
+/// the rest, of which the file system needs a 16th and 1 GiB for its log and reserves.
+fn divide(
     dir: &Path,
     drive: &Drive,
     engine: Engine,
     files: &[(PathBuf, u64)],
-) -> Result<Vec<Cut>, PlanError> {
-    let mut cuts = Vec::new();
+) -> Result<Vec<Share>, PlanError> {
+    let mut shares = Vec::new();
     let all = drive.bytes / GIB;
     let (mut left, mut needed) = (all, files.iter().map(|(_, bytes)| bytes).sum::<u64>());
     for part in engine.parts(files) {
@@ -204,14 +177,14 @@ fn cut(
         left = left.saturating_sub(gib);
         needed = needed.saturating_sub(bytes);
         let place = format!("/mnt/{}", part.name);
-        cuts.push(Cut { part, place, gib });
+        shares.push(Share { part, place, gib });
     }
     let needed = needed.div_ceil(GIB);
     let needed = needed.saturating_add(needed / 16).saturating_add(1);
     if left < needed {
-        let sizes = cuts
+        let sizes = shares
             .iter()
-            .map(|cut| format!("{} {} GiB", cut.part.name, cut.gib));
+            .map(|share| format!("{} {} GiB", share.part.name, share.gib));
         return Err(PlanError::Capacity {
             disk: drive.disk.clone(),
             sizes: sizes.collect::<Vec<_>>().join(", "),
@@ -225,33 +198,33 @@ fn cut(
         entries: Vec::new(),
         settings: Vec::new(),
         grows: true,
-        made: None,
+        created: None,
     };
-    cuts.push(Cut {
+    shares.push(Share {
         part,
         place: dir.display().to_string(),
         gib: left,
     });
-    Ok(cuts)
+    Ok(shares)
 }
 
-/// The parts of the plan, in their order.
+/// Formats the steps of the plan.
 struct Text<'a> {
     dir: String,
     mount: &'a Mount,
     engine: Engine,
     drive: &'a Drive,
-    /// The last one is that of the data directory.
-    cuts: &'a [Cut],
+    /// The last share is that of the data directory.
+    shares: &'a [Share],
 }
 
 impl Text<'_> {
-    fn parts(&self) -> impl Iterator<Item = &Cut> {
-        self.cuts.iter().filter(|cut| cut.part.name != "data")
+    fn parts(&self) -> impl Iterator<Item = &Share> {
+        self.shares.iter().filter(|share| share.part.name != "data")
     }
 
     fn head(&self) -> String {
-        let (dir, point, count) = (&self.dir, self.mount.point.display(), self.cuts.len());
+        let (dir, point, count) = (&self.dir, self.mount.point.display(), self.shares.len());
         let (disk, device, all) = (
             &self.drive.disk,
             self.drive.device(),
@@ -262,10 +235,10 @@ impl Text<'_> {
             "# {engine} in {dir}: {count} namespaces of {device}, each with a reclaim unit handle of its own.\n\
              # STEP 4 DELETES EVERYTHING ON {device}, that is all of {point} on {disk}; the backup of step 3 holds {dir} only.\n\
              # Nothing below has been run. Read all of it, change the sizes, then run it as root line by line in one shell,\n\
-             # and go on only if the line before succeeded. {disk} has {all} GiB; capacity that no namespace has is not\n\
-             # known here (`nvme id-ctrl {device}` says tnvmcap and unvmcap).\n\n\
+             # and go on only if the line before succeeded. {disk} has {all} GiB; `nvme id-ctrl {device}` shows capacity\n\
+             # that belongs to no namespace (tnvmcap, unvmcap).\n\n\
              # 1. The drive must have FDP (CTRATT bit 19), namespace management (OACS bit 3), {count} handles (NRUH) or more, and\n\
-             #    an LBA format of {BLOCK} bytes. list-ns must list namespace {namespace} only: others have data that nothing here saves.\n\
+             #    an LBA format of {BLOCK} bytes. list-ns must list namespace {namespace} only: the backup does not include others.\n\
              nvme list-ns {device} --all\n\
              nvme id-ctrl {device} --human-readable\n\
              nvme fdp configs {device} --endgrp-id=1 --human-readable\n\
@@ -282,7 +255,7 @@ impl Text<'_> {
         );
         if self.engine != Engine::Postgres {
             out.push_str(
-                "#    First look at what lies elsewhere already: such settings and files are not part of this plan.\n\
+                "#    First find out which files are in other directories already: this plan does not include them.\n\
                  # mysql -e \"SELECT @@datadir, @@innodb_data_home_dir, @@innodb_log_group_home_dir, @@innodb_undo_directory\"\n\
                  # mysql -e \"SELECT @@tmpdir, @@log_bin_basename, @@log_bin_index, @@relay_log_basename\"\n",
             );
@@ -290,7 +263,7 @@ impl Text<'_> {
             if let Some(stem) = self.log_stem() {
                 let _ = writeln!(
                     out,
-                    "#    @@log_bin_basename must be {dir}/{stem}; otherwise leave out what is said of the log below."
+                    "#    @@log_bin_basename must be {dir}/{stem}; otherwise leave out everything about the log below."
                 );
             }
         }
@@ -320,30 +293,31 @@ impl Text<'_> {
         let namespace = self.drive.namespace;
         let mut out = format!(
             "\n# 4. FROM HERE ON THE DATA ARE IN THE BACKUP ONLY. FDP is switched on while there is no namespace.\n\
-             #    First take {} out of /etc/fstab. Without daemon-reload, systemd acts on what stood there, and may unmount.\n\
+             #    First remove {} from /etc/fstab. Without daemon-reload, systemd uses the old fstab and may unmount.\n\
              systemctl daemon-reload\n\
              umount {0}\n\
              nvme delete-ns {device} --namespace-id={namespace}\n\
              nvme fdp feature {device} --endgrp-id=1 --enable-conf-idx=0\n\n\
-             # 5. One namespace for each kind of files, in blocks of {BLOCK}. create-ns must say nsid:1, nsid:2 and so on.\n\
-             #    Drives round sizes up: if there is no room for the last one, make that smaller.\n",
+             # 5. One namespace for each kind of files, in blocks of {BLOCK}. create-ns must print nsid:1, nsid:2, and so on.\n\
+             #    Drives round sizes up: if the last namespace does not fit, make it smaller.\n",
             self.mount.point.display()
         );
-        for (at, cut) in self.cuts.iter().enumerate() {
-            let (blocks, number) = (cut.gib.saturating_mul(GIB / BLOCK), at + 1);
+        for (handle, share) in self.shares.iter().enumerate() {
+            let (blocks, number) = (share.gib.saturating_mul(GIB / BLOCK), handle + 1);
             let _ = write!(
                 out,
                 "# {}: {} GiB\n\
-                 nvme create-ns {device} --nsze={blocks} --ncap={blocks} --block-size={BLOCK} --endg-id=1 --nphndls=1 --phndls={at}\n\
+                 nvme create-ns {device} --nsze={blocks} --ncap={blocks} --block-size={BLOCK} --endg-id=1 --nphndls=1 --phndls={handle}\n\
                  nvme attach-ns {device} --namespace-id={number} --controllers={id}\n",
-                cut.part.name, cut.gib
+                share.part.name, share.gib
             );
         }
         let _ = writeln!(out, "nvme ns-rescan {device}");
         out
     }
 
-    /// Finds the disk with a namespace: the kernel numbers disks as it finds them.
+    /// Returns a shell function `disk N` that prints the device of namespace N: disks are numbered
+    /// in the order of their detection.
     fn finder(&self) -> String {
         format!(
             "disk() {{ for it in /sys/class/block/{}n*; do [ \"$(cat \"$it/nsid\" 2>/dev/null)\" = \"$1\" ] && \
@@ -354,11 +328,11 @@ impl Text<'_> {
 
     fn file_systems(&self) -> String {
         let mut out = format!(
-            "\n# 6. A file system on each. The kernel numbers disks as it finds them: `disk N` is the one with namespace N.\n{}",
+            "\n# 6. A file system on each. The kernel numbers disks as it detects them: `disk N` is the disk of namespace N.\n{}",
             self.finder()
         );
-        for (at, cut) in self.cuts.iter().enumerate() {
-            let (number, name, place) = (at + 1, cut.part.name, &cut.place);
+        for (number, share) in (1..).zip(self.shares) {
+            let (name, place) = (share.part.name, &share.place);
             let _ = write!(
                 out,
                 "mkfs.xfs -L {name} \"$(disk {number})\"\n\
@@ -367,7 +341,7 @@ impl Text<'_> {
             );
         }
         out.push_str("systemctl daemon-reload\n");
-        for Cut { place, .. } in self.cuts {
+        for Share { place, .. } in self.shares {
             let _ = write!(
                 out,
                 "mount {place}\n\
@@ -381,26 +355,25 @@ impl Text<'_> {
     fn moves(&self) -> String {
         let dir = &self.dir;
         let mut out =
-            "\n# 7. The files, each where it belongs, if all is mounted: findmnt must name `disk N`.\n"
-                .to_owned();
-        for (at, cut) in self.cuts.iter().enumerate() {
-            let (place, number) = (&cut.place, at + 1);
+            "\n# 7. The files, if everything is mounted: findmnt must name `disk N`.\n".to_owned();
+        for (number, share) in (1..).zip(self.shares) {
+            let place = &share.place;
             let _ = writeln!(
                 out,
                 "findmnt -n -o SOURCE {place}  # must name `disk {number}`"
             );
         }
         let quoted = |entry: &String| format!("-name '{entry}'");
-        for cut in self.parts().filter(|cut| !cut.part.entries.is_empty()) {
-            let names: Vec<String> = cut.part.entries.iter().map(quoted).collect();
+        for share in self.parts().filter(|share| !share.part.entries.is_empty()) {
+            let names: Vec<String> = share.part.entries.iter().map(quoted).collect();
             let _ = writeln!(
                 out,
                 "find \"$BACKUP\" -mindepth 1 -maxdepth 1 \\( {} \\) -exec cp -a -t {} {{}} +",
                 names.join(" -o "),
-                cut.place
+                share.place
             );
         }
-        let all = self.parts().flat_map(|cut| &cut.part.entries);
+        let all = self.parts().flat_map(|share| &share.part.entries);
         let others: String = all.map(|entry| format!("! -name '{entry}' ")).collect();
         let _ = writeln!(
             out,
@@ -420,7 +393,7 @@ impl Text<'_> {
     }
 
     fn log_stem(&self) -> Option<&str> {
-        let log = self.parts().find(|cut| cut.part.name == "log")?;
+        let log = self.parts().find(|share| share.part.name == "log")?;
         log.part
             .entries
             .iter()
@@ -431,26 +404,26 @@ impl Text<'_> {
         let mut out = String::new();
         if self.engine != Engine::Postgres {
             out.push_str(
-                "\n# 8. These lines belong below [mysqld] in the server's configuration, in place of any others with these names.\n\
-                 #    Relay, error and slow logs stay in the data directory. AppArmor or SELinux must let the server into /mnt.\n",
+                "\n# 8. Put these lines below [mysqld] in the server's configuration, in place of any others with these names.\n\
+                 #    Relay, error and slow logs stay in the data directory. AppArmor or SELinux must allow the server to use /mnt.\n",
             );
             if self.log_stem().is_some() {
                 out.push_str(
-                    "#    Remove log_bin_index: it names the old place of the list of binary logs.\n",
+                    "#    Remove log_bin_index: it names the old path of the index of the binary logs.\n",
                 );
             }
-            for setting in self.parts().flat_map(|cut| &cut.part.settings) {
+            for setting in self.parts().flat_map(|share| &share.part.settings) {
                 let _ = writeln!(out, "# {setting}");
             }
         } else {
             out.push_str(
-                "\n# 8. postgresql.conf stays as it is: the link leads to the write-ahead log. SELinux must let the server into /mnt.\n",
+                "\n# 8. postgresql.conf stays as it is: the link leads to the write-ahead log. SELinux must allow the server to use /mnt.\n",
             );
         }
         let (dir, rules) = (&self.dir, self.engine.rules());
         let _ = write!(
             out,
-            "\n# 9. Start the server, and look at its log and at the data. Keep the backup until all is well.\n\
+            "\n# 9. Start the server, and check its log and the data. Keep the backup until everything is right.\n\
              systemctl start \"$SERVICE\"\n\
              systemctl status \"$SERVICE\"\n\n\
              # 10. Proof, as root and under load: each part is written through a handle of its own.\n\
@@ -463,8 +436,8 @@ impl Text<'_> {
         let dir = &self.dir;
         let (service, _) = self.engine.service();
         let mut out = format!(
-            "\n# The way back: one namespace again, as before, with the data as they are by then. It too begins with a backup, with\n\
-             # room for all of it: findmnt must not name {} nor another disk of that drive, and diff must print nothing.\n\
+            "\n# The way back: one namespace as before, with the data of that time. It begins with a backup, on a drive with\n\
+             # room for all data: findmnt must not name {} or another disk of that drive, and diff must print nothing.\n\
              SERVICE={service}\n\
              {}\
              systemctl stop \"$SERVICE\"\n\
@@ -501,27 +474,27 @@ impl Text<'_> {
         out
     }
 
-    /// The names and places of the files that were moved.
+    /// Returns the names and mount points of the parts whose files were moved.
     fn kept(&self) -> impl Iterator<Item = (&str, &String)> {
-        let parts = self.parts().filter(|cut| !cut.part.entries.is_empty());
-        parts.map(|cut| (cut.part.name, &cut.place))
+        let parts = self.parts().filter(|share| !share.part.entries.is_empty());
+        parts.map(|share| (share.part.name, &share.place))
     }
 
-    /// The drive and its file system as they were.
+    /// Returns the commands that restore the drive and its file system.
     fn one_namespace(&self) -> String {
         let (dir, drive) = (&self.dir, self.drive);
         let (device, id) = (drive.device(), drive.controller.id);
         let (kind, point) = (&self.mount.kind, self.mount.point.display());
         let blocks = drive.bytes / drive.block;
-        let places: Vec<&str> = self.parts().map(|cut| cut.place.as_str()).collect();
+        let places: Vec<&str> = self.parts().map(|share| share.place.as_str()).collect();
         let mut out = format!(
-            "# FROM HERE ON THE DATA ARE IN THE BACKUP ONLY. Take the lines of step 6 out of /etc/fstab, and those of step 8 out of\n\
-             # the server's configuration; those that they replaced return.\n\
+            "# FROM HERE ON THE DATA ARE IN THE BACKUP ONLY. Remove the lines of step 6 from /etc/fstab, and those of step 8 from\n\
+             # the server's configuration; restore those that they replaced.\n\
              systemctl daemon-reload\n\
              umount {} {dir}\n",
             places.join(" ")
         );
-        for number in 1..=self.cuts.len() {
+        for number in 1..=self.shares.len() {
             let _ = writeln!(out, "nvme delete-ns {device} --namespace-id={number}");
         }
         let _ = write!(
@@ -543,7 +516,7 @@ impl Text<'_> {
         let _ = write!(
             out,
             "mkfs.{kind} {source}\n\
-             # Put {point} into /etc/fstab again, with this number.\n\
+             # Add {point} to /etc/fstab again, with this UUID.\n\
              blkid -s UUID -o value {source}\n\
              systemctl daemon-reload\n\
              mount -t {kind} {source} {point}\n\

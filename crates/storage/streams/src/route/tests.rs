@@ -1,10 +1,11 @@
-//! Machines that are made of files: every route, on the kernels between which the answers change.
+//! Routes on simulated hosts, whose proc and sysfs are files of a temporary directory: every route,
+//! on the kernels at which it changes.
 
 use std::fs;
 
 use super::*;
 
-/// A machine with one disk, on which `dir` is mounted.
+/// A simulated host with one disk, on which `dir` is mounted.
 struct Machine {
     root: tempfile::TempDir,
 }
@@ -51,15 +52,15 @@ impl Machine {
         fs::write(path, text).unwrap();
     }
 
-    /// Says how many write streams the disk takes.
+    /// Sets the number of write streams of a disk.
     fn streams(self, disk: &str, count: u32) -> Self {
         let name = format!("sys/devices/pci/{disk}/queue/max_write_streams");
         self.file(&name, &format!("{count}\n"));
         self
     }
 
-    /// Puts a device on another one.
-    fn is_on(&self, device: &str, below: &str) {
+    /// Stacks `device` on the disk `below`.
+    fn stack(&self, device: &str, below: &str) {
         let folder = self.path(&format!("sys/devices/pci/{below}"));
         fs::create_dir_all(&folder).unwrap();
         let slaves = self.path(&format!("sys/devices/pci/{device}/slaves"));
@@ -73,7 +74,7 @@ impl Machine {
 }
 
 #[test]
-fn the_matrix() {
+fn every_route_has_its_kernels() {
     let nvme = "nvme0n1";
     for (release, kind, streams, route, reach) in [
         ("4.12.0", "ext4", None, Route::Nowhere, Reach::No),
@@ -117,7 +118,7 @@ fn the_matrix() {
 }
 
 #[test]
-fn the_streams_directive_must_be_switched_on() {
+fn the_streams_directive_must_be_enabled() {
     let machine = Machine::new("5.10.0", "xfs", "rw", "nvme0n1");
     let report = machine.report();
     assert!(
@@ -176,9 +177,9 @@ fn a_zoned_xfs_places_by_hint_on_any_disk() {
     }
 }
 
-/// The kernel writes a space as `\\040` in both lists.
+/// The kernel writes a space as `\\040` in mountinfo and mountstats.
 #[test]
-fn a_zoned_xfs_is_known_by_any_name() {
+fn a_zoned_xfs_may_have_a_mount_point_with_a_space() {
     let machine = Machine::new("6.15.0", "xfs", "rw", "vda");
     let dir = machine.path("my data");
     fs::create_dir(&dir).unwrap();
@@ -198,7 +199,7 @@ fn a_zoned_xfs_is_known_by_any_name() {
 }
 
 #[test]
-fn what_lies_between_is_named() {
+fn layers_without_hints_are_named() {
     let loops = Machine::new("7.2.0", "ext4", "rw", "loop3");
     loops.file("sys/devices/pci/loop3/loop/backing_file", "/srv/image\n");
     assert!(
@@ -208,12 +209,16 @@ fn what_lies_between_is_named() {
             .contains("the file behind it (/srv/image) is what counts")
     );
     let virtio = Machine::new("7.2.0", "ext4", "rw", "vda").report();
-    assert!(virtio.why.contains("the driver of vda knows no hints"));
+    assert!(
+        virtio
+            .why
+            .contains("the driver of vda does not support hints")
+    );
     for (kind, why) in [
         ("tmpfs", "in memory"),
         ("nfs4", "on another machine"),
         ("fuse.sshfs", "has no hints"),
-        ("zfs", "there is no disk under this zfs"),
+        ("zfs", "no disk was found under this zfs"),
     ] {
         let report = Machine::new("7.2.0", kind, "rw", "").report();
         assert_eq!(report.reach, Reach::No);
@@ -248,7 +253,7 @@ fn a_file_system_with_a_number_of_its_own_is_found_by_its_source() {
 }
 
 #[test]
-fn an_overlay_is_refused_with_the_place_to_label_instead() {
+fn an_overlay_is_refused_with_the_directory_to_label_instead() {
     let options = "rw,lowerdir=/l,upperdir=/var/lib/docker/overlay2/abc/diff,workdir=/w";
     let obstacle = Machine::new("6.18.0", "overlay", options, "")
         .report()
@@ -266,18 +271,18 @@ fn an_overlay_is_refused_with_the_place_to_label_instead() {
     );
 }
 
-/// What a machine with something on `dm-0` answers: the route, and why.
+/// The route and the reason on a host whose file system is on `dm-0`.
 fn on_a_stack(release: &str, below: &[&str], file: (&str, &str)) -> (Route, String) {
     let machine = Machine::new(release, "xfs", "rw", "dm-0");
     machine.file(file.0, file.1);
-    below.iter().for_each(|disk| machine.is_on("dm-0", disk));
+    below.iter().for_each(|disk| machine.stack("dm-0", disk));
     let report = machine.report();
     (report.route, report.why)
 }
 
-/// Clones keep their hints, so that what counts is what is below.
+/// Cloned requests keep their hints, so that the disks below decide.
 #[test]
-fn a_stack_passes_on_what_its_disks_take() {
+fn a_stacked_device_passes_hints_to_disks_that_use_them() {
     const DIRECTIVE: &str = "sys/module/nvme_core/parameters/streams";
     const UUID: &str = "sys/devices/pci/dm-0/dm/uuid";
     let told = (DIRECTIVE, "Y");
@@ -297,7 +302,7 @@ fn a_stack_passes_on_what_its_disks_take() {
             nvme,
             (DIRECTIVE, "N"),
             none,
-            "was not told to use streams",
+            "NVMe driver does not use streams",
         ),
         ("6.1.0", nvme, told, none, "5.18 to 6.8"),
         ("6.18.0", nvme, told, none, "no write streams on to nvme0n1"),
@@ -306,7 +311,7 @@ fn a_stack_passes_on_what_its_disks_take() {
             &["sda", "sdb"],
             told,
             scsi,
-            "on to sda, sdb; hints travel",
+            "on to sda, sdb; hints are sent",
         ),
         ("6.12.0", mixed, told, none, "the driver of vdb"),
         (
@@ -328,7 +333,7 @@ fn a_stack_passes_on_what_its_disks_take() {
             &[],
             told,
             none,
-            "not known which disks are below dm-0",
+            "does not list the disks below dm-0",
         ),
     ] {
         let (found, found_why) = on_a_stack(release, below, file);
@@ -338,11 +343,11 @@ fn a_stack_passes_on_what_its_disks_take() {
 }
 
 #[test]
-fn a_stack_on_a_stack_is_looked_through() {
+fn a_stacked_device_on_another_is_followed() {
     let machine = Machine::new("6.12.0", "xfs", "rw", "dm-0");
-    machine.is_on("dm-0", "md0");
-    machine.is_on("md0", "sda");
-    machine.is_on("md0", "sdb");
+    machine.stack("dm-0", "md0");
+    machine.stack("md0", "sda");
+    machine.stack("md0", "sdb");
     machine.file("sys/devices/pci/md0/md/level", "raid1\n");
     assert_eq!(machine.report().route, Route::Scsi);
     machine.file("sys/devices/pci/md0/md/level", "raid5\n");
@@ -358,7 +363,7 @@ fn a_stack_on_a_stack_is_looked_through() {
 }
 
 #[test]
-fn hints_are_given_to_files_of_directories_only() {
+fn only_directories_have_a_route() {
     let machine = Machine::new("6.18.0", "ext4", "rw", "vda");
     machine.file("file", "");
     let error = probe(&System::at(machine.root.path()), &machine.path("file")).unwrap_err();
@@ -369,16 +374,19 @@ fn hints_are_given_to_files_of_directories_only() {
 }
 
 #[test]
-fn nonsense_is_an_error_that_names_the_file() {
+fn invalid_files_are_errors_with_their_name() {
     let machine = Machine::new("nonsense", "ext4", "rw", "vda");
     let error = probe(&System::at(machine.root.path()), &machine.dir()).unwrap_err();
-    assert_eq!(error.to_string(), "cannot read a version in `nonsense`");
+    assert_eq!(
+        error.to_string(),
+        "the kernel's release `nonsense` has no version number"
+    );
     let empty = tempfile::tempdir().unwrap();
     let error = probe(&System::at(empty.path()), empty.path()).unwrap_err();
     assert!(error.to_string().contains("osrelease"), "{error}");
 }
 
-/// Mounts as the kernel lists them: number, number of the one below, place, kind.
+/// A line of mountinfo from the ID, the parent's ID, the mount point and the type.
 fn place_with(mounts: &[(u32, u32, &str, &str)], dir: &str) -> String {
     let machine = Machine::new("6.18.0", "ext4", "rw", "");
     fs::create_dir_all(machine.path(dir)).unwrap();
@@ -398,7 +406,7 @@ fn place_with(mounts: &[(u32, u32, &str, &str)], dir: &str) -> String {
 }
 
 #[test]
-fn a_path_leads_through_the_mounts_that_are_on_top() {
+fn the_topmost_mounts_of_a_path_count() {
     let root = (1, 0, "/", "ext4");
     for (name, mounts, expected) in [
         (
@@ -432,7 +440,7 @@ fn a_path_leads_through_the_mounts_that_are_on_top() {
             "ext4",
         ),
         (
-            "a container, which sees no more",
+            "a container, whose list is shorter",
             &[(7, 5, "/", "overlay"), (8, 7, "a", "xfs")],
             "xfs",
         ),

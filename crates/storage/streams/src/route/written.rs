@@ -1,13 +1,14 @@
-//! How much the kernel has written to a disk, by `stat` in sysfs (Documentation/block/stat.rst).
+//! Bytes that the kernel has written to a disk, from `stat` in sysfs
+//! (Documentation/block/stat.rst).
 
 use std::io;
 
 use super::{RouteError, System};
 
-/// Bytes of a sector in `stat`, for every disk.
+/// Size in bytes of a sector in `stat`, the same for every disk.
 const SECTOR: u64 = 512;
 
-/// Writes to a disk since the kernel found it.
+/// Writes to a disk since its detection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Written {
     /// Bytes of completed writes.
@@ -17,26 +18,26 @@ pub struct Written {
 }
 
 impl System {
-    /// The size of a disk's logical block in bytes.
+    /// Returns the size of a disk's logical block in bytes.
     ///
     /// # Errors
-    /// sysfs does not say.
+    /// sysfs has no valid size.
     pub fn block_bytes(&self, disk: &str) -> Result<u64, RouteError> {
         let path = format!("sys/class/block/{disk}/queue/logical_block_size");
         let bytes = self.read(&path)?.trim().parse();
         let bytes = bytes.ok().filter(|bytes| *bytes > 0);
-        bytes.ok_or_else(|| self.unfit(&path, "it has no number"))
+        bytes.ok_or_else(|| self.invalid(&path, "it does not contain a positive number"))
     }
 
-    /// How much was written to a disk. Kernels before 6.3 count writes to a namespace with native
-    /// multipath on its paths only.
+    /// Returns the writes to a disk. Kernels before 6.3 count writes to a namespace with native
+    /// multipath on its paths only; these are summed up then.
     ///
     /// # Errors
-    /// sysfs does not say, or the kernel does not count.
+    /// sysfs has no statistics of the disk, or `queue/iostats` is 0.
     pub fn written(&self, disk: &str) -> Result<Written, RouteError> {
         let counting = format!("sys/class/block/{disk}/queue/iostats");
         if self.read(&counting).is_ok_and(|text| text.trim() == "0") {
-            return Err(self.unfit(&counting, "writes are not counted; write 1 to it"));
+            return Err(self.invalid(&counting, "writes are not counted; write 1 to it"));
         }
         let own = self.stat(disk)?;
         let mut paths = Vec::new();
@@ -62,11 +63,11 @@ impl System {
                 bytes: sectors.saturating_mul(SECTOR),
                 is_busy: *in_flight > 0,
             }),
-            _ => Err(self.unfit(&path, "it has no count of written sectors")),
+            _ => Err(self.invalid(&path, "it has no count of written sectors")),
         }
     }
 
-    /// The paths to a namespace with native multipath: `nvme0c1n1` is a path to `nvme0n1`.
+    /// Returns the paths to a namespace with native multipath: `nvme0c1n1` is a path to `nvme0n1`.
     fn paths(&self, disk: &str) -> Vec<String> {
         let Some((drive, namespace)) = disk.rsplit_once('n').filter(|_| disk.starts_with("nvme"))
         else {
@@ -87,7 +88,7 @@ impl System {
         names.filter(is_path).collect()
     }
 
-    fn unfit(&self, path: &str, why: &'static str) -> RouteError {
+    fn invalid(&self, path: &str, why: &'static str) -> RouteError {
         RouteError::Read {
             path: self.root().join(path),
             error: io::Error::new(io::ErrorKind::InvalidData, why),
@@ -115,7 +116,7 @@ mod tests {
     const IDLE: &str = "1 2 3 4 0 0 0 0 0 5 6\n";
 
     #[test]
-    fn bytes_are_those_of_the_disk_or_of_the_paths_that_count_for_it() {
+    fn bytes_are_those_of_the_disk_or_of_its_paths() {
         let (_root, system) = system(&[
             ("nvme0n1/stat", "9 9 9 9 9 9    16 9 0 9 9 9 9 9 9 9 9\n"),
             ("nvme0n2/stat", IDLE),
@@ -136,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_count_that_is_not_there_is_not_taken_for_zero() {
+    fn a_missing_count_is_an_error() {
         let (_root, system) = system(&[
             ("sda/stat", "1 2 3\n"),
             ("sdb/stat", IDLE),

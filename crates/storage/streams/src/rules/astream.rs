@@ -1,8 +1,8 @@
-//! Rules in astream's grammar, read as astream reads them: `REGEX STREAM` in each line.
+//! Rules in astream's grammar: `REGEX STREAM` in each line, parsed as astream does.
 //!
-//! REGEX is a POSIX extended regular expression, searched in the absolute path; STREAM is the value of the hint. What
-//! astream passes over in silence (all behind an empty line, lines of one word, numbers that the kernel refuses) is
-//! passed over here too, and is a [`Warning`].
+//! REGEX is a POSIX extended regular expression, searched in the absolute path; STREAM is the value
+//! of the hint. astream ignores some input silently (everything after an empty line, lines of one
+//! word, numbers that the kernel refuses); it is ignored here, too, with a [`Warning`].
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,15 +10,15 @@ use std::sync::Arc;
 use super::{Origin, Pattern, Problem, Rule, Rules, RulesError, Warning, ere::Ere};
 use crate::hint::Hint;
 
-/// The longest line, in bytes.
+/// astream's limit for a line, in bytes.
 pub const LINE_LIMIT: usize = 1023;
-/// The most rules of one file.
+/// astream's limit for the rules of a file.
 pub const RULE_LIMIT: usize = 256;
 
-/// Reads rules from the bytes of the file at `path`.
+/// Parses the bytes of a rule file; `path` is for messages.
 ///
 /// # Errors
-/// What astream refuses, too, with its line.
+/// astream would refuse the file, too; the error has the line.
 pub fn parse(path: &Path, bytes: &[u8]) -> Result<(Rules, Vec<Warning>), RulesError> {
     let source: Arc<str> = Arc::from(path.display().to_string());
     let mut rules = Vec::new();
@@ -42,7 +42,7 @@ pub fn parse(path: &Path, bytes: &[u8]) -> Result<(Rules, Vec<Warning>), RulesEr
             let rest = lines.len() - line;
             if rest > 0 {
                 warn(format!(
-                    "astream stops at an empty line: {rest} lines behind it are not read"
+                    "astream stops at an empty line: the {rest} lines after it are not read"
                 ));
             }
             break;
@@ -51,13 +51,13 @@ pub fn parse(path: &Path, bytes: &[u8]) -> Result<(Rules, Vec<Warning>), RulesEr
             return Err(wrong(Problem::Long(content.len())));
         }
         match read_line(content).map_err(wrong)? {
-            None => warn("astream wants `REGEX STREAM`: a line of one word is not read".to_owned()),
+            None => warn("astream wants `REGEX STREAM`: a line of one word is ignored".to_owned()),
             Some((pattern, number)) => {
                 if rules.len() == RULE_LIMIT {
                     return Err(wrong(Problem::Many));
                 }
-                if let Some(doubt) = doubt(number) {
-                    warn(doubt);
+                if let Some(problem) = problem_with(number) {
+                    warn(problem);
                 }
                 let hint = u64::try_from(number).ok().and_then(Hint::from_raw);
                 rules.push(Rule {
@@ -81,7 +81,7 @@ pub fn parse(path: &Path, bytes: &[u8]) -> Result<(Rules, Vec<Warning>), RulesEr
     Ok((Rules { about: None, rules }, warnings))
 }
 
-/// The pattern and the stream of one line; `None` for fewer than two words.
+/// Returns the pattern and the stream number of one line; `None` for fewer than two words.
 fn read_line(content: &[u8]) -> Result<Option<(Pattern, i64)>, Problem> {
     let words: Vec<&[u8]> = content
         .split(|byte| *byte == b' ')
@@ -104,7 +104,7 @@ fn read_line(content: &[u8]) -> Result<Option<(Pattern, i64)>, Problem> {
     }
 }
 
-/// The number at the beginning, as the C library reads it; 0 when there is none.
+/// Parses the number at the beginning like atoi(3), but saturating; 0 if there is none.
 fn atoi(word: &[u8]) -> i64 {
     let text = word.trim_ascii_start();
     let (sign, digits) = match text {
@@ -121,16 +121,18 @@ fn atoi(word: &[u8]) -> i64 {
     sign * value
 }
 
-fn doubt(number: i64) -> Option<String> {
+/// Returns the warning about a stream number that gives files no useful hint.
+fn problem_with(number: i64) -> Option<String> {
     match number {
         0 => Some("stream 0 is not a hint: files that match are left as they are".to_owned()),
         1 => Some(
-            "stream 1 says that the lifetime is not known: drives treat it as no hint; the streams are 2 to 5"
+            "stream 1 means that the lifetime is unknown: drives treat it as no hint; use streams 2 to 5"
                 .to_owned(),
         ),
         2..=5 => None,
         other => Some(format!(
-            "stream {other} is not a hint, the kernel refuses it: files that match are left as they are; the streams are 2 to 5"
+            "stream {other} is not a hint and the kernel refuses it: files that match are left as \
+             they are; use streams 2 to 5"
         )),
     }
 }
@@ -138,7 +140,7 @@ fn doubt(number: i64) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rules::Place;
+    use crate::rules::FilePaths;
 
     fn read(text: &str) -> Result<(Rules, Vec<String>), String> {
         let (rules, warnings) =
@@ -147,16 +149,16 @@ mod tests {
     }
 
     fn hint(rules: &Rules, absolute: &str) -> Option<Hint> {
-        let place = Place {
+        let place = FilePaths {
             relative: Path::new("x"),
             absolute: Path::new(absolute),
         };
         rules.find(&place).map(|(_, rule)| rule.hint)
     }
 
-    /// The rules that astream's own manual gives for MySQL.
+    /// The rules for MySQL in astream's manual.
     #[test]
-    fn the_documented_rules_are_read_as_they_are() {
+    fn the_rules_of_astreams_manual_are_accepted() {
         let text = "/data/mysql/ib_logfile 2\n/data/mysql/ibdata1$ 3\n/data/mysql/undo 4\n/data/mysql/mysql-bin 5\n";
         let (rules, warnings) = read(text).unwrap();
         assert_eq!(warnings, Vec::<String>::new());
@@ -174,27 +176,27 @@ mod tests {
     }
 
     #[test]
-    fn the_first_match_decides_also_when_it_leaves_the_file() {
+    fn the_first_match_decides_even_if_it_has_no_hint() {
         let (rules, _) = read("keep 0\na 2\n").unwrap();
         assert_eq!(hint(&rules, "/keep/a"), Some(Hint::NotSet));
     }
 
     #[test]
-    fn what_astream_drops_in_silence_is_a_warning() {
+    fn input_that_astream_ignores_silently_causes_a_warning() {
         let (rules, warnings) = read("a 2\nlonely\nb 3\n\nc 4\nd 5\n").unwrap();
         assert_eq!(rules.rules.len(), 2);
         assert_eq!(
             warnings,
             [
-                "rules:2: astream wants `REGEX STREAM`: a line of one word is not read",
-                "rules:4: astream stops at an empty line: 2 lines behind it are not read",
+                "rules:2: astream wants `REGEX STREAM`: a line of one word is ignored",
+                "rules:4: astream stops at an empty line: the 2 lines after it are not read",
             ]
         );
         for (line, part) in [
             ("a 1", "drives treat it as no hint"),
             ("a 0", "stream 0 is not a hint"),
-            ("a -3", "stream -3 is not a hint, the kernel refuses it"),
-            ("a 99", "stream 99 is not a hint, the kernel refuses it"),
+            ("a -3", "stream -3 is not a hint and the kernel refuses it"),
+            ("a 99", "stream 99 is not a hint and the kernel refuses it"),
             ("a 4294967298", "stream 4294967298 is not a hint"),
         ] {
             let (rules, warnings) = read(line).unwrap();
@@ -204,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_read_as_the_c_library_reads_them() {
+    fn numbers_are_parsed_like_atoi() {
         for (word, expected) in [
             ("2", 2),
             ("+2", 2),
@@ -221,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_astream_refuses_is_refused_by_line() {
+    fn input_that_astream_refuses_is_an_error_with_its_line() {
         let long = format!("{} 2\n", "a".repeat(1022));
         let many = "a 2\n".repeat(257);
         for (text, expected) in [
@@ -243,7 +245,7 @@ mod tests {
             ),
             (
                 "(a 2\n",
-                "rules:1: cannot read the regular expression `(a`: Unmatched ( or \\(",
+                "rules:1: `(a` is not a valid regular expression: Unmatched ( or \\(",
             ),
             (
                 &long,

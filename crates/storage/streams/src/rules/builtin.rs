@@ -1,4 +1,4 @@
-//! The sets that are built in: the files in `sets/`, one for each database.
+//! The built-in rule sets: the files in `sets/`, one for each database.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,13 +14,13 @@ const SETS: [(&str, &str); 6] = [
     ("rocksdb", include_str!("../../sets/rocksdb.toml")),
 ];
 
-/// The names of the sets.
+/// Returns the names of all built-in sets.
 #[must_use]
 pub fn names() -> Vec<&'static str> {
     SETS.iter().map(|(name, _)| *name).collect()
 }
 
-/// The set with this name.
+/// Returns the built-in set `name`, if there is one.
 #[must_use]
 pub fn find(name: &str) -> Option<Rules> {
     let (name, text) = SETS.iter().find(|(known, _)| *known == name)?;
@@ -29,7 +29,7 @@ pub fn find(name: &str) -> Option<Rules> {
         line: 0,
         is_builtin: true,
     };
-    // A test reads every set, so none fails here.
+    // A test parses every set, so that none fails here.
     file::parse_from(Path::new(name), text, &origin).ok()
 }
 

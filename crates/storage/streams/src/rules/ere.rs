@@ -1,43 +1,42 @@
-//! POSIX extended regular expressions, as astream has them: those of the C library, with `REG_NEWLINE`, in the C locale.
+//! POSIX extended regular expressions as in astream: those of the C library, with `REG_NEWLINE`, in
+//! the C locale.
 //!
-//! Two kinds that glibc accepts are refused here, for neither its memory nor its time has a bound that a labeller could
-//! live with. It looks for a back-reference by trying all ways to divide the text. And it writes repetitions out, `a+` as
-//! `aa*`, before it compiles them: `a` with 24 `+` behind it takes 2 GB. What is left is the administrator's: glibc keeps
-//! each state that a path has led it to, and there are expressions that have a new one for each path.
+//! Two kinds of expressions are refused although glibc accepts them, because their time or memory
+//! has no acceptable bound: back-references, for which glibc tries all ways to divide the text, and
+//! long repetitions, which it expands before it compiles them (`a+` to `aa*`): `a` with 24 `+`
+//! after it takes 2 GB. Expressions that reach a new state of the automaton for each path are
+//! accepted, and glibc keeps all these states: the administrator must avoid them.
 
 use std::ffi::CString;
 use std::sync::Arc;
 
 use crate::sys::regex::Regex;
 
-/// The most characters that an expression may have when its repetitions are written out.
+/// The most characters of an expression with its repetitions expanded.
 const LIMIT: usize = 1024;
 
-/// A compiled expression.
+/// A compiled extended regular expression.
 #[derive(Debug, Clone)]
 pub struct Ere(Arc<Regex>);
 
-/// Why an expression cannot be used.
+/// An error of compiling an expression.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EreError {
-    /// `\1` to `\9`.
     #[error(
         "`\\{0}` is a back-reference, which is not supported; write the two cases as two rules"
     )]
     BackReference(char),
-    /// Repetitions of repetitions, or one of thousands.
-    #[error("with its repetitions written out it has more than {LIMIT} characters; repeat less")]
+    /// Nested repetitions, or a repetition of a thousand times or more.
+    #[error("it has more than {LIMIT} characters with its repetitions expanded; repeat less")]
     Large,
-    /// A byte that no path has.
-    #[error("there is a NUL byte in it, which no path has")]
+    #[error("it contains a NUL byte, which paths cannot contain")]
     Nul,
-    /// The C library does not accept it.
+    /// The message of the C library, which does not accept the expression.
     #[error("{0}")]
     Refused(String),
 }
 
 impl Ere {
-    /// Compiles `expression`.
     pub(super) fn new(expression: &[u8]) -> Result<Self, EreError> {
         let text = CString::new(expression).map_err(|_| EreError::Nul)?;
         measure(expression)?;
@@ -45,28 +44,29 @@ impl Ere {
         Ok(Self(Arc::new(regex)))
     }
 
-    /// Whether it is found anywhere in `path`.
+    /// Whether the expression matches anywhere in `path`.
     pub(super) fn is_match(&self, path: &[u8]) -> bool {
         CString::new(path).is_ok_and(|path| self.0.is_match(&path))
     }
 }
 
-/// Refuses what the C library accepts and this does not; what neither accepts may pass.
+/// Refuses back-references and long repetitions. Invalid expressions may pass: regcomp refuses
+/// them.
 fn measure(expression: &[u8]) -> Result<(), EreError> {
-    // Characters of each group that is open around, of this one, and of what a repetition would repeat.
-    let (mut around, mut group, mut atom) = (Vec::new(), 0_usize, 0_usize);
+    // Characters of each enclosing group, of this group, and of the atom that would be repeated.
+    let (mut enclosing, mut group, mut atom) = (Vec::new(), 0_usize, 0_usize);
     let mut rest = expression;
     while let Some((byte, tail)) = rest.split_first() {
         rest = tail;
         let mut copies = 1;
         match byte {
             b'(' => {
-                around.push(group);
+                enclosing.push(group);
                 (group, atom) = (0, 0);
             }
             b')' => {
                 atom = group + 1;
-                group = around.pop().unwrap_or(0) + atom;
+                group = enclosing.pop().unwrap_or(0) + atom;
             }
             b'+' => copies = 2,
             b'{' => {
@@ -77,8 +77,8 @@ fn measure(expression: &[u8]) -> Result<(), EreError> {
             b'*' | b'?' => {}
             byte => {
                 rest = match byte {
-                    b'\\' => behind_escape(tail)?,
-                    b'[' => behind_bracket(tail),
+                    b'\\' => after_escape(tail)?,
+                    b'[' => after_bracket(tail),
                     _ => tail,
                 };
                 atom = 1;
@@ -94,19 +94,19 @@ fn measure(expression: &[u8]) -> Result<(), EreError> {
     Ok(())
 }
 
-/// How many copies regcomp makes, at most, of what `{n}`, `{n,}`, `{n,m}` or `{,m}` repeats.
+/// Returns the most copies that regcomp makes of an atom before `{n}`, `{n,}`, `{n,m}` or `{,m}`.
 fn most_copies(interval: &[u8]) -> usize {
     let numbers = interval.split(|byte| *byte == b',').map(|digits| {
         let text = std::str::from_utf8(digits).unwrap_or_default();
-        // What is not a number, or is too large a one, regcomp refuses.
+        // regcomp refuses invalid and too large numbers.
         text.parse::<u16>().map_or(0, usize::from)
     });
-    // `{n,}` is n copies and one that may repeat.
+    // `{n,}` is n copies and one with `*`.
     numbers.max().unwrap_or(0) + 1
 }
 
-/// What follows a backslash and its character.
-fn behind_escape(text: &[u8]) -> Result<&[u8], EreError> {
+/// Returns the text after an escaped character; `text` begins after the backslash.
+fn after_escape(text: &[u8]) -> Result<&[u8], EreError> {
     match text {
         [digit @ b'1'..=b'9', ..] => Err(EreError::BackReference(char::from(*digit))),
         [_, rest @ ..] => Ok(rest),
@@ -114,10 +114,11 @@ fn behind_escape(text: &[u8]) -> Result<&[u8], EreError> {
     }
 }
 
-/// What follows a bracket expression, in which a backslash is a character; `text` begins behind its `[`.
-fn behind_bracket(text: &[u8]) -> &[u8] {
+/// Returns the text after a bracket expression; `text` begins after its `[`. A backslash is an
+/// ordinary character there.
+fn after_bracket(text: &[u8]) -> &[u8] {
     let text = text.strip_prefix(b"^").unwrap_or(text);
-    // The first character does not close it, whatever it is.
+    // A `]` that comes first does not close the expression.
     let mut rest = text.strip_prefix(b"]").unwrap_or(text);
     loop {
         rest = match rest {

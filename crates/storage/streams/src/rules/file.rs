@@ -1,7 +1,7 @@
-//! Rules in TOML: `[[rule]]` tables with `path`, `hint`, `why`, and if wanted `stream` and `force`.
+//! Rules in TOML: `[[rule]]` tables with `path`, `hint`, `why`, and optionally `stream` and
+//! `force`.
 //!
-//! Nothing is passed over: an unknown key, a word that is not a hint, a glob that can match nothing is
-//! an error with its line.
+//! Unknown keys, unknown hints and globs that can match nothing are errors with their line.
 
 use std::path::{Component, Path};
 use std::sync::Arc;
@@ -31,10 +31,10 @@ struct Entry {
     force: bool,
 }
 
-/// Reads rules from the text of the file at `path`.
+/// Parses the text of a rule file; `path` is for messages.
 ///
 /// # Errors
-/// What is wrong, with its line.
+/// The text is not valid; the error has the line.
 pub fn parse(path: &Path, text: &str) -> Result<Rules, RulesError> {
     let origin = Origin {
         source: Arc::from(path.display().to_string()),
@@ -96,17 +96,18 @@ fn line_of(text: &str, at: usize) -> usize {
     before.iter().filter(|byte| **byte == b'\n').count() + 1
 }
 
-/// A glob: `*` and `?` stay within one name, `**` does not, `[...]` and `{a,b}` are what they are to a shell.
+/// Compiles a glob: `*` and `?` match within one name, `**` across `/`; `[...]` and `{a,b}` are as
+/// in a shell.
 ///
 /// # Errors
-/// It cannot be read, or can match nothing.
+/// The glob is not valid, or can match nothing.
 pub fn glob(text: &str) -> Result<Pattern, Problem> {
     let is_odd = |part: Component<'_>| !matches!(part, Component::Normal(_));
-    let is_lost = text.is_empty()
+    let can_match_nothing = text.is_empty()
         || text.ends_with('/')
         || text.starts_with("./")
         || Path::new(text).components().any(is_odd);
-    if is_lost {
+    if can_match_nothing {
         return Err(Problem::Path(text.to_owned()));
     }
     let glob = GlobBuilder::new(text)
@@ -126,7 +127,7 @@ pub fn glob(text: &str) -> Result<Pattern, Problem> {
 mod tests {
     use super::*;
     use crate::hint::Hint;
-    use crate::rules::Place;
+    use crate::rules::FilePaths;
 
     fn read(text: &str) -> Result<Rules, String> {
         parse(Path::new("my.toml"), text).map_err(|error| error.to_string())
@@ -146,7 +147,7 @@ mod tests {
             ("log/deep/a.tmp", Some(Hint::Long)),
             ("a", Some(Hint::Long)),
         ] {
-            let place = Place {
+            let place = FilePaths {
                 relative: Path::new(path),
                 absolute: Path::new("/nowhere"),
             };
@@ -157,11 +158,11 @@ mod tests {
     }
 
     #[test]
-    fn names_that_are_not_text_match_too() {
+    fn names_that_are_not_utf8_match() {
         use std::os::unix::ffi::OsStrExt as _;
         let rules = read(&one("data/*.ibd", "long")).unwrap();
         let odd = Path::new(std::ffi::OsStr::from_bytes(b"data/\xff\xfe.ibd"));
-        let place = Place {
+        let place = FilePaths {
             relative: odd,
             absolute: odd,
         };
@@ -169,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_its_line() {
+    fn errors_name_their_line() {
         for (text, expected) in [
             (String::new(), "my.toml has no rule; write one as"),
             (
@@ -198,7 +199,7 @@ mod tests {
             (one("", "long"), "my.toml:2: `` can match nothing"),
             (
                 one("a[b", "long"),
-                "my.toml:2: cannot read the glob `a[b`: unclosed character class",
+                "my.toml:2: `a[b` is not a valid glob: unclosed character class",
             ),
             ("[[rule]\n".to_owned(), "my.toml:1: "),
             (

@@ -1,4 +1,4 @@
-//! Rules as TOML that can be read back.
+//! Formats rules as TOML that [`file::parse`](super::file::parse) accepts.
 
 use std::fmt::Write as _;
 
@@ -34,7 +34,7 @@ pub(super) fn toml(rules: &Rules) -> String {
     out
 }
 
-/// A basic string of TOML.
+/// Formats `text` as a basic string of TOML.
 fn quoted(text: &str) -> String {
     let mut out = String::from('"');
     for c in text.chars() {
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_words_can_be_read_back() {
+    fn words_with_special_characters_can_be_read_back() {
         let text = r#"
             about = "a \"set\" \\ with\ttabs\nand lines"
             [[rule]]

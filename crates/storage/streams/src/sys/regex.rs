@@ -1,49 +1,52 @@
-//! Regular expressions of the C library, `man 3 regcomp`.
+//! A safe wrapper for the regular expressions of the C library (`man 3 regcomp`).
 
 use std::ffi::{CStr, c_char};
 use std::fmt;
 use std::ptr;
 
-/// A POSIX extended regular expression in which `.`, `[^...]`, `^` and `$` know lines (`REG_NEWLINE`).
+/// A POSIX extended regular expression in which `.`, `[^...]`, `^` and `$` respect line ends
+/// (`REG_NEWLINE`).
 ///
-/// It reads bytes, as in the C locale: no part of this process calls `setlocale`. It stays where regcomp filled it in,
-/// for POSIX does not define what a copy of a `regex_t` matches.
+/// It matches bytes, as in the C locale: this process never calls `setlocale`. The `regex_t` is
+/// boxed because POSIX does not define the behaviour of a copy.
 pub(crate) struct Regex(Box<libc::regex_t>);
 
-// SAFETY: regcomp allocates from the heap that all threads share, so any thread may use and free what it made.
+// SAFETY: regcomp allocates on the heap shared by all threads, so any thread may use and free it.
 unsafe impl Send for Regex {}
-// SAFETY: a shared expression is only given to regexec, which is MT-Safe: it locks the state that it keeps in there.
+// SAFETY: a shared expression is only passed to regexec, which is MT-Safe: it locks its own state.
 unsafe impl Sync for Regex {}
 
 impl Regex {
-    /// Compiles `expression`; fails with the words of regerror.
+    /// Compiles `expression`; fails with the message of regerror.
     pub(crate) fn new(expression: &CStr) -> Result<Self, String> {
         let mut compiled = Box::<libc::regex_t>::new_uninit();
         let flags = libc::REG_EXTENDED | libc::REG_NEWLINE | libc::REG_NOSUB;
-        // SAFETY: regcomp reads one C string and writes one regex_t; both pointers are valid for that.
-        let answer = unsafe { libc::regcomp(compiled.as_mut_ptr(), expression.as_ptr(), flags) };
-        if answer == 0 {
-            // SAFETY: regcomp answered 0, so it has filled the regex_t in.
+        // SAFETY: regcomp reads one C string and writes one regex_t; both pointers are valid for
+        // that.
+        let status = unsafe { libc::regcomp(compiled.as_mut_ptr(), expression.as_ptr(), flags) };
+        if status == 0 {
+            // SAFETY: regcomp returned 0, so it has initialised the regex_t.
             return Ok(Self(unsafe { compiled.assume_init() }));
         }
-        let mut words = [0_u8; 256];
-        let room: *mut c_char = words.as_mut_ptr().cast();
-        // SAFETY: regerror takes what regcomp was given, and writes at most as many bytes as it is told, the last one NUL.
-        unsafe { libc::regerror(answer, compiled.as_ptr(), room, words.len()) };
-        let words = CStr::from_bytes_until_nul(&words).unwrap_or_default();
-        Err(words.to_string_lossy().into_owned())
+        let mut message = [0_u8; 256];
+        let room: *mut c_char = message.as_mut_ptr().cast();
+        // SAFETY: regerror takes the regex_t of the failed regcomp, and writes at most `len` bytes,
+        // with a NUL at the end.
+        unsafe { libc::regerror(status, compiled.as_ptr(), room, message.len()) };
+        let message = CStr::from_bytes_until_nul(&message).unwrap_or_default();
+        Err(message.to_string_lossy().into_owned())
     }
 
-    /// Whether it is found anywhere in `text`; not, when the C library has no memory to look.
+    /// Whether the expression matches anywhere in `text`; `false` if regexec runs out of memory.
     pub(crate) fn is_match(&self, text: &CStr) -> bool {
-        // SAFETY: the expression was compiled, `text` ends with NUL, and no place of a match is asked for.
+        // SAFETY: the expression was compiled, `text` ends with NUL, and no matches are stored (0).
         unsafe { libc::regexec(&raw const *self.0, text.as_ptr(), 0, ptr::null_mut(), 0) == 0 }
     }
 }
 
 impl Drop for Regex {
     fn drop(&mut self) {
-        // SAFETY: regcomp filled it in, and nothing uses it after this.
+        // SAFETY: regcomp initialised it, and nothing uses it after this.
         unsafe { libc::regfree(&raw mut *self.0) };
     }
 }

@@ -1,5 +1,4 @@
-//! Pages recorded from QEMU's drive, as they are, cut short, contradicting each other, and filled with
-//! nonsense.
+//! Pages recorded from QEMU's drive: unchanged, truncated, contradictory, and with random content.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -19,7 +18,7 @@ const PAGES: [Page; 6] = [
     Page::FdpUsage(1),
 ];
 
-/// The recorded drive with other pages.
+/// The recorded drive with some pages replaced.
 struct Changed(HashMap<Page, Result<Vec<u8>, u16>>);
 
 impl Drive for Changed {
@@ -91,7 +90,7 @@ fn the_default_handle_is_that_of_placement_identifier_0_wherever_it_stands() {
     let found = drive.placement().unwrap();
     let handles: Vec<u16> = found.units.iter().map(|unit| unit.handle).collect();
     assert_eq!((found.handle, handles), (3, vec![5, 3]));
-    // Specified by the controller.
+    // A handle specified by the controller.
     drive.page(usage)[8 + 8 * 3] = 2;
     assert!(!drive.placement().unwrap().is_specified);
 }
@@ -104,11 +103,11 @@ fn the_size_of_units_is_that_of_the_enabled_configuration() {
     let expected =
         "log page 20h of endurance group 1 has no configuration 1, which is the enabled one";
     assert_eq!(error, expected);
-    // The first has 60h bytes.
+    // The first configuration has 60h bytes.
     drive.page(page)[0] = 1;
     drive.page(page)[16 + 0x60 + 16] = 9;
     assert_eq!(drive.placement().unwrap().unit_bytes, 9);
-    // Lengths that lead out of the page, or nowhere.
+    // Lengths that lead beyond the page, or are zero.
     drive.page(page)[16..18].copy_from_slice(&[0xff, 0xff]);
     assert_eq!(drive.placement().unwrap_err().to_string(), expected);
     drive.page(page)[16..18].copy_from_slice(&[0, 0]);
@@ -116,7 +115,7 @@ fn the_size_of_units_is_that_of_the_enabled_configuration() {
 }
 
 #[test]
-fn what_does_not_place_data_says_so() {
+fn a_namespace_without_placement_has_the_reason() {
     let mut disabled = Changed::new();
     disabled.0.insert(Page::Handles(NAMESPACE), Err(0x4029));
     for (mut drive, expected) in [
@@ -145,7 +144,7 @@ fn what_does_not_place_data_says_so() {
 }
 
 #[test]
-fn pages_that_cannot_be_right_are_refused() {
+fn contradictory_pages_are_refused() {
     let handles = Page::Handles(NAMESPACE);
     for (mut drive, expected) in [
         (
@@ -211,7 +210,7 @@ fn a_page_that_is_blank_or_ends_early_is_refused() {
 proptest::proptest! {
     /// Any page gives an error or a consistent answer.
     #[test]
-    fn no_pages_are_too_strange(
+    fn any_pages_give_a_result(
         bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..400),
         page in proptest::sample::select(PAGES.to_vec()),
     ) {
@@ -230,7 +229,8 @@ proptest::proptest! {
     }
 }
 
-/// Units by placement identifier, handle and room. A handle has a unit in each reclaim group.
+/// Creates units from placement identifier, handle and space left. A handle has a unit in each
+/// reclaim group.
 fn units(left: &[(u16, u16, u64)]) -> Vec<Unit> {
     let unit = |&(placement, handle, left)| Unit {
         placement,
@@ -253,13 +253,13 @@ fn blocks_are_counted_over_all_groups_and_across_the_end_of_a_unit() {
     assert_eq!(meter.left(), 87);
     meter.step(units(&[(0, 1, 50), (1, 4, 0), (0x8000, 1, 7)]));
     assert_eq!((meter.written(), meter.left()), (30, 57));
-    // 7 to the end of one unit, and 10 into the next.
+    // 7 to the end of one unit, and 10 in the next.
     meter.step(units(&[(0, 1, 50), (1, 4, 0), (0x8000, 1, 90)]));
     assert_eq!((meter.written(), meter.left()), (47, 140));
 }
 
 #[test]
-fn counts_that_cannot_be_do_not_overflow() {
+fn impossible_counts_do_not_overflow() {
     let mut meter = meter(&[(0, 1, u64::MAX), (1, 1, u64::MAX)]);
     assert_eq!(meter.left(), u64::MAX);
     meter.step(units(&[(0, 1, 0), (1, 1, 0)]));

@@ -1,4 +1,4 @@
-//! Alerting rules for Prometheus, on the metrics that the report exports.
+//! Alerting rules for Prometheus on the exported metrics.
 
-/// A rule file, to be given to `rule_files` in prometheus.yml.
+/// A rule file for `rule_files` in prometheus.yml.
 pub const ALERTS: &str = include_str!("alerts.yml");

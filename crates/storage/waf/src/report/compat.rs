@@ -1,15 +1,15 @@
-//! The lines of result_WA.txt, as calculate_wa.sh would have written them.
+//! Formats intervals as the lines of result_WA.txt, like calculate_wa.sh.
 //!
-//! Flash writes and host writes of each interval in whole MiB, and their quotient with five places, truncated as `bc`
-//! does. Left out are what the script writes `0 0` and nothing for after its "Divide by zero": intervals without host
-//! writes, and first samples.
+//! Each line has flash writes and host writes of an interval in whole MiB, and their quotient with
+//! five decimals, truncated like `bc`. First samples and intervals without host writes are left
+//! out: the script writes `0 0` without a quotient for them, after "Divide by zero".
 
 use crate::ratio::bc_scale_5;
 use crate::series::Series;
 
 const MIB: u128 = 1 << 20;
 
-/// One line per interval with host writes, drive after drive.
+/// Returns one line for each interval with host writes, drive after drive.
 #[must_use]
 pub fn compat(all: &[Series]) -> String {
     let intervals = all.iter().flat_map(Series::intervals);

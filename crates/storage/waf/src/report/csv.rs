@@ -1,4 +1,4 @@
-//! Intervals as a table for other programs (RFC 4180), one row each.
+//! Formats intervals as CSV (RFC 4180), one row each.
 
 use crate::series::Series;
 
@@ -22,10 +22,10 @@ const COLUMNS: [&str; 17] = [
     "reboot",
 ];
 
-/// All intervals under a heading; an idle one has no factor.
+/// Formats all intervals below a header. The factor of an idle interval is empty.
 ///
 /// # Errors
-/// None in practice: the table is made in memory.
+/// Never in practice: the table is in memory.
 pub fn csv(all: &[Series]) -> Result<String, ::csv::Error> {
     let mut table = ::csv::Writer::from_writer(Vec::new());
     table.write_record(COLUMNS)?;

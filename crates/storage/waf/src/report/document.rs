@@ -1,4 +1,4 @@
-//! The report for people: the answer, the plot, the intervals, the segments, and how to read them.
+//! The report for people: result, plot, intervals, segments, and explanations.
 
 mod life;
 mod plot;
@@ -8,19 +8,19 @@ use saiga_document::model::{
     Align, Block, Cell, Column, Figure, Notice, Row, Section, Table, Tone, Verdict, Visibility,
 };
 
-use super::words::{bounds, factor, length, measured, minute, remarks};
+use super::format::{bounds, factor, length, measured, minute, remarks};
 use crate::ratio::Written;
 use crate::series::{Interval, Series, Start};
 use saiga_document::number::{bytes, round_bytes};
 
-/// The operators' procedure takes the latest so many that are not zero.
+/// Number of the latest intervals with writes whose factor is shown.
 const RECENT: usize = 12;
 
-/// The document; at most the newest `rows` intervals of each drive are in its tables.
+/// Creates the document. Its tables have at most the newest `rows` intervals of each drive.
 #[must_use]
 pub fn document(all: &[Series], rows: usize) -> Document {
     let sections = [
-        section("course", "Course", Visibility::Summary, all, |series| {
+        section("course", "Over time", Visibility::Summary, all, |series| {
             plot::curves(series)
                 .map(Block::Curves)
                 .into_iter()
@@ -58,27 +58,33 @@ pub fn document(all: &[Series], rows: usize) -> Document {
         },
         subtitle: span(all),
         verdict: verdict(all),
-        figures: all.iter().flat_map(|series| figures(series, all.len())).collect(),
+        figures: all
+            .iter()
+            .flat_map(|series| figures(series, all.len()))
+            .collect(),
         pointers: Vec::new(),
         sections: sections.into_iter().flatten().collect(),
-        origin: "Made by saiga waf report from the drive's own counters; docs/waf.md says what they are.".to_owned(),
+        origin:
+            "Made by saiga waf report from the drive's own counters; docs/waf.md explains them."
+                .to_owned(),
     }
 }
 
 const READING: [&str; 5] = [
-    "The write amplification factor (WAF) is what the drive wrote to flash divided by what the host wrote to the drive, \
-     between two samples. Garbage collection of today pays for writes of days ago: judge a change by hours, not by one \
-     interval.",
-    "Bounds come from the step by which the drive counts. A window under 50 steps of either counter is marked coarse: it \
-     is not a basis for a comparison.",
-    "An interval without host writes has no WAF; what flash was written to then is the drive's own housekeeping.",
-    "Where counters do not continue each other (reset, other firmware, another source) a segment ends. What was written \
-     between two segments is not known and in no sum.",
-    "Life used is the drive's own estimate, in whole percent. What the host will have written at its end is a rule of \
-     three from it, and less write amplification from now on makes it more.",
+    "The write amplification factor (WAF) is the amount written to flash divided by the amount that \
+     the host wrote, between two samples. Garbage collection is caused by writes of hours or days \
+     before: judge a change by hours, not by one interval.",
+    "The bounds follow from the step by which the drive counts. A window with fewer than 50 steps of \
+     a counter is marked coarse: do not use it for a comparison.",
+    "An interval without host writes has no WAF; its flash writes are the drive's own housekeeping.",
+    "A segment ends where counters are not continuous (reset, other firmware, another source). \
+     Writes between two segments are unknown and in no sum.",
+    "Life used is the drive's own estimate, in whole percent. Host writes at 100 % are extrapolated \
+     from it; with less write amplification from now on they are more.",
 ];
 
-/// A section with blocks of each drive that has some, under its name when there are several.
+/// Creates a section from the blocks of all drives; with several drives, each under its name.
+/// `None` without blocks.
 fn section(
     id: &'static str,
     title: &str,
@@ -103,7 +109,7 @@ fn section(
 }
 
 fn span(all: &[Series]) -> String {
-    // Of all samples, for a clock that was set back makes the first of them the latest.
+    // Of all samples: if the clock was set back, the first sample may have the latest time.
     let segments = all.iter().flat_map(|series| &series.segments);
     let times = segments.flat_map(|segment| {
         let later = segment
@@ -144,18 +150,18 @@ fn sentence(series: &Series) -> String {
     }
     let Some(written) = series.measured() else {
         return format!(
-            "No two of {} samples continue each other, so there is no factor.",
+            "No two of {} samples have continuous counters, so there is no factor.",
             series.samples()
         );
     };
     match written.waf() {
         None => format!(
-            "No host writes counted in {} samples, so there is no factor; flash {}.",
+            "No host writes were counted in {} samples, so there is no factor; flash writes: {}.",
             series.samples(),
             bytes(written.media)
         ),
         Some(waf) => format!(
-            "WAF {:.3}: the host wrote {}, flash took {}.",
+            "WAF {:.3}: the host wrote {}, the drive wrote {} to flash.",
             waf.value,
             bytes(written.host),
             bytes(written.media)
@@ -275,7 +281,8 @@ fn intervals(series: &Series, rows: usize) -> Vec<Block> {
     })];
     if hidden > 0 {
         blocks.push(Block::Text(format!(
-            "{hidden} earlier intervals are not listed; --rows {total} lists them, --csv and --json have all."
+            "{hidden} earlier intervals are not listed; --rows {total} lists them, --csv and --json \\
+             have all."
         )));
     }
     blocks
@@ -324,7 +331,7 @@ fn segments(series: &Series) -> Vec<Block> {
         )
     });
     let mut blocks = vec![Block::Table(Table {
-        caption: "Segments: samples that continue each other".to_owned(),
+        caption: "Segments: samples with continuous counters".to_owned(),
         columns: columns(&[
             ("", Align::Right),
             ("from", Align::Left),
@@ -343,10 +350,11 @@ fn segments(series: &Series) -> Vec<Block> {
         .any(|two| matches!(&two[1].start, Start::Source { .. }));
     if sources {
         blocks.push(Block::Notices(vec![Notice {
-            text: "The sum over all segments mixes sources, which do not count alike.".to_owned(),
+            text: "The sum over all segments mixes sources, which count differently.".to_owned(),
             cause: None,
             action: Some(
-                "Compare within a segment; saiga waf watch --source keeps to one.".to_owned(),
+                "Compare within a segment; saiga waf watch --source uses one source only."
+                    .to_owned(),
             ),
             about: vec![series.drive.to_string()],
         }]));

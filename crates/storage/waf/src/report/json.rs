@@ -1,4 +1,4 @@
-//! The report for programs: `format_version` 1. Numbers of bytes are integers of any length.
+//! Formats reports and probes as JSON, `format_version` 1. Bytes are integers of up to 128 bits.
 
 use serde::Serialize;
 
@@ -22,7 +22,7 @@ struct Drive<'a> {
     path: Option<&'a str>,
     firmware: Option<&'a str>,
     samples: usize,
-    /// Of the newest sample; `null` where the drive does not say.
+    /// From the newest sample; `null` if the drive does not report its wear.
     life: Option<Life>,
     total: Window,
     segments: Vec<SegmentRow<'a>>,
@@ -34,9 +34,9 @@ struct Life {
     spare_percent: u8,
     spare_threshold_percent: u8,
     critical_warnings: Vec<&'static str>,
-    /// `null` where the drive does not say.
+    /// `null` if the drive does not report it.
     host_bytes: Option<u128>,
-    /// `null` while too little of the life is used to tell.
+    /// `null` while too little of the life is used for an estimate.
     host_bytes_at_end: Option<u128>,
     days_left: Option<f64>,
 }
@@ -70,7 +70,7 @@ struct Window {
     media_bytes: u128,
     host_error_bytes: u128,
     media_error_bytes: u128,
-    /// `null` when the host wrote nothing.
+    /// `null` without host writes.
     waf: Option<f64>,
     waf_low: Option<f64>,
     waf_high: Option<f64>,
@@ -93,10 +93,10 @@ impl From<Written> for Window {
     }
 }
 
-/// All series with all intervals.
+/// Formats all series with all intervals.
 ///
 /// # Errors
-/// None in practice: every value has a form in JSON.
+/// Never in practice: every value can be encoded.
 pub fn json(all: &[Series]) -> serde_json::Result<String> {
     let drives = all.iter().map(|series| {
         let last = series.last();
@@ -182,10 +182,10 @@ struct ProbedSource {
     reason: Option<String>,
 }
 
-/// What a drive is, and what each source says of it.
+/// Formats the identity of a drive and the result of each source.
 ///
 /// # Errors
-/// None in practice.
+/// Never in practice: every value can be encoded.
 pub fn probed(
     identity: &Identity,
     sources: &[(Source, Result<Counters, Unusable>)],

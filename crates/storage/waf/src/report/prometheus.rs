@@ -1,7 +1,8 @@
-//! Prometheus text exposition, format 0.0.4: the newest counters of each drive, and its factors.
+//! Formats the newest counters and factors of each drive as Prometheus text exposition 0.0.4.
 //!
-//! For the node exporter's textfile collector. The counters are the drive's own, so that `rate()` works and a reset of
-//! the drive is a counter reset. Deliberately absent: timestamps on samples, which that collector refuses.
+//! For the node exporter's textfile collector. The counters are the drive's own, so that `rate()`
+//! works and a reset of the drive is a counter reset. Deliberately absent: timestamps of samples,
+//! which that collector refuses.
 
 use std::fmt::Write as _;
 
@@ -9,10 +10,10 @@ use crate::ratio::Written;
 use crate::series::Series;
 use crate::wear::WARNINGS;
 
-/// One metric family.
+/// A metric family.
 struct Family {
     name: &'static str,
-    /// Whether it depends on where counters come from.
+    /// Whether it has the label `source`.
     is_of_source: bool,
     kind: &'static str,
     help: &'static str,
@@ -22,13 +23,13 @@ const HOST: Family = Family {
     name: "saiga_waf_host_written_bytes_total",
     is_of_source: true,
     kind: "counter",
-    help: "Bytes that the host wrote, by the drive's own counter.",
+    help: "Bytes written by the host, by the drive's own counter.",
 };
 const MEDIA: Family = Family {
     name: "saiga_waf_media_written_bytes_total",
     is_of_source: true,
     kind: "counter",
-    help: "Bytes that were written to flash, by the drive's own counter.",
+    help: "Bytes written to flash, by the drive's own counter.",
 };
 const RATIO: Family = Family {
     name: "saiga_waf_write_amplification_ratio",
@@ -40,31 +41,31 @@ const LOW: Family = Family {
     name: "saiga_waf_write_amplification_low_ratio",
     is_of_source: true,
     kind: "gauge",
-    help: "The least that the factor can be, as finely as the counters count.",
+    help: "Lower bound of the factor, from the steps of the counters.",
 };
 const HIGH: Family = Family {
     name: "saiga_waf_write_amplification_high_ratio",
     is_of_source: true,
     kind: "gauge",
-    help: "The most that the factor can be, as finely as the counters count.",
+    help: "Upper bound of the factor, from the steps of the counters.",
 };
 const STEP: Family = Family {
     name: "saiga_waf_counter_step_bytes",
     is_of_source: true,
     kind: "gauge",
-    help: "By how many bytes a counter grows at once.",
+    help: "Step by which a counter grows.",
 };
 const BREAKS: Family = Family {
     name: "saiga_waf_segment_breaks",
     is_of_source: true,
     kind: "gauge",
-    help: "How often the samples of the drive did not continue each other.",
+    help: "Number of times that the counters of the drive were not continuous.",
 };
 const TAKEN: Family = Family {
     name: "saiga_waf_last_sample_timestamp_seconds",
     is_of_source: false,
     kind: "gauge",
-    help: "When the newest sample was taken, in seconds since 1970.",
+    help: "Time of the newest sample, in seconds since 1970.",
 };
 const USED: Family = Family {
     name: "saiga_waf_life_used_ratio",
@@ -76,7 +77,7 @@ const SPARE: Family = Family {
     name: "saiga_waf_spare_ratio",
     is_of_source: false,
     kind: "gauge",
-    help: "Share of the spare blocks that is left.",
+    help: "Share of the spare blocks that are left.",
 };
 const THRESHOLD: Family = Family {
     name: "saiga_waf_spare_threshold_ratio",
@@ -88,16 +89,16 @@ const WARNING: Family = Family {
     name: "saiga_waf_critical_warning",
     is_of_source: false,
     kind: "gauge",
-    help: "Whether the drive gives this critical warning.",
+    help: "1 if the drive gives this critical warning, 0 otherwise.",
 };
 const WORN: Family = Family {
     name: "saiga_waf_life_host_written_bytes_total",
     is_of_source: false,
     kind: "counter",
-    help: "Bytes that the host wrote since the drive was made (TBW), by its health page.",
+    help: "Bytes written by the host over the life of the drive (TBW), by its health page.",
 };
 
-/// The newest state of all series.
+/// Formats the newest state of all series.
 #[must_use]
 pub fn prometheus(all: &[Series]) -> String {
     let mut page = Page(String::new());
@@ -197,7 +198,7 @@ fn wear(page: &mut Page, all: &[Series]) {
     });
 }
 
-/// The windows that have a factor of their own.
+/// Returns the windows whose factors are exported.
 fn windows(series: &Series) -> [(&'static str, Written); 3] {
     let segment = series.segments.last();
     let last = segment.and_then(|segment| segment.intervals.last());
@@ -216,7 +217,7 @@ fn windows(series: &Series) -> [(&'static str, Written); 3] {
 
 struct Page(String);
 
-/// Takes further labels and a value, if there is one.
+/// Adds a row with further labels, if there is a value.
 type Row<'a> = dyn FnMut(&[(&str, &str)], Option<String>) + 'a;
 
 impl Page {
@@ -231,7 +232,7 @@ impl Page {
         for series in all {
             let mut row = |more: &[(&str, &str)], value: Option<String>| {
                 if let Some(value) = value {
-                    // Writing to a string does not fail.
+                    // Writing to a string never fails.
                     let _ = writeln!(
                         lines,
                         "{name}{{{}}} {value}",

@@ -14,7 +14,7 @@ use crate::wear::Wear;
 
 const GIB: u128 = 1 << 30;
 
-/// A sample of drive `serial` at an hour of 2026-11-22, in units of 4 KiB.
+/// Creates a sample of the drive `serial` at an hour of 2026-11-22; counters in units of 4 KiB.
 fn sample(hour: i64, serial: &str, host: u128, media: u128) -> Sample {
     Sample {
         taken: Moment {
@@ -50,8 +50,8 @@ fn history() -> Vec<Series> {
     ])
 }
 
-/// As calculate_wa.sh would have written it: 15 GiB and 4 KiB for 10 GiB; nothing for the idle hour; 240 KiB for 160;
-/// nothing over the reset; 6 GiB for 3.
+/// The output of calculate_wa.sh: 15 GiB and 4 KiB for 10 GiB; nothing for the idle hour; 240 KiB
+/// for 160; nothing across the reset; 6 GiB for 3.
 #[test]
 fn compat_has_the_three_columns_of_the_script() {
     assert_eq!(
@@ -62,7 +62,7 @@ fn compat_has_the_three_columns_of_the_script() {
 }
 
 #[test]
-fn json_is_complete_and_has_null_where_there_is_no_factor() {
+fn json_is_complete_and_has_null_for_a_missing_factor() {
     let text = json(&history()).unwrap();
     let value: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!(value["format_version"], 1);
@@ -87,12 +87,12 @@ fn json_is_complete_and_has_null_where_there_is_no_factor() {
     assert_eq!(second["intervals"][0]["waf"], 2.0);
 }
 
-/// More than 64 bits hold is an integer all the same.
+/// Values above 64 bits are integers, too.
 #[test]
-fn large_numbers_stay_whole() {
+fn large_numbers_are_exact() {
     let leap = 1_u128 << 70;
     let mut all = [sample(0, "S1", 0, 0), sample(1, "S1", leap, leap)];
-    // Half a million years later, so that no drive was too fast.
+    // Half a million years later, so that the rate is possible.
     all[1].taken.since_boot_ms = i64::MAX;
     assert!(
         json(&series(&all))
@@ -160,7 +160,7 @@ fn prometheus_is_valid_and_follows_the_conventions() {
         labels.contains(&("model".to_owned(), "HWE52P4, \"V5\"".to_owned())),
         "{labels:?}"
     );
-    // A lone sample has no factor; its counters are there.
+    // A single sample has counters but no factor.
     let lone = prometheus(&series(&[sample(0, "S1", 1, 1)]));
     let families = exposition::parse(&lone).unwrap();
     assert!(
@@ -173,14 +173,14 @@ fn prometheus_is_valid_and_follows_the_conventions() {
 }
 
 #[test]
-fn the_page_says_what_it_does_not_know() {
+fn the_page_names_unknown_values() {
     let all = history();
     let text = text::render(&document(&all, 24), text::Style::plain());
     for expected in [
         "Write amplification of HWE52P4, \"V5\" S1",
         "2026-11-22 00:00 to 2026-11-22 05:00 UTC",
         "no host writes counted: flash writes are the drive's own",
-        "coarse: under 50 steps of a counter",
+        "coarse: fewer than 50 steps of a counter",
         "the host counter fell by 105 GiB to 5.00 GiB",
         "Huawei ES3000 (log C0h)",
         "2.000",
@@ -201,7 +201,7 @@ fn the_page_says_what_it_does_not_know() {
     assert!(!short.contains("coarse: under"), "{short}");
 }
 
-/// A drive after ten days, with a fifth of its life used.
+/// A series of ten days of a drive with a fifth of its life used.
 fn worn() -> Vec<Series> {
     let wear = |host| {
         Some(Wear {
@@ -222,7 +222,7 @@ fn worn() -> Vec<Series> {
 }
 
 #[test]
-fn the_life_of_a_drive_is_in_every_format_that_has_the_newest_state() {
+fn every_format_with_the_newest_state_has_the_drives_life() {
     let text = text::render(&document(&worn(), 24), text::Style::plain());
     for expected in [
         "20 %",
@@ -246,7 +246,7 @@ fn the_life_of_a_drive_is_in_every_format_that_has_the_newest_state() {
         family.rows.iter().map(|row| row.value).collect::<Vec<_>>()
     };
     assert_eq!(rows("saiga_waf_life_used_ratio"), [0.2]);
-    // The life goes on where the counters come from elsewhere.
+    // The life continues across a change of the source.
     let has_source = |name: &str| {
         let family = families.iter().find(|family| family.name == name).unwrap();
         family.rows[0]
@@ -266,7 +266,7 @@ fn the_life_of_a_drive_is_in_every_format_that_has_the_newest_state() {
 
 /// A rule on a metric that does not exist never fires.
 #[test]
-fn alerts_ask_for_metrics_that_are_exported() {
+fn alerts_use_exported_metrics_only() {
     let families = exposition::parse(&prometheus(&worn())).unwrap();
     let names: Vec<&str> = families.iter().map(|family| family.name.as_str()).collect();
     let is_part = |letter: char| letter.is_ascii_lowercase() || letter == '_';
@@ -304,7 +304,7 @@ fn one_sample_and_two_drives_have_a_page_too() {
     }
 }
 
-/// A year of minutes is no larger a picture than a week of hours.
+/// The plot of a year by minutes is not larger than that of a week by hours.
 #[test]
 fn the_plot_does_not_grow_with_time() {
     let minute = |n: i64| {
@@ -327,7 +327,7 @@ fn the_plot_does_not_grow_with_time() {
 }
 
 #[test]
-fn lines_of_the_watch_say_what_happened() {
+fn lines_of_the_watch_describe_the_sample() {
     let samples = [
         sample(0, "S1", 0, 0),
         sample(1, "S1", GIB, 2 * GIB),

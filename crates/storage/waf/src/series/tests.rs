@@ -1,9 +1,9 @@
-//! Segments of made-up samples.
+//! Segments and intervals of made-up samples.
 
 use super::*;
 use crate::source::{Counters, Steps};
 
-/// A sample at an hour, of drive `serial`.
+/// Creates a sample of the drive `serial` at an hour.
 fn sample(hour: i64, serial: &str, host: u128, media: u128) -> Sample {
     Sample {
         taken: Moment {
@@ -53,7 +53,7 @@ fn counters_that_grow_are_one_segment() {
     assert_eq!(all[0].intervals().next().unwrap().seconds(), Some(3600.0));
 }
 
-/// Samples are an hour apart: four lanes of PCIe 7.0 carry 230 TB.
+/// Samples are an hour apart, in which four lanes of PCIe 7.0 carry 230 TB.
 #[test]
 fn a_counter_grows_no_faster_than_a_link_carries() {
     const TB: u128 = 1_000_000_000_000;
@@ -64,7 +64,7 @@ fn a_counter_grows_no_faster_than_a_link_carries() {
 }
 
 #[test]
-fn what_breaks_a_series_is_named() {
+fn each_segment_has_the_reason_of_its_start() {
     let mut firmware = sample(5, "a", 30, 40);
     firmware.firmware = "2".to_owned();
     let mut source = sample(6, "a", 40, 50);
@@ -95,13 +95,13 @@ fn what_breaks_a_series_is_named() {
             Start::Source {
                 before: Source::Huawei
             },
-            Start::Leapt {
+            Start::Jumped {
                 counter: "host",
                 by: (1 << 80) - 40
             },
         ]
     );
-    // Of seven samples, only the one interval inside a segment counts.
+    // Seven samples have only one interval inside a segment.
     let whole = all[0].written();
     assert_eq!((whole.host, whole.media), (5, 10));
     assert_eq!(all[0].samples(), 7);
@@ -127,7 +127,7 @@ fn an_exchanged_drive_is_a_series_of_its_own_and_a_renamed_one_is_not() {
 }
 
 #[test]
-fn a_reboot_breaks_nothing() {
+fn a_reboot_does_not_end_a_segment() {
     let mut after = sample(2, "a", 200, 300);
     after.taken.boot = "other".to_owned();
     after.taken.since_boot_ms = 5;
@@ -139,6 +139,6 @@ fn a_reboot_breaks_nothing() {
 }
 
 #[test]
-fn no_sample_no_series() {
+fn without_samples_there_is_no_series() {
     assert!(series(&[]).is_empty());
 }

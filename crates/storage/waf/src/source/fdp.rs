@@ -1,7 +1,8 @@
-//! Statistics of Flexible Data Placement, log 22h: two counters that are exact to the byte.
+//! Statistics of Flexible Data Placement, log 22h: two counters of single bytes.
 //!
-//! Spec: TP4146, FDP Statistics log page: Host Bytes with Metadata Written, bytes 0 to 15; Media Bytes with Metadata
-//! Written, 16 to 31. They count from the moment when placement was enabled in the endurance group.
+//! Spec: TP4146, FDP Statistics log page: Host Bytes with Metadata Written, bytes 0 to 15; Media
+//! Bytes with Metadata Written, 16 to 31. They count since placement was enabled in the endurance
+//! group.
 
 use super::{Counters, Steps, Unusable, counter, group, whole_page};
 use crate::drive::Drive;

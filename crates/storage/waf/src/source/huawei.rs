@@ -1,7 +1,8 @@
-//! The vendor's log C0h of Huawei ES3000 drives, as calculate_wa.sh reads it.
+//! The vendor's log C0h of Huawei ES3000 drives, read like calculate_wa.sh.
 //!
-//! Host writes are the eight bytes from 1C4h, writes by garbage collection those from 1D0h, both in units of 4 KiB.
-//! The page has no mark of its own, so the drive must be one: PCI vendor 19E5h and a model that begins with HWE.
+//! The eight bytes at 1C4h count host writes, those at 1D0h writes by garbage collection, both in
+//! units of 4 KiB. The page has no signature, so the drive must have PCI vendor 19E5h and a model
+//! that begins with HWE.
 
 use super::{Counters, Steps, Unusable, counting, in_bytes, ocp, whole_page};
 use crate::bytes::u64_at;
@@ -10,7 +11,7 @@ use crate::identity::Identity;
 use crate::page::Page;
 
 const UNIT: u128 = 4096;
-/// What reaches flash is the sum of two counters.
+/// Flash writes are the sum of two counters, so their step is twice the unit.
 pub(super) const STEPS: Steps = Steps {
     host: UNIT,
     media: 2 * UNIT,
@@ -21,16 +22,16 @@ const MODEL: &str = "HWE";
 
 pub(super) fn read(drive: &mut dyn Drive, identity: &Identity) -> Result<Counters, Unusable> {
     if identity.vendor != VENDOR || !identity.model.starts_with(MODEL) {
-        return Err(Unusable::Stranger {
+        return Err(Unusable::OtherDrive {
             vendor: identity.vendor,
             model: identity.model.clone(),
             known: "this layout is that of Huawei's ES3000 (19e5h, HWE...)",
         });
     }
     let bytes = whole_page(drive, PAGE, 0x1d8)?;
-    // Newer firmware may follow OCP, where these bytes are reserved.
+    // Newer firmware may have OCP's page, in which these bytes are reserved.
     if ocp::check(&bytes, PAGE).is_ok() {
-        return Err(Unusable::Stranger {
+        return Err(Unusable::OtherDrive {
             vendor: identity.vendor,
             model: identity.model.clone(),
             known: "its log page C0h is OCP's",

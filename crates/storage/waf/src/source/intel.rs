@@ -1,9 +1,10 @@
-//! Intel's additional SMART attributes, log CAh, which Solidigm, DapuStor and Memblaze have as well.
+//! Intel's additional SMART attributes, log CAh, also of Solidigm, DapuStor and Memblaze.
 //!
-//! A list of items of twelve bytes: key, two reserved, normalised value, one reserved, raw value of six bytes, one
-//! reserved. Item F4h counts what was written to flash, F5h what the host wrote, both in units of 32 MiB. The page has
-//! no mark of its own, so the drive's vendor must be one of these. A vendor's unit cancels out of the factor. Memblaze's
-//! older models, by nvme-cli's plugin those of P before P5920, have items of other meanings and units there.
+//! A list of items of twelve bytes: key, two reserved, normalised value, one reserved, raw value of
+//! six bytes, one reserved. Item F4h counts flash writes, F5h host writes, both in units of 32 MiB.
+//! The page has no signature, so the vendor of the drive must be one of these. A vendor's own unit
+//! cancels out of the factor. Memblaze's models before P5920 have other items and units (nvme-cli's
+//! plugin).
 
 use super::{Counters, Steps, Unusable, counting, in_bytes, whole_page};
 use crate::bytes::u48_at;
@@ -19,27 +20,29 @@ pub(super) const STEPS: Steps = Steps {
 /// Intel, Solidigm, DapuStor, Memblaze.
 const VENDORS: [u16; 4] = [0x8086, 0x025e, 0x1e3b, 0x1c5f];
 const MEMBLAZE: u16 = 0x1c5f;
-/// The first of Memblaze's models with Intel's layout, of those that begin with the same letter.
+/// The first of Memblaze's models in P with Intel's layout.
 const FIRST_MODEL: &str = "P5920";
 const ITEM: usize = 12;
 const FLASH: u8 = 0xf4;
 const HOST: u8 = 0xf5;
 
 pub(super) fn read(drive: &mut dyn Drive, identity: &Identity) -> Result<Counters, Unusable> {
-    let stranger = |known| Unusable::Stranger {
+    let other = |known| Unusable::OtherDrive {
         vendor: identity.vendor,
         model: identity.model.clone(),
         known,
     };
     if !VENDORS.contains(&identity.vendor) {
-        return Err(stranger(
-            "this layout is that of Intel, Solidigm, DapuStor and Memblaze (8086h, 025eh, 1e3bh, 1c5fh)",
+        return Err(other(
+            "this layout is that of Intel, Solidigm, DapuStor and Memblaze (8086h, 025eh, 1e3bh, \
+             1c5fh)",
         ));
     }
     let model = identity.model.as_str();
     if identity.vendor == MEMBLAZE && model.starts_with('P') && model < FIRST_MODEL {
-        return Err(stranger(
-            "Memblaze's models before P5920 have another layout, in which host writes are GiB and flash writes are not",
+        return Err(other(
+            "Memblaze's models before P5920 have another layout, in which host writes are in GiB \
+             and flash writes are not",
         ));
     }
     let page = Page::VendorCa;

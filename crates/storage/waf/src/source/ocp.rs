@@ -1,8 +1,8 @@
-//! OCP's SMART / health information extended, log C0h, with the host's side from SMART.
+//! OCP's SMART / health information extended, log C0h, with host writes from SMART.
 //!
-//! Spec: OCP Datacenter NVMe SSD 2.0, SMART-1 to SMART-29: Physical Media Units Written in bytes, bytes 0 to 15; Log
-//! Page Version, 494 and 495; Log Page GUID, 496 to 511. The layout of these fields is the same in versions 1 to 6.
-//! Drives that keep something else in C0h give OCP's page for OCP's UUID.
+//! Spec: OCP Datacenter NVMe SSD 2.0, SMART-1 to SMART-29: Physical Media Units Written in bytes,
+//! bytes 0 to 15; Log Page Version, 494 and 495; Log Page GUID, 496 to 511. The layout of these
+//! fields is the same in versions 1 to 6. Drives with another page C0h return OCP's for OCP's UUID.
 
 use std::ops::RangeInclusive;
 
@@ -16,9 +16,9 @@ pub(super) const STEPS: Steps = Steps {
     host: smart::UNIT,
     media: 1,
 };
-/// Versions of the page that are known.
+/// Supported versions of the page.
 pub(super) const VERSIONS: RangeInclusive<u16> = 1..=6;
-/// As it lies in the page.
+/// The GUID of OCP's page, in the byte order of the page.
 const GUID: [u8; 16] = [
     0xc5, 0xaf, 0x10, 0x28, 0xea, 0xbf, 0xf2, 0xa4, 0x9c, 0x4f, 0x6f, 0x7c, 0xc9, 0x14, 0xd5, 0xaf,
 ];
@@ -34,7 +34,7 @@ pub(super) fn read(drive: &mut dyn Drive, identity: &Identity) -> Result<Counter
     counting(drive, page, Counters { host, media }, smart::UNIT)
 }
 
-/// Whether the page says that it is OCP's.
+/// Fails unless the page is OCP's in a supported version.
 pub(super) fn check(bytes: &[u8], page: Page) -> Result<(), Unusable> {
     let guid = u128_at(bytes, 496).unwrap_or(0).to_le_bytes();
     if guid != GUID {

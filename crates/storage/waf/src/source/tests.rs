@@ -1,4 +1,4 @@
-//! Each source on pages made by hand: exact offsets, truncated, blank and absurd ones.
+//! Each source on synthetic pages: exact offsets; truncated, blank and absurd pages.
 
 use std::collections::HashMap;
 
@@ -11,8 +11,8 @@ use super::*;
 use crate::identity::identify;
 use crate::status::Status;
 
-/// A drive that answers every question with the same bytes, except that it says which drive it is, in pages that are
-/// whole.
+/// A drive that returns the same bytes for every page, except for its identity in pages of full
+/// length.
 struct Babbler {
     bytes: Vec<u8>,
     controller: Vec<u8>,
@@ -37,9 +37,9 @@ impl Drive for Babbler {
 }
 
 proptest::proptest! {
-    /// Whatever a drive says, there is an answer, and counters can be added and multiplied.
+    /// Any pages give a result, and counters can be added and multiplied.
     #[test]
-    fn no_page_is_too_strange(
+    fn any_page_gives_a_result(
         bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..600),
         identity in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..600),
         vendor in proptest::sample::select(vec![0x19e5, 0x8086, 0x144d]),
@@ -63,13 +63,12 @@ proptest::proptest! {
     }
 }
 
-/// A drive of which some pages are there.
+/// A drive with some pages.
 #[derive(Default)]
 struct Synthetic {
     pages: HashMap<Page, Vec<u8>>,
-    /// One that it cannot give at the moment.
+    /// A page that cannot be read at the moment.
     failing: Option<Page>,
-    /// The namespace that was named.
     named: Option<u32>,
 }
 
@@ -89,7 +88,8 @@ impl Drive for Synthetic {
 }
 
 impl Synthetic {
-    /// Of a vendor, with some bits of CTRATT, and one namespace in an endurance group unless that is 0.
+    /// Creates a drive with `attributes` (CTRATT) and one namespace, in the endurance group `group`
+    /// unless that is 0.
     fn new(vendor: u16, model: &[u8], attributes: u32, group: u16) -> Self {
         let mut controller = vec![b' '; 72];
         controller.resize(4096, 0);
@@ -112,7 +112,7 @@ impl Synthetic {
         }
     }
 
-    /// With a page of 512 bytes, zero but for these fields.
+    /// Adds a page of 512 bytes that is zero except for `fields`.
     fn with(mut self, page: Page, fields: &[(usize, &[u8])]) -> Self {
         let mut bytes = vec![0; 512];
         for (at, field) in fields {
@@ -240,7 +240,7 @@ fn ocp_divides_by_smart_units_of_512000_bytes() {
 }
 
 #[test]
-fn ocp_is_believed_by_guid_and_version_only() {
+fn ocp_is_accepted_by_guid_and_version_only() {
     for (version, is_known) in [
         (0_u16, false),
         (1, true),
@@ -267,7 +267,7 @@ fn ocp_is_believed_by_guid_and_version_only() {
     );
 }
 
-/// OCP's older specification for boot SSDs has another layout under the same number, and a GUID of its own.
+/// OCP's older specification for boot SSDs has another layout of the page, with another GUID.
 #[test]
 fn a_boot_ssd_is_refused_by_the_guid_of_its_page() {
     let guid = b"\x65\x43\x88\x78\xac\xd8\x78\xa1\x66\x42\x1e\x0f\x92\xd7\x6d\xc4";
@@ -301,7 +301,7 @@ fn ocp_of_a_drive_with_uuids_is_the_page_of_its_uuid() {
     assert_eq!(drive.read(Source::Ocp).unwrap().media, 42);
 }
 
-/// The bytes of the line `01c0:` and `01d0:` from which the script takes its fields.
+/// The bytes of the lines `01c0:` and `01d0:`, from which calculate_wa.sh takes its fields.
 fn huawei() -> Synthetic {
     Synthetic::new(0x19e5, b"HWE52P431T6M002N", 0, 0).with(
         C0,
@@ -333,13 +333,13 @@ fn huawei_counts_4_kib_from_1c4h_and_1d0h() {
 }
 
 #[test]
-fn the_layout_of_huawei_is_not_read_from_strangers() {
+fn the_layout_of_huawei_is_not_used_for_other_drives() {
     for (vendor, model) in [(0x144d, &b"HWE52P431T6M002N"[..]), (0x19e5, b"OTHER")] {
         let mut drive = Synthetic::new(vendor, model, 0, 0).with(C0, &[(0x1c4, &[1])]);
         let error = drive.read(Source::Huawei).unwrap_err();
-        assert!(matches!(error, Unusable::Stranger { .. }), "{error}");
+        assert!(matches!(error, Unusable::OtherDrive { .. }), "{error}");
     }
-    // One that follows OCP by now.
+    // A drive with OCP's page.
     let mut drive = huawei();
     put(drive.pages.get_mut(&C0).unwrap(), 494, &[3, 0]);
     put(drive.pages.get_mut(&C0).unwrap(), 496, GUID);
@@ -396,7 +396,7 @@ fn intel_items_are_found_by_key_in_units_of_32_mib() {
     );
     assert!(matches!(
         stranger.read(Source::Intel),
-        Err(Unusable::Stranger { .. })
+        Err(Unusable::OtherDrive { .. })
     ));
     for (model, is_known) in [
         (&b"P5910DT"[..], false),
@@ -411,7 +411,7 @@ fn intel_items_are_found_by_key_in_units_of_32_mib() {
             .extend(intel().pages.remove_entry(&Page::VendorCa));
         assert_eq!(drive.read(Source::Intel).is_ok(), is_known, "{model:?}");
     }
-    // A key where a raw value is does not count.
+    // A key inside a raw value does not count.
     let mut shifted = intel();
     shifted.pages.get_mut(&Page::VendorCa).unwrap().drain(..1);
     assert!(matches!(
@@ -434,7 +434,7 @@ fn endurance() -> Synthetic {
 }
 
 #[test]
-fn the_endurance_group_counts_thousand_millions() {
+fn the_endurance_group_counts_units_of_a_gigabyte() {
     let billion = 1_000_000_000;
     assert_eq!(
         endurance().read(Source::Endurance).unwrap(),
@@ -452,7 +452,7 @@ fn the_endurance_group_counts_thousand_millions() {
     assert!(matches!(short, Err(Unusable::Short { needed: 96, .. })));
 }
 
-/// Wherever a page ends, a source answers or refuses.
+/// A page of any length gives counters or an error.
 #[test]
 fn pages_may_end_anywhere() {
     for (mut drive, page, source, needed) in [
@@ -546,11 +546,11 @@ fn a_page_that_fails_once_does_not_change_the_source() {
     assert!(
         error
             .to_string()
-            .contains("ocp: log page C0h holds nothing but FFh"),
+            .contains("ocp: log page C0h contains only FFh"),
         "{error}"
     );
     assert_eq!(drive.choose(None).unwrap(), Source::Endurance);
-    // The drive says that it has no such page any more.
+    // Now the drive reports that it lacks the page.
     drive.pages.remove(&C0);
     assert_eq!(drive.choose(Some(Source::Ocp)).unwrap(), Source::Endurance);
 }

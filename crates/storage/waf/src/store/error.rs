@@ -1,4 +1,4 @@
-//! Why samples could not be kept or read, and whether it may be different next time.
+//! Errors of the sample file.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,99 +6,58 @@ use std::path::{Path, PathBuf};
 use rusqlite::ErrorCode;
 
 use super::row::RowFault;
-use crate::room;
+use crate::disk_space;
 
-/// Why samples could not be kept or read.
+/// An error of the sample file.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// There is none to read.
-    #[error("there is no {}: saiga waf watch makes it, or name another --file", path.display())]
-    Missing {
-        /// The file.
-        path: PathBuf,
-    },
-    /// What there is cannot be reached.
+    #[error("there is no {}: saiga waf watch creates it, or name another --file", path.display())]
+    Missing { path: PathBuf },
+    /// The file or its directory cannot be accessed.
     #[error("cannot read {}: {error}; run as its owner, or name another --file", path.display())]
-    Unreachable {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        error: io::Error,
-    },
-    /// Whoever made it had no room for a sample, or was killed at once.
-    #[error("{} is empty: saiga waf watch puts the first sample in", path.display())]
-    Empty {
-        /// The file.
-        path: PathBuf,
-    },
-    /// It could not be made.
-    #[error("cannot make {}: {error}", path.display())]
-    Create {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        error: io::Error,
-    },
-    /// Its disk is full.
+    Unreachable { path: PathBuf, error: io::Error },
+    /// The process that created the file could not store a sample.
+    #[error("{} is empty: saiga waf watch stores the first sample", path.display())]
+    Empty { path: PathBuf },
+    #[error("cannot create {}: {error}", path.display())]
+    Create { path: PathBuf, error: io::Error },
     #[error("no room for a sample in {}: its disk is full", path.display())]
-    Full {
-        /// The file.
-        path: PathBuf,
-    },
-    /// Another program keeps it locked.
+    Full { path: PathBuf },
     #[error("{} is locked by another program", path.display())]
-    Locked {
-        /// The file.
-        path: PathBuf,
-    },
-    /// It is something else.
+    Locked { path: PathBuf },
     #[error("{} is not a file of samples: name another --file", path.display())]
-    Foreign {
-        /// The file.
-        path: PathBuf,
-    },
-    /// A later Saiga wrote it.
-    #[error("{} has format {version}, this saiga reads format 1: use a newer saiga", path.display())]
-    Version {
-        /// The file.
-        path: PathBuf,
-        /// Its format.
-        version: i32,
-    },
-    /// A row holds what no sample does.
-    #[error("{} is damaged: sample {} has {} {:?}", path.display(), fault.id, fault.column, fault.value)]
-    Row {
-        /// The file.
-        path: PathBuf,
-        /// Which and what.
-        fault: RowFault,
-    },
-    /// SQLite says something else.
+    Foreign { path: PathBuf },
+    /// The file has the format of a newer release.
+    #[error("{} has format {version}, this saiga reads format 2: use a newer saiga", path.display())]
+    Version { path: PathBuf, version: i32 },
+    #[error(
+        "{} is damaged: sample {} has {} {:?}",
+        path.display(), fault.id, fault.column, fault.value
+    )]
+    Row { path: PathBuf, fault: RowFault },
     #[error("cannot use {}: {error}", path.display())]
     Sqlite {
-        /// The file.
         path: PathBuf,
-        /// What it says.
         error: rusqlite::Error,
     },
 }
 
 impl StoreError {
-    /// Whether waiting may help: nothing has to be done to the file itself.
+    /// Whether the error may be temporary, so that waiting may help.
     #[must_use]
-    pub fn is_passing(&self) -> bool {
+    pub fn is_temporary(&self) -> bool {
         matches!(self, Self::Full { .. } | Self::Locked { .. })
     }
 
     pub(super) fn create(path: &Path, error: io::Error) -> Self {
         let path = path.to_owned();
-        if room::is_lack(&error) {
+        if disk_space::is_exhausted(&error) {
             return Self::Full { path };
         }
         Self::Create { path, error }
     }
 
-    /// There is nothing to read, or nobody lets us.
+    /// Creates the error for a file that cannot be accessed.
     pub(super) fn missing(path: &Path, error: io::Error) -> Self {
         let path = path.to_owned();
         if error.kind() == io::ErrorKind::NotFound {
@@ -108,13 +67,14 @@ impl StoreError {
     }
 
     pub(super) fn sqlite(path: &Path, error: rusqlite::Error) -> Self {
-        let is_full = || room::is_lacking_beside(path);
+        let is_full = || disk_space::is_exhausted_beside(path);
         let path = path.to_owned();
         match error.sqlite_error_code() {
             Some(ErrorCode::DiskFull) => Self::Full { path },
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Locked { path },
             Some(ErrorCode::NotADatabase) => Self::Foreign { path },
-            // A journal that cannot be made or flushed is reported as such, whatever the reason; so is a quota.
+            // SQLite reports a full disk or quota like this if it cannot create or flush the
+            // journal.
             Some(ErrorCode::CannotOpen | ErrorCode::SystemIoFailure) if is_full() => {
                 Self::Full { path }
             }

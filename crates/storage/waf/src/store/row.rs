@@ -1,4 +1,5 @@
-//! Samples as rows. A file may come from anywhere: every value is checked on its way back.
+//! Writes samples as rows, and reads them back. Every value is checked: the file may be from
+//! another program.
 
 use std::str::FromStr;
 
@@ -10,24 +11,22 @@ use crate::sample::{DriveId, Sample, plain};
 use crate::source::{Counters, MOST_BYTES, Source, Steps};
 use crate::wear::Wear;
 
-/// In the order in which [`sample`] reads them.
+/// The columns in the order of [`sample`].
 pub(super) const COLUMNS: &str = "id, unix_ms, boot, since_boot_ms, path, model, serial, \
     endurance_group, firmware, source, host_step, media_step, host_bytes, media_bytes, \
     life_used_percent, spare_percent, spare_threshold_percent, critical_warning, life_host_bytes";
 
-/// The same of a file in which these are not.
+/// The same columns for a file of version 1, which has no wear.
 pub(super) const COLUMNS_WITHOUT_WEAR: &str = "id, unix_ms, boot, since_boot_ms, path, model, \
     serial, endurance_group, firmware, source, host_step, media_step, host_bytes, media_bytes, \
     NULL, NULL, NULL, NULL, NULL";
 
-/// A value that no sample has.
+/// An invalid value in a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RowFault {
-    /// Number of the row.
+    /// The ID of the row.
     pub id: i64,
-    /// Its column.
     pub column: &'static str,
-    /// What is in it.
     pub value: String,
 }
 

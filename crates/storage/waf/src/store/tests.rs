@@ -1,4 +1,4 @@
-//! The sample file: what comes back, what is refused, what other programs and full disks do to it.
+//! The sample file: round trips, refused files, and the effects of other programs and full disks.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -42,7 +42,7 @@ fn sample(serial: &str, group: Option<u16>, host: u128) -> Sample {
 }
 
 #[test]
-fn samples_come_back_as_they_were() {
+fn samples_are_read_back_unchanged() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("waf.db");
     let samples = [
@@ -117,7 +117,7 @@ fn other_files_are_not_touched() {
     assert!(!dir.path().join("none.db").exists());
 }
 
-/// Read as it is, without a right to change it; given its columns by who adds to it.
+/// A reader uses the file unchanged; a writer adds the columns.
 #[test]
 fn a_file_of_the_first_version_is_read_and_continued() {
     let dir = tempfile::tempdir().unwrap();
@@ -149,9 +149,9 @@ fn a_file_of_the_first_version_is_read_and_continued() {
     assert_eq!(Store::read(&path).unwrap().all().unwrap(), both);
 }
 
-/// Who was killed right after making the file leaves an empty one.
+/// A process killed right after the creation leaves an empty file.
 #[test]
-fn an_empty_file_becomes_one_of_samples() {
+fn an_empty_file_becomes_a_sample_file() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("waf.db");
     fs::write(&path, "").unwrap();
@@ -166,7 +166,7 @@ fn an_empty_file_becomes_one_of_samples() {
 }
 
 #[test]
-fn a_locked_file_is_said_to_be_and_nothing_is_lost() {
+fn a_locked_file_is_an_error_and_loses_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("waf.db");
     Store::open(&path)
@@ -179,7 +179,7 @@ fn a_locked_file_is_said_to_be_and_nothing_is_lost() {
         .and_then(|mut store| store.put(&sample("1", None, 2)))
         .unwrap_err();
     assert!(matches!(error, StoreError::Locked { .. }), "{error}");
-    assert!(error.is_passing());
+    assert!(error.is_temporary());
     holder.execute_batch("COMMIT").unwrap();
     Store::open(&path)
         .unwrap()
@@ -189,7 +189,7 @@ fn a_locked_file_is_said_to_be_and_nothing_is_lost() {
 }
 
 #[test]
-fn values_that_no_sample_has_are_named() {
+fn invalid_values_are_named() {
     for (column, value) in [
         ("host_bytes", "'-1'"),
         ("media_bytes", "'1e3'"),
@@ -219,9 +219,10 @@ fn values_that_no_sample_has_are_named() {
     }
 }
 
-/// The disk as a power cut in the middle of a large change leaves it: half of the change in the file, and the journal.
+/// The state after a power failure during a large change: half of the change in the file, and the
+/// journal.
 #[test]
-fn half_a_change_is_undone_by_whoever_comes_next() {
+fn half_a_change_is_rolled_back_by_the_next_reader() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("waf.db");
     Store::open(&path)

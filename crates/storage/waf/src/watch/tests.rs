@@ -1,4 +1,4 @@
-//! Watchers of recorded drives whose folders change places.
+//! Watchers of recorded drives whose directories exchange names.
 
 use std::cell::Cell;
 use std::fs;
@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::page::Page;
 
-/// Folders that stand for drives, and their watchers' file.
+/// Directories of recorded drives, and the sample file of their watchers.
 struct Host(TempDir);
 
 impl Host {
@@ -50,7 +50,7 @@ impl Host {
         Watcher::new(&self.path("waf.db"), None)
     }
 
-    /// The serial number of each drive, or what is wrong.
+    /// Runs a round; returns the serial number of each drive, or its error.
     fn round(&self, watcher: &mut Watcher, names: &[&str]) -> Vec<Result<String, WatchError>> {
         let paths: Vec<PathBuf> = names.iter().map(|name| self.path(name)).collect();
         let results = watcher.round(&paths, &|| false).into_iter();
@@ -68,16 +68,16 @@ fn is_taken(result: &Result<String, WatchError>) -> bool {
     matches!(result, Err(WatchError::Lock(LockError::Taken { .. })))
 }
 
-/// As after a reboot at which the kernel numbers drives in another order.
+/// The kernel may number drives in another order after a reboot.
 #[test]
-fn watchers_whose_drives_changed_names_do_not_keep_each_other_out() {
+fn watchers_whose_drives_exchanged_names_release_their_locks() {
     let host = Host::new(&["n0", "n1"]);
     let (mut first, mut second) = (host.watcher(), host.watcher());
     assert_eq!(host.one(&mut first, "n0").unwrap(), "n0");
     assert_eq!(host.one(&mut second, "n1").unwrap(), "n1");
     assert!(is_taken(&host.one(&mut host.watcher(), "n0")));
     host.swap("n0", "n1");
-    // The other has not looked yet.
+    // The other watcher has not had a round yet.
     assert!(is_taken(&host.one(&mut first, "n0")));
     assert_eq!(host.one(&mut second, "n1").unwrap(), "n0");
     assert_eq!(host.one(&mut first, "n0").unwrap(), "n1");
@@ -106,7 +106,7 @@ fn a_drive_that_left_its_name_can_be_watched_by_another_name() {
     let host = Host::new(&["n0"]);
     let mut watcher = host.watcher();
     host.one(&mut watcher, "n0").unwrap();
-    // It is there, and could not say all that it is.
+    // The drive is present, but could not be identified.
     host.write("n0", Page::Namespaces, &[1; 9]);
     let error = host.one(&mut watcher, "n0").unwrap_err();
     assert!(matches!(error, WatchError::Identity { .. }), "{error}");
@@ -117,7 +117,7 @@ fn a_drive_that_left_its_name_can_be_watched_by_another_name() {
     assert_eq!(host.one(&mut host.watcher(), "n2").unwrap(), "n0");
 }
 
-/// A signal need not wait for drives that take seconds to say nothing.
+/// A signal must not wait for all drives, each of which may take seconds to fail.
 #[test]
 fn a_round_ends_between_two_drives() {
     let host = Host::new(&["n0", "n1", "n2"]);

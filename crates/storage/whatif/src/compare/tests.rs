@@ -1,4 +1,4 @@
-//! Conditions, and what is compared with what.
+//! Conditions, and the runs that are compared with each other.
 
 use saiga_ftl::replay::Footprint;
 use saiga_ftl::steady::Length;
@@ -11,8 +11,8 @@ use crate::without::LeftOut;
 
 const PAGE: u64 = 4096;
 
-/// Two instances of one server on one drive. The first one writes a ring of 500 pages as often as
-/// its table; the table of the second one is half as large, and written half as often.
+/// A trace of two instances of one server on one drive. The first writes a ring of 500 pages as
+/// often as its table; the table of the second is half as large and written half as often.
 fn trace() -> Trace {
     let names = ["/a/#ib_1_0.dblwr", "/a/s/t.ibd", "/b/s/t.ibd"];
     let mut trace = Trace {
@@ -107,10 +107,10 @@ fn conditions_are_every_combination_once() {
     assert!(untold.conditions(true).iter().all(|one| !one.trim));
 }
 
-/// Without doublewrite the host writes two fifths less, on the same drive; changes are to the whole
-/// trace.
+/// Without doublewrite, the host writes two fifths less on the same drive. Changes are relative to
+/// the whole trace.
 #[test]
-fn what_is_left_out_is_compared_with_all_of_the_trace() {
+fn runs_without_files_are_compared_with_the_whole_trace() {
     let trace = trace();
     let whole = Footprint::of(&trace, PAGE).unwrap();
     let (mysql, _) = Set::load("mysql").unwrap();
@@ -140,8 +140,8 @@ fn what_is_left_out_is_compared_with_all_of_the_trace() {
         "mysql, without doublewrite",
     ];
     assert_eq!(labels, expected);
-    // By streams, what is left is one stream of tables: each isolation is simulated, as it is
-    // another device.
+    // By streams, one stream of tables remains: each isolation is simulated, because it is another
+    // device.
     assert_eq!(watch.0.last(), Some(&(7, 7)));
 
     let [all, rest] = [&runs[0], &runs[4]];
@@ -155,7 +155,7 @@ fn what_is_left_out_is_compared_with_all_of_the_trace() {
     assert!((spared - (1.0 - moved)).abs() < 1e-9, "{spared} {moved}");
     assert_eq!(base_of(&runs, rest), all);
 
-    // What is known is not simulated again, but for the oracle.
+    // Cached results are not simulated again, except for the oracle.
     let watch = &mut Goes(Vec::new());
     assert_eq!(
         compare(&mut variants, &none, &joined, conditions, watch).unwrap(),
@@ -169,7 +169,7 @@ fn base_of<'a>(runs: &'a [Run], run: &Run) -> &'a Run {
 }
 
 #[test]
-fn each_directory_has_its_part() {
+fn each_directory_has_its_share() {
     let trace = trace();
     let footprint = Footprint::of(&trace, PAGE).unwrap();
     let base = short();
@@ -197,8 +197,8 @@ fn each_directory_has_its_part() {
     assert_eq!(sum(&|part| part.moved_pages), measured.moved_pages());
     let shares = parts.iter().map(|part| part.of_caused.unwrap());
     assert!((shares.sum::<f64>() - 1.0).abs() < 1e-9);
-    // Pages of the ring die at once, so the first one makes most of the work, and its pages are
-    // most of what is moved.
+    // Pages of the ring die at once, so the first instance causes most of the work, and most moved
+    // pages are its own.
     let [a, b, rest] = &parts[..] else { panic!() };
     assert!((0.79..0.81).contains(&a.of_written), "{a:?}");
     assert!(

@@ -1,21 +1,25 @@
-//! What the figures rest on, in plain words.
+//! The section with the assumptions of the simulation.
 
 use saiga_ftl::{Counting, GcFrontier};
 
 use super::{Block, Content, Section, Visibility};
 
-/// What holds for every device.
+/// Assumptions for every device.
 const ALWAYS: [&str; 6] = [
-    "The drive is as large as the trace's own pages make it: units, spare space and data are scaled down together. Nothing else \
-     is on it.",
-    "The trace is repeated, whole, until the device has settled, and again for the measurement. Each repetition writes the same \
-     pages in the same order, which makes a short trace look better than it is.",
-    "Initially isolated: streams are apart until garbage collection moves their pages into units that all share. Persistently \
-     isolated: moved pages stay apart, too. A drive is one of the two (NVMe TP4146); its maker knows which.",
-    "Every file has its stream from its first byte on, as if the labels were there before it.",
-    "Left out: time, channels, wear levelling, SLC caches, write buffers, parity, a mapping that is cached in part, collection \
-     in idle time. Most of these make the write amplification of a real drive higher.",
-    "Differences of less than a few percent mean nothing: they change with the size of the units.",
+    "The size of the drive follows from the pages of the trace: units, spare space and data are scaled \
+     down together. The drive holds no other data.",
+    "The whole trace is repeated until the device has settled, and again for the measurement. Each \
+     repetition writes the same pages in the same order, which makes a short trace look better than \
+     it is.",
+    "Initially isolated: streams are separate until garbage collection moves their pages into shared \
+     units. Persistently isolated: moved pages stay separate, too. A drive does one of the two (NVMe \
+     TP4146); ask its vendor.",
+    "Every file has its stream from its first byte on, as if it were labelled before.",
+    "Omitted: time, channels, wear levelling, SLC caches, write buffers, parity, partially cached \
+     mappings, garbage collection in idle time. Most of these increase the write amplification of a \
+     real drive.",
+    "Differences of less than a few percent are not significant: they change with the size of the \
+     units.",
 ];
 
 pub(super) fn section(content: &Content<'_>) -> Option<Section> {
@@ -23,18 +27,20 @@ pub(super) fn section(content: &Content<'_>) -> Option<Section> {
     let own = [
         match device.counting {
             Counting::WholeDevice => {
-                "Open units and the reserve are part of the spare space, so that each stream costs some of it."
+                "Open units and the reserve are part of the spare space, so that each stream takes some \\
+                 of it."
             }
             Counting::ClosedUnits => {
-                "Open units and the reserve come on top of the spare space, as in theory."
+                "Open units and the reserve are in addition to the spare space, as in theory."
             }
         },
         match device.gc {
-            GcFrontier::Own => "Moved pages go into open units of their own.",
-            GcFrontier::WithHost => "Moved pages go into the open units of the host.",
+            GcFrontier::Own => "Moved pages are written to open units of their own.",
+            GcFrontier::WithHost => "Moved pages are written to the open units of the host.",
         },
-        "The drive is told of discards where the trace has some; a file that is deleted without one is data to the drive until its \
-         place is written again. Under \"no discards\" it is told of none, as on a file system that is mounted without them.",
+        "The drive receives the discards of the trace. A file that is deleted without a discard counts \
+         as data until its pages are written again. Under \"no discards\" it receives none, as on a \
+         file system that is mounted without discards.",
     ];
     let all = ALWAYS.iter().copied().chain(own).map(str::to_owned);
     Some(Section {

@@ -1,4 +1,4 @@
-//! Write amplification of every set, as bars and as a table.
+//! The section with the write amplification of every set, as bars and as a table.
 
 use saiga_document::model::{Bar, BarGroup, BarLabels, BarPanel, Bars, Cell, Row};
 use saiga_document::number;
@@ -8,7 +8,7 @@ use crate::compare::{ceiling, spared};
 
 use super::{
     Align, Block, Column, Condition, Content, Notice, Run, Section, Table, Visibility, columns,
-    condition_words, placement_name, ratio, words,
+    condition_words, format, placement_name, ratio,
 };
 
 const PLACEMENTS: [Placement; 3] = [
@@ -16,7 +16,7 @@ const PLACEMENTS: [Placement; 3] = [
     Placement::InitiallyIsolated,
     Placement::PersistentlyIsolated,
 ];
-/// Their names beside a bar.
+/// The short names of [`PLACEMENTS`] beside bars.
 const SHORT: [&str; 3] = ["one stream", "II", "PI"];
 const WORDS: BarLabels = BarLabels {
     series: "placement",
@@ -39,10 +39,11 @@ pub(super) fn section(content: &Content<'_>) -> Option<Section> {
             Block::Notices(notices.collect()),
             Block::Bars(bars(content.runs)),
             Block::Text(
-                "II is initially isolated, PI persistently. Dots are the intervals of the measurement, whole repetitions of the \
-                 trace that write the device once or more; ± is half of their range, where there are several. The most that \
-                 any placement can save is 1 - 1/WAF of one stream, all that is moved. The oracle is the best of six placements \
-                 by the known death times of single pages."
+                "II is initially isolated, PI persistently. Dots are the intervals of the measurement: \
+                 whole repetitions of the trace that write the device once or more; ± is half their \
+                 range, if there are several. No placement can save more than 1 - 1/WAF of one stream, \
+                 which is all moved pages. The oracle is the best of six placements by the known \
+                 death times of single pages."
                     .to_owned(),
             ),
             Block::Table(table(content.runs)),
@@ -50,7 +51,7 @@ pub(super) fn section(content: &Content<'_>) -> Option<Section> {
     })
 }
 
-/// Runs of one condition after the other.
+/// Divides the runs by condition.
 fn by_condition(runs: &[Run]) -> Vec<&[Run]> {
     runs.chunk_by(|a, b| a.condition == b.condition).collect()
 }
@@ -97,7 +98,7 @@ fn group(runs: &[Run]) -> BarGroup {
     }
 }
 
-/// Runs that differ in the size of units only are one row.
+/// Runs that only differ in the unit size share a row.
 fn table(runs: &[Run]) -> Table {
     let mut sizes: Vec<Option<u32>> = Vec::new();
     for run in runs {
@@ -133,8 +134,8 @@ fn table(runs: &[Run]) -> Table {
     }
 }
 
-/// The condition, and what no placement can exceed, unless the size of units changes that from
-/// column to column.
+/// Returns the row with the condition and the most that a placement can save, unless that depends
+/// on the unit size and so on the column.
 fn title(runs: &[Run], first: &Run, sizes: usize) -> Row {
     let condition = Condition {
         unit_pages: first.condition.unit_pages.filter(|_| sizes == 1),
@@ -148,7 +149,8 @@ fn title(runs: &[Run], first: &Run, sizes: usize) -> Row {
     Row::Group(text)
 }
 
-/// Write amplification, half its range, what is written to flash, and what is not moved any more.
+/// Formats write amplification, half its range, the change of writes to flash, and the share of
+/// moved pages that is saved.
 fn figures(runs: &[Run], run: &Run) -> [String; 4] {
     let unless_base = |text: Option<String>| {
         let text = text.filter(|_| !run.is_base());
@@ -158,7 +160,7 @@ fn figures(runs: &[Run], run: &Run) -> [String; 4] {
         format!("{:.3}", run.case.outcome.waf()),
         run.half_range()
             .map_or("–".to_owned(), |half| format!("{half:.3}")),
-        unless_base(ratio(runs, run).map(words::change)),
+        unless_base(ratio(runs, run).map(format::change)),
         unless_base(spared(runs, run).map(number::percent)),
     ]
 }
@@ -172,7 +174,7 @@ fn heading(sizes: &[Option<u32>]) -> Vec<Column> {
     for size in sizes {
         let size = size.filter(|_| sizes.len() > 1);
         let size = size.map_or(String::new(), |pages| format!(", {pages} pages"));
-        for title in ["WAF", "±", "writes to flash", "moved pages that went"] {
+        for title in ["WAF", "±", "writes to flash", "moved pages saved"] {
             columns.push(Column {
                 title: format!("{title}{size}"),
                 align: Align::Right,

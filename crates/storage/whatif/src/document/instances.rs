@@ -1,4 +1,4 @@
-//! Several databases on one drive: which had which part in what was written and moved.
+//! The section with the share of each directory in written and moved pages.
 
 use saiga_document::model::{Cell, Row};
 use saiga_document::number;
@@ -30,12 +30,13 @@ pub(super) fn section(content: &Content<'_>) -> Option<Section> {
         visibility: Visibility::Summary,
         blocks: vec![
             Block::Text(
-                "What each directory wrote, what was moved of its pages, and its share of the write amplification: of all moved \
-                 pages those that were moved because pages of its files had died in the same unit."
+                "Pages written to each directory, pages of it that were moved, and its share of the \
+                 write amplification: moved pages of any directory that were moved because pages of \
+                 its files had died in the same unit."
                     .to_owned(),
             ),
             Block::Table(Table {
-                caption: "The part of each directory".to_owned(),
+                caption: "The share of each directory".to_owned(),
                 columns: columns(&[
                     ("directory", Align::Left),
                     ("written", Align::Right),

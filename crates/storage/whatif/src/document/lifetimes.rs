@@ -1,18 +1,18 @@
-//! How long the pages of each kind of file live.
+//! The section with the lifetimes of pages for each kind of file.
 
 use saiga_document::model::{Cell, Line, LineAxis, LinePanel, Lines, Row};
 use saiga_document::number;
 
-use super::{Align, Block, Class, Content, Section, Table, Visibility, columns, words};
+use super::{Align, Block, Class, Content, Section, Table, Visibility, columns, format};
 use crate::measure::Age;
 
-/// Lines of one chart: as many as there are colours.
+/// Lines of one chart, the number of colours.
 const LINES: usize = 5;
-/// Charts.
+/// Most charts.
 const CHARTS: usize = 3;
-/// Rows of the table.
+/// Most rows of the table.
 const ROWS: usize = 40;
-/// Ages with a tick.
+/// Ages with a tick on the axis, in seconds.
 const TICKS: [f64; 10] = [
     0.001, 0.01, 0.1, 1.0, 10.0, 60.0, 600.0, 3600.0, 36_000.0, 864_000.0,
 ];
@@ -23,10 +23,10 @@ pub(super) fn section(content: &Content<'_>) -> Option<Section> {
         return None;
     }
     let mut blocks = vec![Block::Text(format!(
-        "How long a page holds what was written to it, until it is written again or discarded. Pages that were still alive \
-         at the end of {} count for as long as they were seen (Kaplan and Meier), so a line that stays below 1 is of pages \
-         that live longer.",
-        words::length(content.seen_s)
+        "The time until a page is written again or discarded. Pages that were still alive at the end of \
+         {} count for the time that they were observed (Kaplan and Meier), so a line that stays below \
+         1 means that pages live longer.",
+        format::length(content.seen_s)
     ))];
     let ends = ends(classes);
     let drawn: Vec<&Class> = classes
@@ -40,18 +40,18 @@ pub(super) fn section(content: &Content<'_>) -> Option<Section> {
     if classes.len() > ROWS {
         let left = classes.len() - ROWS;
         blocks.push(Block::Text(format!(
-            "{left} more, which are written less, are not listed."
+            "{left} more, with fewer writes, are not listed."
         )));
     }
     Some(Section {
         id: "lifetimes",
-        title: "How long pages live".to_owned(),
+        title: "Lifetimes of pages".to_owned(),
         visibility: Visibility::Detail,
         blocks,
     })
 }
 
-/// The least and the greatest age at which a page died.
+/// Returns the least and the greatest age at which a page died.
 fn ends(classes: &[Class]) -> [f64; 2] {
     let points = classes
         .iter()
@@ -99,7 +99,7 @@ fn lines(classes: &[&Class], [low, high]: [f64; 2]) -> Lines {
 
 fn age_of(class: &Class, share: f64) -> String {
     let age: Option<Age> = class.evidence.lifetimes.quantile(share);
-    age.map_or("–".to_owned(), words::age)
+    age.map_or("–".to_owned(), format::age)
 }
 
 fn table(content: &Content<'_>) -> Table {
@@ -108,7 +108,7 @@ fn table(content: &Content<'_>) -> Table {
         let mut name = Cell::new(class.name.clone());
         name.note = doubt;
         let texts = [
-            class.conclusion.words().to_owned(),
+            class.conclusion.description().to_owned(),
             number::bytes(class.evidence.written_bytes),
             age_of(class, 0.25),
             age_of(class, 0.5),
@@ -119,7 +119,7 @@ fn table(content: &Content<'_>) -> Table {
         Row::Cells([name].into_iter().chain(texts.map(Cell::new)).collect())
     };
     Table {
-        caption: "What was seen of each kind of file".to_owned(),
+        caption: "Observations of each kind of file".to_owned(),
         columns: columns(&[
             ("file", Align::Left),
             ("written", Align::Left),

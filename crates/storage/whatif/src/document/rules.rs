@@ -1,4 +1,4 @@
-//! What the sets match, and what was suggested.
+//! The section with the files that the sets match, and the suggested rules.
 
 use saiga_document::model::{Cell, Row};
 use saiga_document::number;
@@ -13,16 +13,16 @@ pub(super) fn section(content: &Content<'_>) -> Option<Section> {
     if let Some(suggestion) = content.suggestion {
         if let Some(searched) = &suggestion.searched {
             blocks.push(Block::Text(format!(
-                "The suggested streams were found in {} simulations on a sample of {} pages: write amplification {:.3} with one \
-                 stream, {:.3} at the start, {:.3} in the end.",
+                "The suggested streams were found in {} simulations on a sample of {} pages: write \
+                 amplification {:.3} with one stream, {:.3} at the start, {:.3} at the end.",
                 searched.simulations, searched.pages, searched.none, searched.start, searched.found
             )));
         }
         if let Some(whole) = &suggestion.whole {
-            blocks.push(Block::Text(whole.words()));
+            blocks.push(Block::Text(whole.summary()));
         }
         blocks.push(Block::Text(
-            "The suggested rules, as the labeller reads them:".to_owned(),
+            "The suggested rules, in the format of the labeller:".to_owned(),
         ));
         blocks.push(Block::Code(suggestion.rules.to_toml()));
     }
@@ -37,13 +37,13 @@ pub(super) fn section(content: &Content<'_>) -> Option<Section> {
 fn table(sets: &[Joined]) -> Table {
     let mut rows = Vec::new();
     for (number, set) in sets.iter().enumerate() {
-        // The same rules, told apart by something else.
+        // The same rules with another property as stream.
         if sets[..number].iter().any(|one| one.name == set.name) {
             continue;
         }
         let (matched, all) = (set.matched_bytes(), set.written_bytes);
         rows.push(Row::Group(format!(
-            "{}: matches {} of {} that are written, {}",
+            "{}: matches {} of {} written bytes, {}",
             set.name,
             number::bytes(matched),
             number::bytes(all),
@@ -60,7 +60,7 @@ fn table(sets: &[Joined]) -> Table {
         }
     }
     Table {
-        caption: "What each rule matches; rules that match nothing are left out".to_owned(),
+        caption: "Matches of each rule; rules without a match are left out".to_owned(),
         columns: columns(&[
             ("rule", Align::Left),
             ("stream", Align::Left),

@@ -1,4 +1,4 @@
-//! Who is whose victim: pages that were moved, by whose dead pages shared a unit with them.
+//! The section with moved pages by cause: the dead pages in the same unit.
 
 use saiga_document::model::{Cell, Row};
 use saiga_document::number;
@@ -9,15 +9,16 @@ use super::{
     Align, Block, Column, Content, Run, Section, Table, Visibility, condition_words, placement_name,
 };
 
-/// Kinds of files in a matrix; the others are summed up.
+/// Most kinds of files in a matrix; the others are summed up.
 const MOST: usize = 8;
 const OTHERS: &str = "all others";
 
 pub(super) fn section(content: &Content<'_>) -> Option<Section> {
     let condition = content.runs.first()?.condition;
     let mut blocks = vec![Block::Text(format!(
-        "Garbage collection moves a page because others in its unit have died. Each row is what died, each column what was \
-         moved for it, in percent of all pages that were moved ({}).",
+        "Garbage collection moves a page because others in its unit have died. Each row is a kind of \
+         dead pages, each column a kind of pages moved because of them, in percent of all moved pages \
+         ({}).",
         condition_words(condition)
     ))];
     let by = content.sets.first().map(|set| set.by);
@@ -35,7 +36,7 @@ pub(super) fn section(content: &Content<'_>) -> Option<Section> {
     }
     Some(Section {
         id: "victims",
-        title: "Who is whose victim".to_owned(),
+        title: "Causes of moved pages".to_owned(),
         visibility: Visibility::Summary,
         blocks,
     })
@@ -45,7 +46,7 @@ fn title(run: &Run) -> String {
     format!("{}, {}", run.label(), placement_name(run.placement))
 }
 
-/// `None` when nothing was moved.
+/// Returns the table of moved pages by cause; `None` if no page was moved.
 fn matrix(run: &Run) -> Option<Table> {
     let measured = &run.case.outcome.measured;
     let moved = measured.moved_pages();
@@ -53,8 +54,8 @@ fn matrix(run: &Run) -> Option<Table> {
         return None;
     }
     let (kinds, charged) = by_kind(&run.case.classes, &measured.charged);
-    let shown = most_concerned(&charged);
-    let place = |kind: usize| {
+    let shown = most_involved(&charged);
+    let index = |kind: usize| {
         let at = shown.iter().position(|one| *one == kind);
         at.unwrap_or(shown.len())
     };
@@ -66,7 +67,7 @@ fn matrix(run: &Run) -> Option<Table> {
     let mut sums = vec![vec![0.0; shown.len() + 1]; shown.len() + 1];
     for (died, row) in charged.iter().enumerate() {
         for (kind, pages) in row.iter().enumerate() {
-            sums[place(died)][place(kind)] += pages;
+            sums[index(died)][index(kind)] += pages;
         }
     }
     let cell = |pages: &f64| {
@@ -85,15 +86,15 @@ fn matrix(run: &Run) -> Option<Table> {
     let columns = names
         .iter()
         .map(|name| (format!("{name} moved"), Align::Right));
-    let first = [("what died".to_owned(), Align::Left)];
+    let first = [("dead pages of".to_owned(), Align::Left)];
     Some(Table {
-        caption: format!("Who was moved for whom: {}", title(run)),
+        caption: format!("Moved pages by cause: {}", title(run)),
         columns: first.into_iter().chain(columns).map(heading).collect(),
         rows: rows.collect(),
     })
 }
 
-/// Kinds of names, and what was moved of each because of each.
+/// Returns the kinds of names, and the pages moved of each kind because of each kind.
 fn by_kind(classes: &[Class], charged: &[Vec<f64>]) -> (Vec<String>, Vec<Vec<f64>>) {
     let mut kinds: Vec<String> = Vec::new();
     let mut number_of = Vec::new();
@@ -114,17 +115,17 @@ fn by_kind(classes: &[Class], charged: &[Vec<f64>]) -> (Vec<String>, Vec<Vec<f64
     (kinds, sums)
 }
 
-/// The kinds that killed or were moved most.
-fn most_concerned(charged: &[Vec<f64>]) -> Vec<usize> {
-    let concern = |kind: usize| {
+/// Returns the kinds with the most pages that caused moves or were moved.
+fn most_involved(charged: &[Vec<f64>]) -> Vec<usize> {
+    let involved = |kind: usize| {
         let died: f64 = charged[kind].iter().sum();
         let moved: f64 = charged.iter().map(|row| row[kind]).sum();
         died + moved
     };
     let mut order: Vec<usize> = (0..charged.len())
-        .filter(|kind| concern(*kind) > 0.0)
+        .filter(|kind| involved(*kind) > 0.0)
         .collect();
-    order.sort_by(|a, b| concern(*b).total_cmp(&concern(*a)));
+    order.sort_by(|a, b| involved(*b).total_cmp(&involved(*a)));
     order.truncate(MOST);
     order
 }

@@ -1,11 +1,11 @@
-//! How the simulation settled.
+//! The section with the approach of the simulation to its steady state.
 
 use saiga_document::model::{Line, LineAxis, LinePanel, Lines};
 use saiga_ftl::replay::Placement;
 
 use super::{Block, Content, Run, Section, Visibility, condition_words, placement_name};
 
-/// Points of a line, at most.
+/// Most points of a line.
 const POINTS: usize = 300;
 
 pub(super) fn section(content: &Content<'_>) -> Option<Section> {
@@ -45,12 +45,12 @@ pub(super) fn section(content: &Content<'_>) -> Option<Section> {
     let panels = panels.collect();
     Some(Section {
         id: "warm-up",
-        title: "How it settled".to_owned(),
+        title: "Approach to the steady state".to_owned(),
         visibility: Visibility::Evidence,
         blocks: vec![
             Block::Text(format!(
-                "Write amplification in intervals ({}). Warm-up does not count; if a line still goes up or down at its right \
-                 end, use a longer --warm-up.",
+                "Write amplification in intervals ({}). Warm-up does not count; if a line still rises \
+                 or falls at its right end, use a longer --warm-up.",
                 condition_words(condition)
             )),
             Block::Lines(Lines {
@@ -68,7 +68,7 @@ pub(super) fn section(content: &Content<'_>) -> Option<Section> {
     })
 }
 
-/// How many sizes of the device the first intervals are.
+/// Returns the host writes of the first intervals, in sizes of the device.
 fn sizes(run: &Run, intervals: usize) -> f64 {
     let outcome = &run.case.outcome;
     let pages: u64 = outcome.intervals[..intervals]
@@ -107,7 +107,7 @@ fn line(run: &Run, series: &[String]) -> Line {
     }
 }
 
-/// Round numbers, at most eight.
+/// Returns ticks at round numbers, with at most eight steps.
 fn ticks(end: f64) -> Vec<(f64, String)> {
     let step = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0]
         .into_iter()

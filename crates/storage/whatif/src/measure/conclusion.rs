@@ -1,74 +1,73 @@
-//! From what was seen of files to what they are, and to the class of their lifetime.
+//! Concludes from evidence how files are written, and the class of their lifetime.
 //!
-//! The limits are of lifetimes in general (docs/ftl.md): rings and what is rewritten more than ten times an hour is short,
-//! what is appended and deleted whole medium, from 0.01 to 10 rewrites an hour long, never extreme.
+//! The limits are absolute (docs/ftl.md): rings and pages rewritten more than ten times an hour are
+//! short, files that are appended to and deleted whole medium, 0.01 to 10 rewrites an hour long,
+//! and fewer extreme.
 
 use saiga_document::number;
 use saiga_streams::Hint;
 
 use super::{Age, Evidence};
-use crate::words;
+use crate::format;
 
-/// Rewrites of a page in an hour above which it is short, and below which it is extreme.
+/// A page with more rewrites per hour is short; with fewer than [`SELDOM_PER_H`], extreme.
 const OFTEN_PER_H: f64 = 10.0;
 const SELDOM_PER_H: f64 = 0.01;
-/// A life that is as long as the time between rewrites that are often.
+/// The time between rewrites at the rate [`OFTEN_PER_H`].
 const SHORT_S: f64 = 3600.0 / OFTEN_PER_H;
-/// Shares of rewrites that came in turn, and of requests that went on where the one before was, for a ring; by chance
-/// rewrites of random pages come in turn with a probability of 0.2.
+/// Least shares of rewrites in turn and of forward requests for a ring. Random rewrites are in turn
+/// with a probability of 0.2.
 const RING_IN_TURN: f64 = 0.6;
 const FORWARD: f64 = 0.5;
-/// Rewrites for each page below which a file is appended to, and above which a ring is one.
+/// Most rewrites per page of an appended file, and fewest rewrites per page of a ring.
 const APPENDED: f64 = 0.1;
 const TURNED: f64 = 0.25;
-/// A log has gone forward so many times.
+/// Fewest advancing requests of a log.
 const ADVANCES: u64 = 8;
-/// The share of the pages that must have died for a file of which pages are deleted.
+/// Least share of deleted pages for a file that counts as deleted.
 const DELETED: f64 = 0.05;
-/// With fewer rewrites for each page in all, their rate is not known.
-const TOLD_REWRITES: f64 = 1.0;
-/// Of something that was not seen once, there are less than three (with 95 %, Poisson).
+/// With fewer rewrites per page, their rate is uncertain.
+const CERTAIN_REWRITES: f64 = 1.0;
+/// The upper bound of the expected number of events if none was observed (95 %, Poisson).
 const UNSEEN: f64 = 3.0;
 
-/// How a file is written.
+/// The pattern of writes to a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Behaviour {
-    /// From its first page to its last, and again.
+    /// From the first page to the last, and again.
     Ring,
-    /// At its end.
+    /// At the end.
     Appended,
-    /// Pages anywhere, again and again.
+    /// Rewrites of pages in any order.
     InPlace,
-    /// Each page once.
+    /// Each page is written once.
     Once,
 }
 
-/// What a file is.
+/// The conclusion about a file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Conclusion {
-    /// How it is written.
     pub behaviour: Behaviour,
-    /// Whether its data were deleted.
     pub is_deleted: bool,
-    /// The class of its lifetime by absolute limits, named after hints. Which hint files get is
-    /// decided by rank.
+    /// The class of its lifetime by absolute limits, named after hints. The suggested hint depends
+    /// on the rank instead.
     pub hint: Hint,
-    /// The other class that would fit: the trace is too short to tell.
+    /// The other possible class, if the trace is too short to be certain.
     pub or: Option<Hint>,
-    /// Rewrites of a page in the time that was seen, in the mean.
+    /// Mean rewrites of a page in the observed time.
     pub rewrites_per_page: f64,
-    /// Rewrites of a page in an hour, in the mean.
+    /// Mean rewrites of a page per hour.
     pub rewrites_per_h: f64,
 }
 
-/// Concludes from what was seen for so many seconds.
+/// Concludes from the evidence of `seen_s` seconds.
 #[must_use]
 pub fn conclude(evidence: &Evidence, seen_s: f64) -> Conclusion {
-    // Rates of what was seen for less than a second would only amaze.
+    // At least a second: rates of a shorter time would be extreme.
     let hours = seen_s.max(1.0) / 3600.0;
     let pages = evidence.pages.max(1) as f64;
     let is_log = evidence.advances >= ADVANCES;
-    // What does not go forward is not a log whose last page fills: it is rewritten.
+    // Without advances, writes at the tip are rewrites, not a log whose last page fills.
     let tip = if is_log { 0 } else { evidence.at_tip };
     let rewrites_per_page = (evidence.rewritten + tip) as f64 / pages;
     let is_forward = share(evidence.forward, evidence.requests) >= FORWARD;
@@ -90,8 +89,8 @@ pub fn conclude(evidence: &Evidence, seen_s: f64) -> Conclusion {
         Behaviour::Appended | Behaviour::Once if is_deleted => deleted(evidence),
         Behaviour::Appended => (Hint::Medium, Some(Hint::Extreme)),
         Behaviour::Once => {
-            let is_told = UNSEEN / (pages * hours) < SELDOM_PER_H && hours >= 1.0;
-            (Hint::Extreme, (!is_told).then_some(Hint::Long))
+            let is_certain = UNSEEN / (pages * hours) < SELDOM_PER_H && hours >= 1.0;
+            (Hint::Extreme, (!is_certain).then_some(Hint::Long))
         }
     };
     Conclusion {
@@ -105,7 +104,7 @@ pub fn conclude(evidence: &Evidence, seen_s: f64) -> Conclusion {
 }
 
 fn in_place(rewrites_per_page: f64, rewrites_per_h: f64) -> (Hint, Option<Hint>) {
-    let is_told = rewrites_per_page >= TOLD_REWRITES;
+    let is_certain = rewrites_per_page >= CERTAIN_REWRITES;
     let (hint, or) = if rewrites_per_h > OFTEN_PER_H {
         (Hint::Short, Hint::Long)
     } else if rewrites_per_h >= SELDOM_PER_H {
@@ -113,10 +112,10 @@ fn in_place(rewrites_per_page: f64, rewrites_per_h: f64) -> (Hint, Option<Hint>)
     } else {
         (Hint::Extreme, Hint::Long)
     };
-    (hint, (!is_told).then_some(or))
+    (hint, (!is_certain).then_some(or))
 }
 
-/// What is deleted whole: temporary if it goes soon.
+/// Returns the class of files that are deleted whole: short if they are deleted soon.
 fn deleted(evidence: &Evidence) -> (Hint, Option<Hint>) {
     match evidence.lifetimes.quantile(0.5) {
         Some(Age::Known(seconds)) if seconds < SHORT_S => (Hint::Short, None),
@@ -134,9 +133,9 @@ fn share(part: u64, whole: u64) -> f64 {
 }
 
 impl Conclusion {
-    /// How it is written, in two or three words.
+    /// Describes the behaviour in a few words.
     #[must_use]
-    pub fn words(&self) -> &'static str {
+    pub fn description(&self) -> &'static str {
         match (self.behaviour, self.is_deleted) {
             (Behaviour::Ring, _) => "a ring",
             (Behaviour::Appended, true) => "appended, deleted whole",
@@ -147,11 +146,12 @@ impl Conclusion {
         }
     }
 
-    /// `seen 0.30 rewrites per page in 10 min 00 s: a long or extreme life, not told apart`; `None` when it is certain.
+    /// Describes the uncertainty: `seen 0.30 rewrites per page in 10 min 00 s: the life may be long
+    /// or extreme`. `None` if the class is certain.
     #[must_use]
     pub fn doubt(&self, seen_s: f64) -> Option<String> {
         let or = self.or?;
-        let what = match self.behaviour {
+        let observed = match self.behaviour {
             Behaviour::Appended | Behaviour::Once => "no end of half of its pages".to_owned(),
             Behaviour::Ring | Behaviour::InPlace => {
                 format!(
@@ -166,21 +166,21 @@ impl Conclusion {
             [or, self.hint]
         };
         Some(format!(
-            "seen {what} in {}: a {one} or {other} life, not told apart",
-            words::length(seen_s)
+            "seen {observed} in {}: the life may be {one} or {other}",
+            format::length(seen_s)
         ))
     }
 
-    /// All that was seen, in a sentence.
+    /// Summarises the evidence in a sentence.
     #[must_use]
     pub fn why(&self, evidence: &Evidence, files: usize, seen_s: f64) -> String {
         let lives = &evidence.lifetimes;
-        let age = |share| lives.quantile(share).map_or("-".to_owned(), words::age);
+        let age = |share| lives.quantile(share).map_or("-".to_owned(), format::age);
         let mut text = format!(
             "{}: {} written in {}, {} files; pages live {} in the median (quartiles {} and {})",
-            self.words(),
+            self.description(),
             number::bytes(evidence.written_bytes),
-            words::length(seen_s),
+            format::length(seen_s),
             files,
             age(0.5),
             age(0.25),

@@ -1,39 +1,36 @@
-//! What was seen of a file, or of several.
+//! Evidence about the writes to a file, or to several.
 
 use super::{Lifetimes, Request};
 
-/// What was seen. Pages are of those that are watched, each counted for all that it stands for.
+/// Counts of writes. Each watched page counts for all pages that it represents.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Evidence {
-    /// Bytes that were written.
     pub written_bytes: u64,
-    /// Requests that wrote them.
+    /// Write requests.
     pub requests: u64,
-    /// Requests that began within the one before, or right behind it.
+    /// Requests that began in the previous one or directly after it.
     pub forward: u64,
-    /// Those of them that ended behind it.
+    /// Those of the forward requests that ended after the previous one.
     pub advances: u64,
     /// Pages that held its data at some time.
     pub pages: u64,
-    /// Page writes over data of files of the kind, but for those at the tip.
+    /// Page writes over data of files of the kind, except at the tip.
     pub rewritten: u64,
-    /// Page writes over what the request before had written: a log whose last page fills.
+    /// Page writes over pages of the previous request: a log whose last page fills.
     pub at_tip: u64,
-    /// Pages that died by a discard, or because others were written there.
+    /// Pages that died by a discard or by writes of other files.
     pub deleted: u64,
-    /// Rewrites whose distance from the write before was compared with that of the last rewrite, and those that were
-    /// equal: all of them in a ring.
+    /// Rewrites whose distance was compared with that of the last rewrite.
     pub judged: u64,
-    /// See `judged`.
+    /// Judged rewrites with about the same distance; in a ring, all of them.
     pub in_turn: u64,
-    /// The time of the first write and of the last.
+    /// The times of the first and the last write.
     pub written_ns: Option<[u64; 2]>,
-    /// How long its pages lived.
     pub lifetimes: Lifetimes,
 }
 
 impl Evidence {
-    /// Counts a request, and says whether it goes on where the one before was.
+    /// Counts a request. Returns whether it continues the previous one.
     pub(super) fn begin(&mut self, request: &Request, before: [u64; 2], bytes: u64) -> bool {
         let [first, end] = before;
         let is_forward = self.requests > 0 && (first..=end).contains(&request.first);
@@ -48,7 +45,7 @@ impl Evidence {
         is_forward
     }
 
-    /// Adds what was seen of other files.
+    /// Adds the evidence about other files.
     pub fn add(&mut self, other: &Self) {
         let Self {
             written_bytes,
@@ -81,7 +78,7 @@ impl Evidence {
         self.lifetimes.add(lifetimes);
     }
 
-    /// All of several.
+    /// Returns the sum of several.
     #[must_use]
     pub fn sum<'a>(all: impl IntoIterator<Item = &'a Self>) -> Self {
         let mut sum = Self::default();

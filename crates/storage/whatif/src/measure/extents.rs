@@ -1,8 +1,9 @@
-//! Sets of pages as stretches.
+//! Sets of pages, stored as extents.
 
 use std::collections::BTreeMap;
 
-/// Pages, as stretches that do not meet: the first page of each, and the one behind its last.
+/// A set of pages: the first page of each extent, mapped to its exclusive end. Extents do not
+/// overlap.
 #[derive(Debug, Default)]
 pub(super) struct Extents {
     ends: BTreeMap<u64, u64>,
@@ -47,7 +48,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn stretches_are_what_a_list_of_pages_is(
+        fn extents_are_equal_to_a_list_of_pages(
             steps in prop::collection::vec((any::<bool>(), 0..40_u64, 0..12_u64), 0..40),
         ) {
             let mut extents = Extents::default();

@@ -1,38 +1,40 @@
-//! How long pages lived: ends that were seen, and lives that went on when the watching ended.
+//! The distribution of lifetimes of pages: ended lives, and lives that had not ended at the end of
+//! the trace.
 //!
-//! Lives that were still going on are no short ones: the distribution is Kaplan and Meier's, by which a life of which the
-//! end was not seen counts as one at risk for as long as it was seen. What is longer than all that was seen has no value.
+//! The distribution is the estimator of Kaplan and Meier, in which a life that has not ended counts
+//! as at risk for the observed time; otherwise such lives would look short. Quantiles beyond the
+//! longest observation are unknown.
 
 use std::collections::BTreeMap;
 
-/// Steps of a factor of two.
+/// Bins for each factor of two.
 const STEPS: u64 = 4;
 
-/// Lives in logarithmic bins.
+/// A histogram of lifetimes with logarithmic bins.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Lifetimes {
     bins: BTreeMap<u64, Bin>,
-    /// The longest life that was seen, whether it ended or not.
+    /// The longest observed life, ended or not.
     longest_ns: u64,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Bin {
     ended: u64,
-    going_on: u64,
+    censored: u64,
 }
 
-/// An age that a share of the pages reached.
+/// An age, known or with a lower bound.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Age {
     /// Seconds.
     Known(f64),
-    /// More than so many seconds: longer than it was watched.
+    /// More than this number of seconds, the longest observation.
     MoreThan(f64),
 }
 
 impl Age {
-    /// The seconds, whichever they are.
+    /// Returns the seconds of either variant.
     #[must_use]
     pub fn seconds(self) -> f64 {
         match self {
@@ -42,12 +44,12 @@ impl Age {
 }
 
 impl Lifetimes {
-    pub(super) fn ends(&mut self, ns: u64, count: u64) {
+    pub(super) fn add_ended(&mut self, ns: u64, count: u64) {
         self.bin(ns).ended += count;
     }
 
-    pub(super) fn goes_on(&mut self, ns: u64, count: u64) {
-        self.bin(ns).going_on += count;
+    pub(super) fn add_censored(&mut self, ns: u64, count: u64) {
+        self.bin(ns).censored += count;
     }
 
     fn bin(&mut self, ns: u64) -> &mut Bin {
@@ -59,29 +61,29 @@ impl Lifetimes {
         for (number, bin) in &other.bins {
             let sum = self.bins.entry(*number).or_default();
             sum.ended += bin.ended;
-            sum.going_on += bin.going_on;
+            sum.censored += bin.censored;
         }
         self.longest_ns = self.longest_ns.max(other.longest_ns);
     }
 
-    /// Page writes that were watched.
+    /// Returns the number of observed page writes.
     #[must_use]
     pub fn count(&self) -> u64 {
-        self.bins.values().map(|bin| bin.ended + bin.going_on).sum()
+        self.bins.values().map(|bin| bin.ended + bin.censored).sum()
     }
 
-    /// Those of which the end was seen.
+    /// Returns the number of ended lives.
     #[must_use]
     pub fn ended(&self) -> u64 {
         self.bins.values().map(|bin| bin.ended).sum()
     }
 
-    /// The longest life that was seen, in seconds. Bins are wider than that, at their end.
+    /// Returns the longest observed life in seconds. The last bin extends beyond it.
     fn longest_s(&self) -> f64 {
         self.longest_ns as f64 / 1e9
     }
 
-    /// The share of the pages that were dead at an age in seconds, at every age at which some died.
+    /// Returns points of age in seconds and share of dead pages, at each age at which pages died.
     #[must_use]
     pub fn distribution(&self) -> Vec<[f64; 2]> {
         let mut at_risk = self.count();
@@ -93,12 +95,12 @@ impl Lifetimes {
                 let age_s = middle_s(*number).min(self.longest_s());
                 points.push([age_s, 1.0 - alive]);
             }
-            at_risk -= bin.ended + bin.going_on;
+            at_risk -= bin.ended + bin.censored;
         }
         points
     }
 
-    /// The age at which this share of the pages was dead; `None` when nothing was written.
+    /// Returns the age at which a share of the pages was dead; `None` without observations.
     #[must_use]
     pub fn quantile(&self, share: f64) -> Option<Age> {
         if self.bins.is_empty() {
@@ -119,7 +121,7 @@ fn bin(ns: u64) -> u64 {
     octave * STEPS + (ns >> (octave - 2)) % STEPS
 }
 
-/// The middle of a bin.
+/// Returns the middle of a bin in seconds.
 fn middle_s(bin: u64) -> f64 {
     let (octave, step) = (bin / STEPS, bin % STEPS);
     let octave = i32::try_from(octave).unwrap_or(64);
@@ -148,22 +150,22 @@ mod tests {
     #[test]
     fn quantiles_are_those_of_what_ended() {
         let mut lives = Lifetimes::default();
-        lives.ends(S, 60);
-        lives.ends(100 * S, 40);
+        lives.add_ended(S, 60);
+        lives.add_ended(100 * S, 40);
         assert!(is_near(lives.quantile(0.5), 1.0));
         assert!(is_near(lives.quantile(0.9), 100.0));
         assert_eq!(Lifetimes::default().quantile(0.5), None);
     }
 
-    /// Four pages; one dies at 1 s, one leaves at 2 s, one dies at 4 s, one is seen for 8 s: after Kaplan and Meier
-    /// 1/4, then 1 - 3/4 * 1/2 = 5/8 are dead.
+    /// Four pages: one dies at 1 s, one is observed for 2 s, one dies at 4 s, one is observed for 8
+    /// s. By Kaplan and Meier, 1/4 and then 1 - 3/4 * 1/2 = 5/8 are dead.
     #[test]
-    fn lives_that_go_on_are_no_short_ones() {
+    fn censored_lives_do_not_count_as_short() {
         let mut lives = Lifetimes::default();
-        lives.ends(S, 1);
-        lives.goes_on(2 * S, 1);
-        lives.ends(4 * S, 1);
-        lives.goes_on(8 * S, 1);
+        lives.add_ended(S, 1);
+        lives.add_censored(2 * S, 1);
+        lives.add_ended(4 * S, 1);
+        lives.add_censored(8 * S, 1);
         let dead: Vec<f64> = lives.distribution().iter().map(|[_, dead]| *dead).collect();
         assert_eq!(dead, [0.25, 0.625]);
         assert!(is_near(lives.quantile(0.6), 4.0));
@@ -171,17 +173,17 @@ mod tests {
         assert_eq!((lives.count(), lives.ended()), (4, 2));
     }
 
-    /// The bin of 600 s reaches to 687 s; 618 s, its middle, nobody has seen.
+    /// The bin of 600 s extends to 687 s; its middle, 618 s, was not observed.
     #[test]
-    fn no_age_is_beyond_what_was_seen() {
+    fn no_age_exceeds_the_longest_observation() {
         let mut short = Lifetimes::default();
-        short.goes_on(S, 1);
+        short.add_censored(S, 1);
         let mut lives = Lifetimes::default();
-        lives.goes_on(600 * S, 1);
+        lives.add_censored(600 * S, 1);
         assert_eq!(lives.quantile(0.5), Some(Age::MoreThan(600.0)));
         short.add(&lives);
         assert_eq!(short.quantile(0.5), Some(Age::MoreThan(600.0)));
-        lives.ends(600 * S, 9);
+        lives.add_ended(600 * S, 9);
         assert_eq!(lives.quantile(0.5), Some(Age::Known(600.0)));
     }
 }

@@ -1,4 +1,4 @@
-//! Hand-made rows whose answer is known.
+//! Synthetic rows with known results.
 
 use saiga_ftl::trace::Recorded;
 use saiga_streams::Hint;
@@ -9,21 +9,21 @@ use super::*;
 const PAGE: u64 = 4096;
 const S: u64 = 1_000_000_000;
 
-/// Rows of some files, in the making.
+/// Builds rows of some files.
 struct Maker {
-    watcher: Watcher,
+    watcher: LifetimeMeter,
     now_ns: u64,
 }
 
 impl Maker {
     fn new(files: &[&str]) -> Self {
-        let mut watcher = Watcher::new(PAGE);
-        files.iter().for_each(|name| watcher.file(name));
+        let mut watcher = LifetimeMeter::new(PAGE);
+        files.iter().for_each(|name| watcher.add_file(name));
         Self { watcher, now_ns: 0 }
     }
 
     fn row(&mut self, op: Op, first: u64, pages: u64, file: u32) {
-        self.watcher.row(&Row {
+        self.watcher.add_row(&Row {
             t_ns: self.now_ns,
             lba: first * PAGE,
             len: pages * PAGE,
@@ -32,7 +32,7 @@ impl Maker {
         });
     }
 
-    /// Writes, and lets a second pass.
+    /// Writes, and advances the time by a second.
     fn write(&mut self, first: u64, pages: u64, file: u32) {
         self.row(Op::Write, first, pages, file);
         self.now_ns += S;
@@ -49,12 +49,12 @@ fn median_s(maker: &Maker, file: usize) -> f64 {
 }
 
 #[test]
-fn a_ring_is_a_ring_also_when_its_files_take_turns_and_its_last_page_is_rewritten() {
+fn a_ring_may_have_several_files_and_rewrite_its_last_page() {
     let mut maker = Maker::new(&["redo/#ib_redo1", "redo/#ib_redo2"]);
     for turn in 0..6_u64 {
         for i in 0..100 {
             let file = u32::try_from(turn % 2).unwrap();
-            // Each commit rewrites the page that the one before ended in.
+            // Each commit rewrites the page in which the previous one ended.
             maker.write(u64::from(file) * 1000 + i, 2, file);
         }
     }
@@ -64,7 +64,7 @@ fn a_ring_is_a_ring_also_when_its_files_take_turns_and_its_last_page_is_rewritte
         assert_eq!((found.hint, found.or), (Hint::Short, None));
     }
     let evidence = &maker.watcher.evidence()[0];
-    // 101 pages; in each of its three turns 99 pages of a request before were written again.
+    // 101 pages; in each of the three rounds, 99 pages of a previous request were rewritten.
     assert_eq!((evidence.pages, evidence.at_tip), (101, 3 * 99));
     assert_eq!(evidence.rewritten, 2 * 101);
 }
@@ -84,7 +84,7 @@ fn pages_in_place_are_judged_by_their_rate() {
         }
         let found = maker.concluded(0);
         assert_eq!(found.behaviour, Behaviour::InPlace, "{found:?}");
-        // All pages were there, so that each write was a rewrite: 4 for each page.
+        // All pages had data, so that each write was a rewrite: 4 for each page.
         assert_eq!(found.rewrites_per_page, 4.0);
         assert_eq!((found.hint, found.or), (expected, None), "{ns_each}");
         let expected_s = 100.0 * ns_each as f64 / 1e9;
@@ -92,9 +92,9 @@ fn pages_in_place_are_judged_by_their_rate() {
     }
 }
 
-/// A burst at the beginning of ten minutes is not a rate, and what it wrote has lived until the end.
+/// A burst at the start of ten minutes is not a rate, and its pages have lived until the end.
 #[test]
-fn what_was_recorded_counts_also_when_nothing_was_written() {
+fn recorded_time_without_writes_counts() {
     let rows = (0..200_u64).map(|i| Row {
         t_ns: i * 28_000_000,
         lba: i * 37 % 100 * PAGE,
@@ -108,7 +108,7 @@ fn what_was_recorded_counts_also_when_nothing_was_written() {
         ..Trace::default()
     };
     let found = |trace: &Trace| {
-        let watcher = Watcher::of(trace, PAGE);
+        let watcher = LifetimeMeter::of(trace, PAGE);
         let evidence = &watcher.evidence()[0];
         let hint = conclude(evidence, watcher.seconds()).hint;
         (hint, watcher.seconds(), evidence.lifetimes.quantile(0.9))
@@ -129,19 +129,18 @@ fn what_was_recorded_counts_also_when_nothing_was_written() {
 }
 
 #[test]
-fn too_few_rewrites_are_said() {
+fn too_few_rewrites_are_uncertain() {
     let mut maker = Maker::new(&["t.ibd"]);
     maker.row(Op::Present, 0, 2000, 0);
     (0..601).for_each(|i| maker.write(i * 701 % 2000, 1, 0));
     let found = maker.concluded(0);
     assert_eq!((found.hint, found.or), (Hint::Long, Some(Hint::Extreme)));
-    let doubt =
-        "seen 0.30 rewrites per page in 10 min 00 s: a long or extreme life, not told apart";
+    let doubt = "seen 0.30 rewrites per page in 10 min 00 s: the life may be long or extreme";
     assert_eq!(found.doubt(600.0).as_deref(), Some(doubt));
 }
 
 #[test]
-fn what_is_appended_and_deleted_is_medium_or_short() {
+fn appended_and_deleted_files_are_medium_or_short() {
     for (hold_s, expected) in [(10, Hint::Short), (4000, Hint::Medium)] {
         let mut maker = Maker::new(&["binlog.000001", "binlog.000002"]);
         for (file, first) in [(0, 0), (1, 1000)] {
@@ -158,9 +157,9 @@ fn what_is_appended_and_deleted_is_medium_or_short() {
     }
 }
 
-/// Without discards, the death of a file is seen when others are written in its place.
+/// Without discards, the death of a file is noticed when other files are written in its place.
 #[test]
-fn what_others_take_the_place_of_was_deleted() {
+fn overwritten_files_were_deleted() {
     let mut maker = Maker::new(&["binlog.000001", "t.ibd"]);
     (0..50).for_each(|i| maker.write(i, 1, 0));
     (0..50).for_each(|i| maker.write(i * 7 % 50, 1, 1));
@@ -174,7 +173,7 @@ fn what_others_take_the_place_of_was_deleted() {
 }
 
 #[test]
-fn a_log_of_which_no_end_was_seen_is_not_told() {
+fn a_log_without_an_observed_end_is_uncertain() {
     let mut maker = Maker::new(&["server.log", "dump"]);
     (0..60).for_each(|i| maker.write(i / 3, 1, 0));
     maker.write(1000, 500, 1);
@@ -184,12 +183,11 @@ fn a_log_of_which_no_end_was_seen_is_not_told() {
     let dump = maker.concluded(1);
     assert_eq!(dump.behaviour, Behaviour::Once);
     assert_eq!((dump.hint, dump.or), (Hint::Extreme, Some(Hint::Long)));
-    let doubt =
-        "seen no end of half of its pages in 60.00 s: a long or extreme life, not told apart";
+    let doubt = "seen no end of half of its pages in 60.00 s: the life may be long or extreme";
     assert_eq!(dump.doubt(60.0).as_deref(), Some(doubt));
 }
 
-/// One page, rewritten where it is, is not a log whose last page fills.
+/// A single page that is rewritten in place is not a log whose last page fills.
 #[test]
 fn a_control_file_is_rewritten() {
     let mut maker = Maker::new(&["global/pg_control"]);
@@ -202,7 +200,7 @@ fn a_control_file_is_rewritten() {
     assert_eq!(found.rewrites_per_page, 59.0);
 }
 
-/// One row of more pages than may be watched.
+/// One row has more pages than can be watched.
 #[test]
 fn memory_is_bounded_within_a_row() {
     let mut maker = Maker::new(&["dump"]);
@@ -215,9 +213,9 @@ fn memory_is_bounded_within_a_row() {
     assert!(near(evidence.lifetimes.ended()), "{evidence:?}");
 }
 
-/// With one page in two, counts stay what they are.
+/// With half of the pages, counts stay the same.
 #[test]
-fn thinned_pages_count_for_all() {
+fn watched_pages_count_for_all() {
     let mut maker = Maker::new(&["t.ibd"]);
     maker.watcher.thinned = 1;
     (0..3).for_each(|_| maker.write(0, 10_000, 0));

@@ -1,8 +1,9 @@
-//! Which database a trace is of, when the names of its files make it plain.
+//! Recognises the database of a trace by the names of its files.
 
 use saiga_ftl::trace::Trace;
 
-/// Parts of names that one database has and no other; `/` before one means that a directory or file begins with it.
+/// Parts of names that only one database has. A leading `/` means the start of a directory or file
+/// name.
 const MARKS: [(&str, &[&str]); 6] = [
     ("mysql", &[".dblwr", "/#innodb_redo/", "/mysql.ibd"]),
     ("mariadb", &["/aria_log"]),
@@ -20,7 +21,8 @@ const MARKS: [(&str, &[&str]); 6] = [
     ("rocksdb", &[".sst", "/MANIFEST-"]),
 ];
 
-/// The built-in rule set of the one database that wrote the trace; `None` when there are several, or nothing tells.
+/// Returns the built-in rule set of the database that wrote the trace; `None` if it is unknown or
+/// there are several.
 #[must_use]
 pub fn database_of(trace: &Trace) -> Option<&'static str> {
     let names: Vec<String> = trace
@@ -43,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_tell_the_database_or_nothing_does() {
+    fn databases_are_recognised_by_their_names() {
         for (names, expected) in [
             (&["ib_logfile0", "ibdata1"][..], None),
             (&["ib_logfile0", "#ib_16384_0.dblwr"], Some("mysql")),

@@ -1,4 +1,5 @@
-//! The labeller's rules on a trace: a hint, or a named stream, becomes a stream of the device.
+//! Applies the labeller's rules to a trace: each hint or named stream becomes a stream of the
+//! device.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -6,11 +7,11 @@ use std::rc::Rc;
 
 use saiga_ftl::trace::Trace;
 use saiga_streams::Hint;
-use saiga_streams::rules::{Place, Rule, Rules};
+use saiga_streams::rules::{FilePaths, Rule, Rules};
 
-use super::{By, Joined, Match, Placed};
+use super::{Assignment, By, Joined, Match};
 
-/// Where hints begin to tell streams apart; below is the default stream.
+/// The lowest hint with a stream of its own; lower values have the default stream.
 const FIRST_HINT: u64 = 2;
 
 pub(super) fn join(rules: &Rules, trace: &Trace, written: &[u64], by: By) -> Joined {
@@ -44,11 +45,11 @@ pub(super) fn join(rules: &Rules, trace: &Trace, written: &[u64], by: By) -> Joi
         .collect();
     let mut of_file = HashMap::new();
     for (name, written) in trace.files.iter().zip(written) {
-        let place = Place {
+        let paths = FilePaths {
             relative: Path::new(trace.place(name)),
             absolute: Path::new(name),
         };
-        if let Some((number, _)) = rules.find(&place) {
+        if let Some((number, _)) = rules.find(&paths) {
             matches[number].files += 1;
             matches[number].written_bytes += written;
             of_file.insert(name.clone(), numbers[number]);
@@ -60,15 +61,15 @@ pub(super) fn join(rules: &Rules, trace: &Trace, written: &[u64], by: By) -> Joi
         streams,
         matches,
         written_bytes: 0,
-        is_given: false,
-        placed: Rc::new(Placed {
+        is_predefined: false,
+        assignment: Rc::new(Assignment {
             of_file,
             no_file: 0,
         }),
     }
 }
 
-/// What a rule's files share a stream by; `None` for the default stream.
+/// Returns the name of the stream of a rule's files; `None` for the default stream.
 fn stream_name(rule: &Rule, by: By) -> Option<String> {
     let is_hint = |hint: Hint| hint.raw() >= FIRST_HINT;
     let hint = || is_hint(rule.hint).then(|| rule.hint.to_string());

@@ -1,9 +1,9 @@
-//! A plain assignment of files to streams, in TOML. The first match decides.
+//! Plain assignments of files to streams, in TOML. The first match decides.
 //!
 //! ```toml
-//! name = "documented"   # what the report calls it; the file's name without this
-//! default = 0           # stream of files that nothing matches
-//! no_file = 0           # stream of what belongs to no file
+//! name = "documented"   # name in the report; default: the file's name
+//! default = 0           # stream of files without a match
+//! no_file = 0           # stream of data without a file
 //! [[assign]]
 //! match = 'ib_logfile'  # regular expression, searched in the file's name
 //! stream = 2
@@ -17,9 +17,9 @@ use saiga_ftl::replay::MAX_STREAMS;
 use saiga_ftl::trace::Trace;
 use serde::Deserialize;
 
-use super::{By, Joined, Match, Placed};
+use super::{Assignment, By, Joined, Match};
 
-/// Which stream files go to.
+/// A plain assignment of files to streams.
 #[derive(Debug)]
 pub struct Plain {
     pub(super) name: String,
@@ -34,24 +34,17 @@ struct Rule {
     stream: usize,
 }
 
-/// What is wrong with a plain assignment.
+/// An error in a plain assignment.
 #[derive(Debug, thiserror::Error)]
 pub enum PlainError {
-    /// TOML does not allow it, or a key is unknown or missing.
+    /// The text is not valid TOML, or a key is unknown or missing.
     #[error("{0}")]
     Toml(#[from] toml::de::Error),
-    /// It says nothing.
-    #[error("no [[assign]] in it, so it would be the same as one stream")]
+    #[error("there is no [[assign]], so it would be the same as one stream")]
     Empty,
-    /// A regular expression cannot be read.
+    /// The regular expression of an entry, counted from 1, is not valid.
     #[error("match of [[assign]] number {number}: {error}")]
-    Match {
-        /// Which one.
-        number: usize,
-        /// Why.
-        error: regex::Error,
-    },
-    /// There is no such stream.
+    Match { number: usize, error: regex::Error },
     #[error("stream {0}: use 0 to {last}", last = MAX_STREAMS - 1)]
     Stream(usize),
 }
@@ -76,10 +69,10 @@ struct Entry {
 }
 
 impl Plain {
-    /// Reads the text of a file; `name` is what it is called if it does not say.
+    /// Parses the text of a file; `name` is the default name.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The text is not valid.
     pub fn parse(text: &str, name: &str) -> Result<Self, PlainError> {
         let file: File = toml::from_str(text)?;
         if file.assign.is_empty() {
@@ -143,8 +136,8 @@ impl Plain {
                 .collect(),
             matches,
             written_bytes: 0,
-            is_given: false,
-            placed: Rc::new(Placed {
+            is_predefined: false,
+            assignment: Rc::new(Assignment {
                 of_file,
                 no_file: self.no_file,
             }),
@@ -177,9 +170,9 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_named() {
+    fn errors_are_named() {
         for (text, expected) in [
-            ("", "no [[assign]] in it"),
+            ("", "there is no [[assign]]"),
             ("rules = 1", "unknown field `rules`"),
             (
                 "[[assign]]\nmatch = '('\nstream = 1",

@@ -1,11 +1,11 @@
-//! Every form of a set, and what it makes of names.
+//! Every format of a set, and the streams that it gives to names.
 
 use saiga_ftl::replay::Rules as _;
 use saiga_ftl::trace::Row;
 
 use super::*;
 
-/// A trace that writes so many sectors to each file.
+/// Creates a trace that writes a number of sectors to each file.
 fn trace(files: &[(&str, u64)], directories: &[&str]) -> Trace {
     let row = |(file, (_, sectors)): (u32, &(&str, u64))| Row {
         t_ns: 0,
@@ -27,7 +27,7 @@ fn join(word: &str, trace: &Trace, by: By) -> Joined {
 }
 
 #[test]
-fn astream_is_what_its_documentation_has() {
+fn astream_has_the_rules_of_its_documentation() {
     let trace = trace(
         &[
             ("/db/ib_logfile0", 4),
@@ -58,9 +58,9 @@ fn astream_is_what_its_documentation_has() {
     assert_eq!(found, [1, 0, 0, 2, 0]);
 }
 
-/// Globs are relative to the database's directory, so they match only what has one.
+/// Globs are relative to the database's directory, so they only match files in a directory.
 #[test]
-fn built_in_rules_see_places_below_the_directory() {
+fn built_in_rules_match_places_in_the_directory() {
     let files = [
         ("/srv/my/ib_logfile0", 1),
         ("/srv/my/#ib_1_0.dblwr", 1),
@@ -78,7 +78,7 @@ fn built_in_rules_see_places_below_the_directory() {
 }
 
 #[test]
-fn files_are_read_by_what_they_are() {
+fn files_are_recognised_by_their_content() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str, text: &str| {
         let path = folder.path().join(name);
@@ -100,7 +100,7 @@ fn files_are_read_by_what_they_are() {
         (labels.matched_bytes(), labels.stream_of(Some("b"))),
         (512, 0)
     );
-    // The kernel's word for a lifetime that is not known is not a stream.
+    // The kernel's hint for an unknown lifetime is not a stream.
     let none = join(
         &path("none.toml", &rule.replace("HINT", "none")),
         &files,
@@ -162,6 +162,6 @@ fn too_many_streams_are_refused() {
         .join(&Trace::default(), By::Stream)
         .unwrap_err()
         .to_string();
-    assert_eq!(error, "many has 64 streams; at most 63 can be told apart");
+    assert_eq!(error, "many has 64 streams; at most 63 can be simulated");
     assert!(set.join(&Trace::default(), By::Hint).is_ok());
 }

@@ -1,20 +1,20 @@
-//! Globs from names.
+//! Creates globs from file names, and matches them as the labeller does.
 
 use std::path::Path;
 
 use saiga_streams::rules::{Pattern, file};
 
-/// The glob that matches this place only; `None` when no rule can name it.
+/// Returns the glob that only matches this place; `None` if no rule can name it.
 pub(super) fn exact(place: &str) -> Option<String> {
     checked(place, false)
 }
 
-/// The glob of all places that differ from this in numbers; `None` when no rule can name it.
+/// Returns the glob for all places that only differ in numbers; `None` if no rule can name them.
 pub(super) fn of_kind(place: &str) -> Option<String> {
     checked(place, true)
 }
 
-/// The same for the labeller, which reads it.
+/// Compiles a glob as the labeller does.
 pub(super) fn compiled(glob: &str) -> Option<Pattern> {
     file::glob(glob).ok()
 }
@@ -27,7 +27,7 @@ pub(super) fn matches(pattern: &Pattern, place: &str) -> bool {
     }
 }
 
-/// Letters that mean something in a glob stand for themselves.
+/// Escapes the special characters of globs.
 pub(super) fn escaped(text: &str) -> String {
     let mut out = String::new();
     for letter in text.chars() {
@@ -36,7 +36,7 @@ pub(super) fn escaped(text: &str) -> String {
                 out.push('\\');
                 out.push(letter);
             }
-            // Bytes that are no text are another letter in the trace than on the disk.
+            // Bytes that are not UTF-8 have become U+FFFD in the trace.
             char::REPLACEMENT_CHARACTER => out.push('*'),
             letter => out.push(letter),
         }
@@ -45,7 +45,7 @@ pub(super) fn escaped(text: &str) -> String {
 }
 
 fn checked(place: &str, is_kind: bool) -> Option<String> {
-    // Without directories in the trace, names may be absolute: rules can still name their ends.
+    // Without directories in the trace, names may be absolute: a rule can still match the end.
     let (prefix, place) = match place.strip_prefix('/') {
         Some(rest) => ("**/", rest),
         None => ("", place),
@@ -60,7 +60,7 @@ fn checked(place: &str, is_kind: bool) -> Option<String> {
     is_found.then_some(glob)
 }
 
-/// Digits become `[0-9]*`, and eight or more hexadecimal ones `[0-9A-F]*`.
+/// Replaces numbers by `[0-9]*`, and eight or more hexadecimal digits by `[0-9A-F]*`.
 fn numbers_replaced(place: &str) -> String {
     let mut out = String::new();
     let mut rest = place;
@@ -101,7 +101,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever stands in a name.
+        /// For names with any special characters.
         #[test]
         fn a_place_matches_its_globs_and_no_other_place_its_exact_one(
             place in "[a-c0-3*?{},!\\[\\]\\\\ .#-]{1,6}(/[a-c0-3*?{},!\\[\\]\\\\#]{1,4}){0,2}",

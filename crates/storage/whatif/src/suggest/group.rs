@@ -1,17 +1,17 @@
-//! Which kinds should share a stream, by how long their pages live: k-means on one line; and the
-//! hints of groups by their rank.
+//! Groups subjects by the lifetimes of their pages (one-dimensional k-means), and gives hints to
+//! groups by rank.
 
 use saiga_streams::Hint;
 
 use super::subjects::Subject;
 
-/// Groups that hints can tell apart.
+/// Number of hints for groups.
 pub(super) const HINTS: usize = 4;
 
-/// Rounds, at most; it settles much earlier.
+/// Most rounds of k-means, which settles much earlier.
 const ROUNDS: usize = 100;
 
-/// At most `most` groups by lifetime; each subject's number.
+/// Returns the group of each subject, of at most `most` groups by lifetime.
 pub(super) fn by_lifetime(subjects: &[Subject], most: usize) -> Vec<usize> {
     let points: Vec<(f64, f64)> = subjects
         .iter()
@@ -25,7 +25,7 @@ pub(super) fn by_lifetime(subjects: &[Subject], most: usize) -> Vec<usize> {
     k_means(&points, most)
 }
 
-/// Joins neighbours by lifetime, the nearest first, until there are at most `most` groups.
+/// Joins groups with the closest lifetimes until there are at most `most` groups.
 pub(super) fn folded(subjects: &[Subject], groups: &[usize], most: usize) -> Vec<usize> {
     let mut groups = groups.to_vec();
     loop {
@@ -46,10 +46,9 @@ pub(super) fn folded(subjects: &[Subject], groups: &[usize], most: usize) -> Vec
     }
 }
 
-/// The hint of each subject: its group's place among all groups by lifetime, the shortest first.
+/// Returns the hint of each subject, by the rank of its group by lifetime, the shortest first.
 ///
-/// With less than four groups those hints stay unused that XFS zoned and F2FS do not tell from
-/// others.
+/// With fewer than four groups, hints that zoned XFS or F2FS treat like others are not used.
 pub(super) fn hints(subjects: &[Subject], groups: &[usize]) -> Vec<Hint> {
     let groups = folded(subjects, groups, HINTS);
     let order = by_rank(subjects, &groups);
@@ -66,7 +65,7 @@ pub(super) fn hints(subjects: &[Subject], groups: &[usize]) -> Vec<Hint> {
         .collect()
 }
 
-/// The groups with the mean of their logarithmic lifetimes, weighted by bytes, the shortest first.
+/// Returns the groups with their mean logarithmic lifetime, weighted by bytes, the shortest first.
 fn by_rank(subjects: &[Subject], groups: &[usize]) -> Vec<(usize, f64)> {
     let mut distinct = groups.to_vec();
     distinct.sort_unstable();
@@ -87,7 +86,8 @@ fn by_rank(subjects: &[Subject], groups: &[usize]) -> Vec<(usize, f64)> {
     order
 }
 
-/// The group of each point, which has a place and a weight; the first centres are spread over the weights.
+/// Returns the group of each point, given by position and weight. Initial centres are quantiles by
+/// weight.
 fn k_means(points: &[(f64, f64)], most: usize) -> Vec<usize> {
     let mut sorted: Vec<(f64, f64)> = points.to_vec();
     sorted.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_lies_together_is_together() {
+    fn close_points_are_in_one_group() {
         let points = [(1.0, 5.0), (9.0, 1.0), (1.2, 5.0), (9.5, 20.0), (20.0, 1.0)];
         let groups = k_means(&points, 2);
         assert!(

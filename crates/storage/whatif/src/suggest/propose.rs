@@ -1,7 +1,8 @@
-//! Rules for what was told apart: globs as general as they may be, in an order in which each file gets what is its own.
+//! Creates rules for the subjects: globs as general as possible, in an order in which the first
+//! match is right for every file of the trace.
 //!
-//! A rule whose glob matches a file of another class stands behind the rule of that file; where no order does that, the
-//! files are named one by one. So the first match decides rightly for every file of the trace.
+//! A rule whose glob matches a file of another class comes after the rule of that file. If there is
+//! no such order, the files get rules of their own.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,22 +15,22 @@ use super::glob;
 use super::subjects::Subject;
 use crate::measure::{Evidence, conclude};
 
-/// Letters of a stream's name.
+/// Most characters of a stream's name.
 const NAME_LETTERS: usize = 24;
 
-/// A rule in the making.
+/// A draft of a rule.
 #[derive(Debug, Clone)]
 struct Draft {
     glob: String,
     pattern: Pattern,
-    /// What it is for: files of this class get its hint and stream.
+    /// The class of its files, which have one hint and stream.
     class: usize,
-    /// The subjects whose files it is for.
+    /// The subjects of its files.
     subjects: Vec<usize>,
     files: Vec<usize>,
 }
 
-/// The stream of each subject, named after what is written most in it.
+/// Returns the name of each subject's stream, after the most written subject in the stream.
 pub(super) fn stream_names(
     subjects: &[Subject],
     groups: &[usize],
@@ -56,10 +57,11 @@ pub(super) fn stream_names(
     groups.iter().map(|group| names[group].clone()).collect()
 }
 
-/// The words of the last part of a place that has some: `#ib_16384_0.dblwr` is `ib-dblwr`.
+/// Returns the words of the last path component that has any: `#ib_16384_0.dblwr` becomes
+/// `ib-dblwr`.
 fn slug(place: &str, with_digits: bool) -> String {
     for part in place.rsplit('/') {
-        let kept = if with_digits {
+        let letters = if with_digits {
             part.to_owned()
         } else {
             part.chars()
@@ -69,7 +71,7 @@ fn slug(place: &str, with_digits: bool) -> String {
         if !with_digits && kind_of(part) == "N" {
             continue;
         }
-        let words = kept.split(|c: char| !c.is_ascii_alphanumeric());
+        let words = letters.split(|c: char| !c.is_ascii_alphanumeric());
         let words: Vec<String> = words
             .filter(|word| !word.is_empty())
             .map(str::to_ascii_lowercase)
@@ -82,10 +84,10 @@ fn slug(place: &str, with_digits: bool) -> String {
     "data".to_owned()
 }
 
-/// What the files of a subject get: hint and stream.
+/// The hint and the stream of a subject.
 pub(super) type Label = (Hint, String);
 
-/// The rules; subjects whose hint is [`Hint::NotSet`] are matched by none of them.
+/// Creates the rules. Subjects with [`Hint::NotSet`] get none.
 pub(super) fn rules(
     subjects: &[Subject],
     labels: &[Label],
@@ -111,7 +113,7 @@ pub(super) fn rules(
     }
 }
 
-/// Subjects with one hint and one stream are of one class.
+/// Numbers the classes of subjects: subjects with the same hint and stream have one class.
 fn classes(labels: &[Label]) -> Vec<usize> {
     let mut known = Vec::new();
     let mut numbers = Vec::new();
@@ -125,7 +127,7 @@ fn classes(labels: &[Label]) -> Vec<usize> {
     numbers
 }
 
-/// The class of each file that is written.
+/// Returns the class of each written file.
 fn class_of_file(subjects: &[Subject], classes: &[usize]) -> BTreeMap<usize, usize> {
     let mut of_file = BTreeMap::new();
     for (subject, class) in subjects.iter().zip(classes) {
@@ -134,7 +136,7 @@ fn class_of_file(subjects: &[Subject], classes: &[usize]) -> BTreeMap<usize, usi
     of_file
 }
 
-/// One draft for each way in which the files' names are written; mostly one.
+/// Creates the drafts of a subject, one for each form of its file names; usually one.
 fn drafts_of(number: usize, subject: &Subject, class: usize, places: &[String]) -> Vec<Draft> {
     let mut drafts: Vec<Draft> = Vec::new();
     let is_single = subject.is_single(places);
@@ -160,7 +162,8 @@ fn drafts_of(number: usize, subject: &Subject, class: usize, places: &[String]) 
     drafts
 }
 
-/// Several kinds of one class with one ending, or in one directory, become one rule if that matches nothing of others.
+/// Merges drafts of one class with a common extension or directory if the general glob matches no
+/// file of another class.
 fn generalised(
     mut drafts: Vec<Draft>,
     subjects: &[Subject],
@@ -222,7 +225,7 @@ fn generalised(
     drafts
 }
 
-/// `db/t1.ibd` could be `**/*.ibd` or `db/**`.
+/// Returns the general globs of a place: `**/*.ibd` and `db/**` for `db/t1.ibd`.
 fn general(place: &str) -> Vec<String> {
     let mut globs = Vec::new();
     let (directory, name) = place.rsplit_once('/').unwrap_or(("", place));
@@ -240,7 +243,7 @@ fn general(place: &str) -> Vec<String> {
     globs
 }
 
-/// Rules in an order in which the first match of each file is of its class.
+/// Orders the drafts so that the first match of each file is of its class.
 fn ordered(
     mut left: Vec<Draft>,
     places: &[String],
@@ -249,7 +252,7 @@ fn ordered(
     let mut done: Vec<Draft> = Vec::new();
     let mut is_served: BTreeSet<usize> = BTreeSet::new();
     while !left.is_empty() {
-        // One that takes no file from a rule that is still to come.
+        // A draft that matches no file of another class without an earlier match.
         let takes_none = |draft: &Draft| {
             class_of_file.iter().all(|(file, class)| {
                 *class == draft.class
@@ -261,7 +264,7 @@ fn ordered(
         let draft = match next {
             Some(at) => left.remove(at),
             None => {
-                // Those of the rule for the fewest files are named one by one.
+                // Split the draft with the fewest files into exact names.
                 let fewest = (0..left.len()).min_by_key(|at| left[*at].files.len());
                 let draft = left.remove(fewest.unwrap_or(0));
                 left.splice(0..0, one_by_one(&draft, places));
@@ -321,7 +324,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn streams_are_named_after_what_is_in_them() {
+    fn streams_are_named_after_their_files() {
         for (place, with_digits, expected) in [
             ("#ib_16384_0.dblwr", false, "ib-dblwr"),
             ("pg_wal/00000001000000000000002A", false, "pg-wal"),
@@ -335,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn general_globs_are_of_endings_and_directories() {
+    fn general_globs_have_extensions_and_directories() {
         assert_eq!(general("db/t1.ibd"), ["**/*.ibd", "db/**"]);
         assert_eq!(general("binlog.000001"), [""; 0]);
         assert_eq!(general("12/x"), [""; 0]);

@@ -1,7 +1,9 @@
-//! Streams by trial: kinds are moved from stream to stream as long as simulated write amplification falls.
+//! Searches streams by hill climbing: moves kinds of files from stream to stream as long as
+//! simulated write amplification falls.
 //!
-//! Each trial replays a sample of the trace's pages on a small device, initially and persistently isolated, for a shorter
-//! time than a comparison does. It ranks groupings; the comparison of the result is made on the whole trace.
+//! Each trial replays a sample of the trace's pages on a small device, initially and persistently
+//! isolated, for a shorter time than a comparison. Trials only rank groupings; the result is
+//! compared on the whole trace.
 
 use std::collections::HashMap;
 
@@ -13,7 +15,7 @@ use super::group::HINTS;
 use super::subjects::Subject;
 use super::{Report, Step, group};
 
-/// Pages of the sample, at most and at least, and the page writes that one repetition of it should have.
+/// Most and fewest pages of the sample, and the page writes that one repetition of it should have.
 const MOST_PAGES: f64 = 65_536.0;
 const LEAST_PAGES: f64 = 16_384.0;
 const WRITES: f64 = 1_000_000.0;
@@ -21,34 +23,33 @@ const LENGTH: Length = Length {
     warm_up: 4,
     measured: 2,
 };
-/// A move is one that lowers write amplification by this share: less is not a difference (docs/ftl.md).
+/// A move must lower write amplification by this share; less is not significant (docs/ftl.md).
 pub(super) const GAIN: f64 = 0.005;
-/// A stream is given up if that raises it by less.
+/// Two streams are joined if that raises write amplification by less than this share.
 const LOSS: f64 = 0.001;
-/// What is written less than this share of all bytes is not moved by itself.
+/// Subjects with less than this share of all written bytes are not moved.
 const MOVED_SHARE: f64 = 0.005;
-/// Simulations of one grouping: one for each isolation.
+/// Simulations for each grouping: one for each isolation.
 const TRIAL: u32 = 2;
-/// Of all simulations, so many are for hints.
+/// The share of the simulations for hints, as a fraction.
 const HINT_SHARE: (u32, u32) = (2, 5);
 
-/// What the search found.
+/// The result of a search.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Searched {
-    /// Simulations that were made.
+    /// Number of simulations.
     pub simulations: u32,
-    /// Pages of the sample.
     pub pages: u32,
     /// Write amplification of one stream.
     pub none: f64,
-    /// That of the best of the known sets and of the groupings by lifetime, and that of the one
-    /// that was found: the means of both isolations.
+    /// Write amplification of the best start, a known set or a grouping by lifetime: the mean of
+    /// both isolations.
     pub start: f64,
-    /// See `start`.
+    /// Write amplification of the best grouping: the mean of both isolations.
     pub found: f64,
 }
 
-/// Groupings to begin with, beside those by lifetime: what the known sets make of the subjects.
+/// Start groupings from the known sets, in addition to those by lifetime.
 #[derive(Debug, Default)]
 pub(super) struct Starts {
     /// By the streams of their rules.
@@ -57,36 +58,34 @@ pub(super) struct Starts {
     pub(super) hints: Vec<Vec<usize>>,
 }
 
-/// The groupings that were found.
+/// The best groupings.
 #[derive(Debug)]
 pub(super) struct Groups {
-    /// Into streams.
     pub(super) streams: Vec<usize>,
-    /// Into hints.
     pub(super) hints: Vec<usize>,
 }
 
-/// Why there is no result.
+/// The reason for no result.
 #[derive(Debug)]
 pub(super) enum Stop {
-    /// Somebody ended it.
+    /// The report callback ended the search.
     Interrupted,
-    /// The sample fits on no device, or too few simulations may be made.
+    /// The sample fits on no device, or too few simulations are allowed.
     Impossible,
 }
 
-/// A search in progress.
+/// The state of a search.
 pub(super) struct Search<'a> {
     sample: Footprint,
     subjects: &'a [Subject],
-    /// The subject of each file by its name.
+    /// The subject of each file by name.
     subject_of: HashMap<&'a str, usize>,
     device: replay::Options,
     most: u32,
-    /// Simulations that may be made in this part of the search.
+    /// Allowed simulations in this part of the search.
     limit: u32,
     made: u32,
-    /// Groupings that were tried, in their canonical form.
+    /// Write amplification of the tried groupings, in canonical form.
     known: HashMap<Vec<usize>, f64>,
     rng: fastrand::Rng,
     report: Report<'a>,
@@ -126,7 +125,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The best grouping into at most `most` streams, and the best into hints.
+    /// Finds the best grouping into at most `most` streams, and the best into hints.
     pub(super) fn find(
         &mut self,
         most: usize,
@@ -155,8 +154,8 @@ impl<'a> Search<'a> {
         Ok((Groups { streams, hints }, searched))
     }
 
-    /// The best grouping into hints, from the streams with neighbours joined, and from what the
-    /// known sets have.
+    /// Finds the best grouping into hints. Starts from the streams, with neighbours by lifetime
+    /// joined, and from the hints of the known sets.
     fn hints(&mut self, streams: &[usize], starts: &Starts) -> Result<Vec<usize>, Stop> {
         let joined = group::folded(self.subjects, streams, HINTS);
         let starts: Vec<Vec<usize>> = [joined.clone()]
@@ -170,8 +169,8 @@ impl<'a> Search<'a> {
         Ok(canonical(&hints))
     }
 
-    /// The best of `starts`, and of the groupings by lifetime into at most `most`; `None` where
-    /// none may be tried or fits.
+    /// Returns the best of `starts` and of the groupings by lifetime into at most `most`. `None` if
+    /// none fits or no simulation is allowed.
     fn best_start(
         &mut self,
         starts: &[Vec<usize>],
@@ -199,12 +198,12 @@ impl<'a> Search<'a> {
         Ok(best)
     }
 
-    /// Whether one more grouping may be simulated.
+    /// Whether another grouping may be simulated.
     fn may_try(&self) -> bool {
         self.made + TRIAL <= self.limit
     }
 
-    /// Moves one subject at a time, in random order, until nothing helps.
+    /// Moves one subject at a time, in random order, until no move helps.
     fn climb(&mut self, groups: &mut [usize], mut waf: f64, most: usize) -> Result<f64, Stop> {
         let all: u64 = self
             .subjects
@@ -245,9 +244,9 @@ impl<'a> Search<'a> {
         Ok(waf)
     }
 
-    /// Joins streams that gain nothing by being apart.
+    /// Joins streams without a gain from separation.
     fn simplify(&mut self, groups: &mut Vec<usize>, waf: &mut f64) -> Result<(), Stop> {
-        // The gain of each stream is compared with the best, so that small losses do not add up.
+        // Each result is compared with the best, so that small losses do not add up.
         let limit = *waf * (1.0 + LOSS);
         loop {
             let count = canonical(groups).iter().max().map_or(0, |last| last + 1);
@@ -275,8 +274,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Write amplification of a grouping: the mean of both isolations; infinite where so many streams leave a small device
-    /// no room.
+    /// Returns the write amplification of a grouping: the mean of both isolations; infinite if the
+    /// streams do not fit on the small device.
     fn waf(&mut self, groups: &[usize]) -> Result<f64, Stop> {
         let key = canonical(groups);
         if let Some(waf) = self.known.get(&key) {
@@ -333,7 +332,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// As many pages as keep a trial short.
+/// Returns the number of pages of a sample that keeps a trial short.
 fn sample_pages(footprint: &Footprint) -> u32 {
     let pages = f64::from(footprint.pages());
     let writes = footprint.totals().written_pages as f64;
@@ -347,7 +346,7 @@ fn sample_pages(footprint: &Footprint) -> u32 {
     wanted
 }
 
-/// Groups numbered in the order in which they appear.
+/// Renumbers groups in the order of their first appearance.
 fn canonical(groups: &[usize]) -> Vec<usize> {
     let mut seen: Vec<usize> = Vec::new();
     let number = |group: &usize| {

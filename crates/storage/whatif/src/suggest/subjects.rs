@@ -1,7 +1,9 @@
-//! What is told apart: kinds of names, and single files of a kind that live otherwise than the rest of it.
+//! Subjects: kinds of file names, and single files with other lifetimes than the rest of their
+//! kind.
 //!
-//! Names that differ in numbers only are of one kind: logs, segments. Where such files are tables, the number says nothing
-//! of their heat, so those that are written most are looked at one by one.
+//! Names that only differ in numbers are of one kind, such as logs and segments. The numbers of
+//! tables do not indicate how often they are written, so the most written files are checked one by
+//! one.
 
 use std::collections::BTreeMap;
 
@@ -10,18 +12,18 @@ use saiga_ftl::trace::kind_of;
 use super::glob;
 use crate::measure::{Behaviour, Conclusion, Evidence, conclude};
 
-/// Single files that are told apart from their kind, at most, and the least share of all bytes that they have.
+/// Most single files that become subjects, and their least share of all bytes.
 const MOST_SINGLES: usize = 32;
 const SINGLE_SHARE: f64 = 0.01;
-/// A single file's pages live so many times longer or shorter than those of the rest.
+/// The pages of a single file must live this many times longer or shorter than those of the rest.
 const UNLIKE: f64 = 4.0;
 
-/// Files that are of one kind and live alike.
+/// Files of one kind with similar lifetimes.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Subject {
-    /// The place of a single file, or that of many with `N` for digits.
+    /// The place of a single file, or that of several with `N` for numbers.
     pub(super) name: String,
-    /// Their numbers.
+    /// Indices of the files.
     pub(super) files: Vec<usize>,
     pub(super) evidence: Evidence,
     pub(super) conclusion: Conclusion,
@@ -39,7 +41,8 @@ impl Subject {
         }
     }
 
-    /// The logarithm (base 2) of the median lifetime in seconds; four times what was seen, where it is longer.
+    /// Returns the binary logarithm of the median lifetime in seconds; if that is longer than the
+    /// trace, of four times the observed time.
     pub(super) fn log_lifetime(&self) -> f64 {
         use crate::measure::Age::{Known, MoreThan};
         match self.evidence.lifetimes.quantile(0.5) {
@@ -49,14 +52,14 @@ impl Subject {
         }
     }
 
-    /// Whether it is a file that was told apart from its kind.
+    /// Whether the subject is a single file of a kind with other files.
     pub(super) fn is_single(&self, places: &[String]) -> bool {
         matches!(self.files[..], [file] if self.name == places[file] && kind_of(&self.name) != self.name)
     }
 }
 
-/// All that is written, the most first, and the places that no rule can name.
-pub(super) fn tell_apart(
+/// Returns the subjects, the most written first, and the written places that no rule can name.
+pub(super) fn distinguish(
     places: &[String],
     all: &[Evidence],
     seen_s: f64,
@@ -104,7 +107,8 @@ pub(super) fn tell_apart(
 }
 
 fn is_unlike(one: &Subject, other: &Subject) -> bool {
-    let is_told = |subject: &Subject| subject.conclusion.or.is_none();
-    let differs = one.conclusion.hint != other.conclusion.hint && is_told(one) && is_told(other);
+    let is_certain = |subject: &Subject| subject.conclusion.or.is_none();
+    let differs =
+        one.conclusion.hint != other.conclusion.hint && is_certain(one) && is_certain(other);
     differs || (one.log_lifetime() - other.log_lifetime()).abs() > UNLIKE.log2()
 }

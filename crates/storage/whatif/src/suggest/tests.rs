@@ -1,4 +1,4 @@
-//! Suggestions for hand-made traces, and what holds for any.
+//! Suggestions for synthetic traces, and properties of all suggestions.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use saiga_ftl::Policy;
 use saiga_ftl::replay::{Placement, Rules as _, silent};
 use saiga_ftl::trace::{Op, Row};
 use saiga_streams::Hint;
-use saiga_streams::rules::{Place, file};
+use saiga_streams::rules::{FilePaths, file};
 
 use super::*;
 use crate::measure::Behaviour;
@@ -110,7 +110,7 @@ fn found<'a>(suggestion: &'a Suggestion, name: &str) -> &'a Class {
 }
 
 #[test]
-fn kinds_are_told_apart_and_rings_cost_nothing() {
+fn kinds_are_distinguished_and_rings_cost_nothing() {
     let maker = mix();
     let suggestion = maker.suggest(60);
     let behaviour = |name| found(&suggestion, name).conclusion.behaviour;
@@ -126,7 +126,7 @@ fn kinds_are_told_apart_and_rings_cost_nothing() {
     for other in ["ib_logfileN", "binlog.N"] {
         assert_ne!(&found(&suggestion, other).stream, table, "{other}");
     }
-    // On the whole trace: what is written round and round is hardly ever moved.
+    // On the whole trace, pages of rings are hardly ever moved.
     let footprint = Footprint::of(&maker.trace, PAGE).unwrap();
     let set = Set::of_labels("suggested", suggestion.rules.clone(), false);
     let joined = set.join(&maker.trace, By::Stream).unwrap();
@@ -155,9 +155,9 @@ fn kinds_are_told_apart_and_rings_cost_nothing() {
     );
 }
 
-/// All of these pages die within minutes: by absolute limits every hint would be the same.
+/// All pages die within minutes, so that absolute limits would give the same hint to all.
 #[test]
-fn hints_are_handed_out_by_rank() {
+fn hints_are_given_by_rank() {
     let suggestion = mix().suggest(60);
     let of = |name| found(&suggestion, name);
     let (redo, table, log) = (of("ib_logfileN"), of("db/t.ibd"), of("binlog.N"));
@@ -179,7 +179,7 @@ fn hints_are_handed_out_by_rank() {
     assert!(whole.by_hint < 0.97 * whole.none, "{whole:?}");
 }
 
-/// More handles than streams that a set may have: what is suggested can be simulated.
+/// With more handles than a set may have streams, the suggestion can still be simulated.
 #[test]
 fn there_are_no_more_streams_than_a_set_may_have() {
     let mut maker = Maker::default();
@@ -205,7 +205,7 @@ fn there_are_no_more_streams_than_a_set_may_have() {
 }
 
 #[test]
-fn rules_say_why_and_can_be_read_again() {
+fn rules_have_reasons_and_can_be_read_back() {
     let suggestion = mix().suggest(20);
     let text = suggestion.rules.to_toml();
     let again = file::parse(Path::new("suggested.toml"), &text).unwrap();
@@ -240,9 +240,9 @@ fn rules_say_why_and_can_be_read_again() {
     );
 }
 
-/// The names of tables say nothing of their heat, so the hot one gets a rule of its own.
+/// The names of tables do not show which is hot, so the hot one gets its own rule.
 #[test]
-fn a_hot_table_among_its_like_is_named() {
+fn a_hot_table_of_a_kind_gets_its_own_rule() {
     let mut maker = Maker::default();
     let tables: Vec<u32> = (0..4)
         .map(|i| maker.file(&format!("base/5/1638{i}")))
@@ -279,7 +279,7 @@ fn a_hot_table_among_its_like_is_named() {
 }
 
 #[test]
-fn kinds_that_agree_become_one_rule() {
+fn kinds_of_one_class_become_one_rule() {
     let mut maker = Maker::default();
     let tables: Vec<u32> = ["a/x.ibd", "a/y.ibd", "b/z.ibd"]
         .map(|name| maker.file(name))
@@ -308,7 +308,7 @@ fn kinds_that_agree_become_one_rule() {
 }
 
 #[test]
-fn what_no_rule_can_name_is_said() {
+fn files_that_no_rule_can_name_are_listed() {
     let mut maker = Maker::default();
     maker.trace.directories = vec!["/db".to_owned()];
     let inside = maker.file("/db/t.ibd");
@@ -342,7 +342,7 @@ fn no_more_is_simulated_than_allowed() {
     }
     for allowed in [3, 4, 7] {
         let searched = maker.suggest(allowed).searched.unwrap();
-        // One stream, and then two for each grouping.
+        // One for one stream, then two for each grouping.
         let expected = 1 + (allowed - 1) / 2 * 2;
         assert_eq!(searched.simulations, expected, "{searched:?}");
         assert!(searched.found.is_finite(), "{searched:?}");
@@ -350,7 +350,7 @@ fn no_more_is_simulated_than_allowed() {
 }
 
 #[test]
-fn a_trace_of_one_moment_says_nothing_of_lifetimes() {
+fn a_trace_with_one_time_stamp_has_no_lifetimes() {
     let mut maker = Maker::default();
     let file = maker.file("a");
     for page in 0..10 {
@@ -387,7 +387,7 @@ fn a_search_can_be_ended() {
     assert_eq!(made, 3);
 }
 
-/// A file's behaviour, in a property test.
+/// Writes to a file with one of several behaviours.
 fn behave(maker: &mut Maker, how: u8, number: u64, file: u32, random: &mut fastrand::Rng) {
     let first = number * 10_000;
     match how {
@@ -405,7 +405,7 @@ fn behave(maker: &mut Maker, how: u8, number: u64, file: u32, random: &mut fastr
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whatever is written to whatever names: each file gets what was concluded of it.
+    /// For any names and behaviours, each file gets the class that was measured.
     #[test]
     fn every_file_gets_the_class_that_the_measurement_gave_it(
         files in prop::collection::btree_map("[ab]?[0-2]{0,2}(/[ab*][0-9]{0,2}){0,2}(\\.[xy][0-1]?)?", 0..5_u8, 1..20),
@@ -430,7 +430,7 @@ proptest! {
         let rules = file::parse(Path::new("again.toml"), &suggestion.rules.to_toml()).unwrap();
         for class in &suggestion.classes {
             for name in &class.files {
-                let place = Place { relative: Path::new(name), absolute: Path::new(name) };
+                let place = FilePaths { relative: Path::new(name), absolute: Path::new(name) };
                 let (_, rule) = rules.find(&place).unwrap();
                 prop_assert_eq!(rule.hint, class.hint, "{}", name);
                 prop_assert_eq!(rule.stream.as_deref(), Some(class.stream.as_str()), "{}", name);

@@ -1,8 +1,7 @@
-//! What is suggested, beside the known sets on the whole trace: a search on a sample, under one
-//! condition, may end in
-//! something worse.
+//! Compares suggested rules with the known sets on the whole trace: a search on a sample under one
+//! condition may find worse rules.
 //!
-//! They are compared as `simulate` shows them: under every condition, initially and persistently
+//! The comparison is that of `simulate`: under every condition, initially and persistently
 //! isolated, by the streams of the rules and by their hints.
 
 use std::ops::ControlFlow;
@@ -18,38 +17,37 @@ use crate::compare::Condition;
 use crate::replays::Replays;
 use crate::sets::{self, By, Joined, Kind, Set};
 
-/// What the suggested rules come to on the whole trace.
+/// The result of the suggested rules on the whole trace.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Whole {
     /// Write amplification of one stream under the first condition.
     pub none: f64,
-    /// That of the rules by their streams: the mean of both isolations.
+    /// Write amplification by the streams of the rules: the mean of both isolations.
     pub by_stream: f64,
-    /// That of the rules by their hints.
+    /// Write amplification by the hints of the rules: the mean of both isolations.
     pub by_hint: f64,
-    /// Write amplifications that were compared with those of each known set.
+    /// Number of comparisons with each known set.
     pub compared: usize,
-    /// The known set whose files, streams and hints these are, because it was better than what the
-    /// search found.
+    /// The known set that replaces the result of the search because it is better.
     pub kept: Option<Kept>,
 }
 
-/// A known set in the place of what the search found.
+/// A known set that replaces the result of the search.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Kept {
-    /// The set.
+    /// The name of the set.
     pub set: String,
-    /// In so many of the comparisons, what the search found was worse than a known set.
+    /// Number of comparisons in which the result of the search was worse than a known set.
     pub worse: usize,
-    /// By so much at most, as a share; infinite where it has too many streams for a device that the
-    /// set fits on.
+    /// The largest difference as a share; infinite if the streams of the search do not fit on a
+    /// device that the set fits on.
     pub most: f64,
 }
 
 impl Whole {
-    /// The figures, and whose rules these are, in a sentence or two.
+    /// Describes the result in one or two sentences.
     #[must_use]
-    pub fn words(&self) -> String {
+    pub fn summary(&self) -> String {
         let Self {
             none,
             by_stream,
@@ -58,8 +56,8 @@ impl Whole {
             kept,
         } = self;
         let mut text = format!(
-            "On the whole trace, write amplification is {none:.3} with one stream, {by_stream:.3} with the streams of these \
-             rules, and {by_hint:.3} with their hints alone."
+            "On the whole trace, write amplification is {none:.3} with one stream, {by_stream:.3} \
+             with the streams of these rules, and {by_hint:.3} with their hints only."
         );
         match kept {
             Some(Kept { set, worse, most }) => {
@@ -69,12 +67,12 @@ impl Whole {
                     "or does not fit".to_owned()
                 };
                 text.push_str(&format!(
-                    " The rules are those of the set {set}: what the search found is worse than a known set in {worse} of \
-                     {compared} comparisons, {most}."
+                    " The rules are those of the set {set}: the result of the search is worse than a \
+                     known set in {worse} of {compared} comparisons, {most}."
                 ));
             }
             None if *compared > 0 => text.push_str(&format!(
-                " No known set is better in the mean, or by {} or more in any of {compared} comparisons.",
+                " No known set is better on average, or by {} or more in any of {compared} comparisons.",
                 number::percent(GAIN)
             )),
             None => {}
@@ -83,15 +81,15 @@ impl Whole {
     }
 }
 
-/// Rules that may be suggested.
+/// Candidate rules for the suggestion.
 #[derive(Debug)]
 pub(super) struct Candidate {
     pub(super) rules: Rules,
-    /// The known set that they are; `None` for what the search found.
+    /// The known set; `None` for the result of the search.
     pub(super) of: Option<String>,
 }
 
-/// Simulations of the whole trace.
+/// Chooses among candidates by simulations of the whole trace.
 pub(super) struct Judge<'a, 'b> {
     pub(super) trace: &'a Trace,
     pub(super) replays: &'a mut Replays<'b>,
@@ -101,14 +99,14 @@ pub(super) struct Judge<'a, 'b> {
 
 /// Write amplifications in the order of [`Judge::cells`].
 type Cells = Vec<f64>;
-/// Of one condition: two isolations by streams, and two by hints.
+/// Cells of one condition: two isolations by streams, and two by hints.
 const EACH: usize = 4;
 
 impl Judge<'_, '_> {
-    /// The first candidate, unless a known set is better (see [`is_beaten`]). Then the first of the
-    /// others of which that cannot be said; else that of them with the least write amplification by
-    /// hints, which are all that the labeller sets. The number of the candidate, and what it comes
-    /// to.
+    /// Returns the index of the chosen candidate, and its result. That is the first candidate
+    /// unless a known set is better ([`is_beaten`]); then the first of the others that no known set
+    /// beats; otherwise the one of them with the least write amplification by hints, which are all
+    /// that the labeller sets.
     pub(super) fn choose(
         &mut self,
         candidates: &[Candidate],
@@ -158,11 +156,11 @@ impl Judge<'_, '_> {
         Ok((number, whole))
     }
 
-    /// For each condition write amplification by streams, initially and persistently isolated, and
-    /// by hints; infinite where it does not fit.
+    /// Returns write amplification for each condition: by streams, initially and persistently
+    /// isolated, and by hints. Infinite if the set does not fit.
     fn cells(&mut self, set: &Set, step: &mut Comparing) -> Result<Cells, Stop> {
         let mut cells = Vec::new();
-        // A set with more streams than can be told apart is refused where it is asked for.
+        // `compare` reports a set with too many streams.
         let joined = [By::Stream, By::Hint].map(|by| set.join(self.trace, by).ok());
         for &condition in self.conditions {
             for joined in &joined {
@@ -216,7 +214,7 @@ struct Comparing {
     count: usize,
 }
 
-/// Whether a known set is better: in the mean by streams, in the mean by hints, or anywhere by
+/// Whether a known set is better: on average by streams, on average by hints, or in any cell by
 /// [`GAIN`] or more.
 fn is_beaten(cells: &[f64], known: &[Cells]) -> bool {
     known.iter().any(|known| {
@@ -227,7 +225,7 @@ fn is_beaten(cells: &[f64], known: &[Cells]) -> bool {
     })
 }
 
-/// By streams, and by hints.
+/// Returns the sum by streams, and the sum by hints.
 fn sums(cells: &[f64]) -> [f64; 2] {
     let of = |from: usize| {
         let each = cells.chunks(EACH).map(|one| one[from] + one[from + 1]);
@@ -236,7 +234,8 @@ fn sums(cells: &[f64]) -> [f64; 2] {
     [of(0), of(2)]
 }
 
-/// In how many cells a known set is better, and by which share at most.
+/// Returns the number of cells in which a known set is better, and the largest difference as a
+/// share.
 fn excess(cells: &[f64], known: &[Cells]) -> (usize, f64) {
     let best = |cell: usize| {
         let all = known.iter().map(|known| known[cell]);
@@ -251,7 +250,7 @@ fn excess(cells: &[f64], known: &[Cells]) -> (usize, f64) {
     (above.count(), most.fold(0.0, f64::max))
 }
 
-/// The rules of a set, if it has the labeller's.
+/// Returns the labeller's rules of a set; `None` for a plain assignment.
 pub(super) fn rules_of(set: &Set) -> Option<&Rules> {
     match &set.rules {
         Kind::Labels(rules) => Some(rules),

@@ -1,4 +1,5 @@
-//! The drive that a plan is for, from sysfs, and what else is on it: a plan deletes all of it.
+//! Reads the drive of a plan from sysfs, and refuses a drive with anything but the data directory:
+//! a plan deletes everything on it.
 
 use std::fmt::Display;
 use std::path::Path;
@@ -10,35 +11,35 @@ use crate::route::{Controller, Mount, System, controller, disk};
 #[derive(Debug)]
 pub(super) struct Drive {
     pub(super) controller: Controller,
-    /// The disk, as the kernel calls it.
+    /// The kernel's name of its disk.
     pub(super) disk: String,
-    /// The partition that is mounted, if it is one.
+    /// The kernel's name of the mounted partition; `None` if the whole disk is mounted.
     pub(super) partition: Option<String>,
-    /// What its namespace holds. Capacity that no namespace has is in no file of sysfs.
+    /// Size of its namespace. Capacity outside namespaces is not in sysfs.
     pub(super) bytes: u64,
-    /// Bytes of a logical block.
+    /// Size of a logical block in bytes.
     pub(super) block: u64,
-    /// The number of its namespace (NSID).
+    /// The ID of its namespace (NSID).
     pub(super) namespace: u64,
 }
 
 impl Drive {
-    /// What nvme-cli takes.
+    /// Returns the path that nvme-cli takes.
     pub(super) fn device(&self) -> String {
         format!("/dev/{}", self.controller.name)
     }
 
-    /// What the names of its disks begin with.
+    /// Returns the common prefix of the names of its disks.
     pub(super) fn stem(&self) -> &str {
         let parts = self.disk.rsplit_once('n');
         parts.map_or(self.disk.as_str(), |(stem, _)| stem)
     }
 }
 
-/// The drive below a data directory.
+/// Returns the drive of a data directory.
 ///
 /// # Errors
-/// There is something on it that a plan would delete too, or sysfs does not say its size.
+/// The drive holds other data, which a plan would delete too, or sysfs lacks an attribute of it.
 pub(super) fn drive(system: &System, data: &Data<'_>) -> Result<Drive, PlanError> {
     let disk = data.disk;
     let controller = controller(system, disk)?;
@@ -62,7 +63,7 @@ pub(super) fn drive(system: &System, data: &Data<'_>) -> Result<Drive, PlanError
     let partitions = names(&folder, is_partition);
     if partitions.len() > 1 {
         return Err(refused(format!(
-            "it has {} partitions ({}), and a plan would delete all of them",
+            "the disk has {} partitions ({}), and a plan would delete all of them",
             partitions.len(),
             partitions.join(", ")
         )));
@@ -72,12 +73,12 @@ pub(super) fn drive(system: &System, data: &Data<'_>) -> Result<Drive, PlanError
         let text = std::fs::read_to_string(folder.join(name)).ok()?;
         text.trim().parse().ok()
     };
-    let unknown = || refused(format!("{} does not say its size", folder.display()));
+    let unknown = || refused(format!("{} has no valid size", folder.display()));
     let bytes = number("size").ok_or_else(unknown)?.saturating_mul(512);
     let block = number("queue/logical_block_size").filter(|block| *block > 0);
     let namespace = number("nsid").ok_or_else(|| {
         refused(format!(
-            "{} does not say the number of the namespace (nsid)",
+            "{} does not have the ID of the namespace (nsid)",
             folder.display()
         ))
     })?;
@@ -95,7 +96,7 @@ pub(super) fn drive(system: &System, data: &Data<'_>) -> Result<Drive, PlanError
 /// that file system.
 fn alone(system: &System, data: &Data<'_>) -> Result<(), PlanError> {
     let point = data.mount.point.display();
-    let on_it = |what: &dyn Display| format!("{what} is on it too, and a plan would delete that");
+    let on_it = |other: &dyn Display| format!("{other} is on it too, and a plan would delete it");
     let why = if let Some(other) = others(system, data).first() {
         on_it(other)
     } else if let Some(part) = part_of(system, data) {
@@ -109,7 +110,7 @@ fn alone(system: &System, data: &Data<'_>) -> Result<(), PlanError> {
             Ok(None) => return Ok(()),
             Ok(Some(path)) => on_it(&path.display()),
             Err((path, error)) => format!(
-                "a plan would delete all of {point}, and {} cannot be looked at: {error}",
+                "a plan would delete all of {point}, and {} cannot be read: {error}",
                 path.display()
             ),
         }
@@ -120,7 +121,8 @@ fn alone(system: &System, data: &Data<'_>) -> Result<(), PlanError> {
     })
 }
 
-/// Whether it is called as a namespace is, `nvme0n1`, and not as a path to one, `nvme0c1n1`.
+/// Whether `name` is that of a namespace, like `nvme0n1`, and not of a path to one, like
+/// `nvme0c1n1`.
 pub(super) fn is_namespace(name: &str) -> bool {
     let numbers = name
         .strip_prefix("nvme")
@@ -129,7 +131,7 @@ pub(super) fn is_namespace(name: &str) -> bool {
     numbers.is_some_and(|(drive, namespace)| is_number(drive) && is_number(namespace))
 }
 
-/// The entries of a folder that are wanted, in order.
+/// Returns the names in a directory that `is_wanted` accepts, sorted.
 pub(super) fn names(folder: &Path, is_wanted: impl Fn(&str) -> bool) -> Vec<String> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
@@ -138,7 +140,7 @@ pub(super) fn names(folder: &Path, is_wanted: impl Fn(&str) -> bool) -> Vec<Stri
     names
 }
 
-/// Where the disk is mounted beside the mount of the data, and the system's root.
+/// Returns the other mount points of the disk, and `/` if it is on the disk.
 fn others(system: &System, data: &Data<'_>) -> Vec<String> {
     let mounts = system.mounts().unwrap_or_default().into_iter();
     let others = mounts.filter(|mount| {
@@ -155,7 +157,7 @@ fn is_here(system: &System, data: &Data<'_>, mount: &Mount) -> bool {
     found.is_some_and(|found| found.name == data.disk)
 }
 
-/// A mount below that of the data, which keeps it from being unmounted.
+/// Returns a mount point below that of the data, which could not be unmounted then.
 fn mounted_below(system: &System, data: &Data<'_>) -> Option<String> {
     let own = &data.mount.point;
     let mut mounts = system.mounts().unwrap_or_default().into_iter();
@@ -164,10 +166,10 @@ fn mounted_below(system: &System, data: &Data<'_>) -> Option<String> {
     Some(mount.point.display().to_string())
 }
 
-/// The directory of its file system that the mount of the data shows, if it does not show all.
+/// Returns the directory of the file system that is mounted, if that is not the whole file system.
 fn part_of(system: &System, data: &Data<'_>) -> Option<String> {
-    let mut placed = system.placed().ok()?.into_iter();
-    let part = placed.find(|it| {
+    let mut mount_entries = system.mount_entries().ok()?.into_iter();
+    let part = mount_entries.find(|it| {
         it.root != Path::new("/")
             && it.mount.point == data.mount.point
             && is_here(system, data, &it.mount)

@@ -1,7 +1,8 @@
-//! Servers whose files can be on several file systems, and which of their files those are.
+//! The servers with a plan, the files that each can keep on a file system of its own, and the
+//! settings for that.
 //!
-//! Every entry was tried: the files moved while the server was stopped, the settings made, the
-//! server started, killed, started again, and moved back (MySQL 9.7, MariaDB 10.11, PostgreSQL 15).
+//! Every entry was tested on a server (MySQL 9.7, MariaDB 10.11, PostgreSQL 15): stopped, files
+//! moved, settings changed, started, killed, started again, and everything moved back.
 
 use std::path::{Path, PathBuf};
 
@@ -15,20 +16,20 @@ pub(super) enum Engine {
     Postgres,
 }
 
-/// Files that have a namespace of their own.
+/// Files that a plan puts into a namespace of their own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Part {
-    /// The label of its file system: `mkfs.xfs -L` takes 12 characters.
+    /// Its name, which is also the label of its file system: at most 12 characters (`mkfs.xfs -L`).
     pub(super) name: &'static str,
-    /// Which entries of the data directory go there, as `find -name` takes it.
+    /// Patterns, for `find -name`, of the entries of the data directory that belong to it.
     pub(super) entries: Vec<String>,
-    /// Lines of the server's configuration that make the server look there.
+    /// Lines of the server's configuration that name its new directory.
     pub(super) settings: Vec<String>,
-    /// Whether it grows with what clients do, beyond what its files take now.
+    /// Whether it can grow with the load, beyond the present size of its files.
     pub(super) grows: bool,
-    /// A file, or a directory of files, that the server makes when it starts. A plan does not move
-    /// it; its place shows where a running server keeps this part.
-    pub(super) made: Option<&'static str>,
+    /// A file, or a directory of files, that the server creates at its start. A plan does not move
+    /// it; it shows where a running server keeps this part.
+    pub(super) created: Option<&'static str>,
 }
 
 impl Part {
@@ -39,18 +40,18 @@ impl Part {
             entries: owned(entries),
             settings: owned(settings),
             grows,
-            made: None,
+            created: None,
         }
     }
 
-    fn making(self, made: &'static str) -> Self {
+    fn with_created(self, created: &'static str) -> Self {
         Self {
-            made: Some(made),
+            created: Some(created),
             ..self
         }
     }
 
-    /// Whether the entry of the data directory with this name goes there.
+    /// Whether an entry of the data directory belongs to this part.
     pub(super) fn has(&self, entry: &Path) -> bool {
         let globs = self.entries.iter().filter_map(|glob| Glob::new(glob).ok());
         let mut globs = globs.map(|glob| glob.compile_matcher());
@@ -59,7 +60,8 @@ impl Part {
 }
 
 impl Engine {
-    /// The server whose data directory has these files; or why there is no plan.
+    /// Detects the server from the files of its data directory. Otherwise returns why there is no
+    /// plan.
     pub(super) fn of(files: &[(PathBuf, u64)]) -> Result<Self, &'static str> {
         let has = |name: &str| files.iter().any(|(file, _)| file == Path::new(name));
         let has_folder = |name: &str| files.iter().any(|(file, _)| file.starts_with(name));
@@ -71,13 +73,13 @@ impl Engine {
             Ok(Self::Postgres)
         } else if has_folder("appendonlydir") || has("dump.rdb") || has("appendonly.aof") {
             Err(
-                "Redis renames its append-only files and snapshots between its own folders, which fails across file \
-                 systems; labels (`saiga streams run`) are what it can have",
+                "Redis renames its append-only files and snapshots between its directories, which \
+                 fails across file systems; use labels instead (`saiga streams run`)",
             )
         } else {
             Err(
-                "plans are for the data directory of MySQL 8 and later (mysql.ibd), MariaDB (aria_log_control) and \
-                 PostgreSQL 10 and later (PG_VERSION, pg_wal), and this is none of them",
+                "it is not the data directory of MySQL 8 or later (no mysql.ibd), MariaDB (no \
+                 aria_log_control) or PostgreSQL 10 or later (no PG_VERSION and pg_wal)",
             )
         }
     }
@@ -90,7 +92,7 @@ impl Engine {
         }
     }
 
-    /// The built-in set of rules.
+    /// The name of the built-in rule set.
     pub(super) fn rules(self) -> &'static str {
         match self {
             Self::MySql => "mysql",
@@ -99,7 +101,7 @@ impl Engine {
         }
     }
 
-    /// The unit of the server in Debian, and that of Red Hat.
+    /// The systemd unit of the server in Debian, and that in Red Hat.
     pub(super) fn service(self) -> (&'static str, &'static str) {
         match self {
             Self::MySql => ("mysql", "mysqld"),
@@ -108,7 +110,7 @@ impl Engine {
         }
     }
 
-    /// The query that says where its tablespaces lie; those of PostgreSQL are links.
+    /// A query for the paths of its tablespaces; PostgreSQL has links instead, which are found.
     pub(super) fn tablespaces(self) -> &'static str {
         match self {
             Self::MySql => {
@@ -121,7 +123,8 @@ impl Engine {
         }
     }
 
-    /// What does not stay in the data directory; what has no files now and may never have any does.
+    /// Returns the parts that leave the data directory. Undo tablespaces are a part only if there
+    /// are any.
     pub(super) fn parts(self, files: &[(PathBuf, u64)]) -> Vec<Part> {
         let mut parts = match self {
             Self::MySql => mysql(),
@@ -138,14 +141,14 @@ impl Engine {
                 entries: entries.into(),
                 settings: vec![format!("log_bin = /mnt/log/{stem}")],
                 grows: true,
-                made: None,
+                created: None,
             });
         }
         parts
     }
 }
 
-/// What MySQL can have elsewhere beside its binary logs.
+/// The parts of MySQL without its binary logs.
 fn mysql() -> Vec<Part> {
     vec![
         Part::new(
@@ -175,11 +178,11 @@ fn mysql() -> Vec<Part> {
             ],
             true,
         )
-        .making("#innodb_temp"),
+        .with_created("#innodb_temp"),
     ]
 }
 
-/// The same for MariaDB, whose doublewrite area is in its system tablespace.
+/// The parts of MariaDB without its binary logs. Its doublewrite area is in the system tablespace.
 fn mariadb() -> Vec<Part> {
     vec![
         Part::new(
@@ -204,18 +207,18 @@ fn mariadb() -> Vec<Part> {
             "temporary",
             &[],
             &[
-                // Below innodb_data_home_dir, which must not share its handle.
+                // Relative to innodb_data_home_dir, with which it must not share a handle.
                 "innodb_temp_data_file_path = ../temporary/ibtmp1:12M:autoextend",
                 "tmpdir = /mnt/temporary",
             ],
             true,
         )
-        .making("ibtmp1"),
+        .with_created("ibtmp1"),
     ]
 }
 
 impl Part {
-    /// What its files take.
+    /// Returns the size of its files in bytes.
     pub(super) fn bytes(&self, files: &[(PathBuf, u64)]) -> u64 {
         let own = files.iter().filter(|(file, _)| {
             let entry = file.components().next();
@@ -225,8 +228,8 @@ impl Part {
     }
 }
 
-/// The name of the binary logs: that of the only index in the data directory that is not of relay
-/// logs, which replication has by their paths in tables.
+/// Returns the base name of the binary logs, by the only index file in the data directory that is
+/// not of relay logs. Relay logs stay: replication stores their paths in tables.
 pub(super) fn binary_log(files: &[(PathBuf, u64)]) -> Option<&str> {
     let stems = files.iter().filter_map(|(file, _)| {
         let stem = file.to_str()?.strip_suffix(".index")?;
@@ -241,7 +244,7 @@ pub(super) fn binary_log(files: &[(PathBuf, u64)]) -> Option<&str> {
     stems.next().is_none().then_some(stem)
 }
 
-/// Whether a shell, sed and a configuration file read this as it stands.
+/// Whether a shell, sed and a configuration file read `text` literally.
 pub(super) fn is_plain(text: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._+-".contains(c);
     !text.is_empty() && !text.starts_with('-') && text.chars().all(is_plain)

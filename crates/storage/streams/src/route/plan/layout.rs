@@ -1,5 +1,5 @@
-//! Where the parts of a server lie after a plan: their file systems, disks and namespaces, from the
-//! names of files, proc and sysfs.
+//! Finds the file systems, disks and namespaces of the parts of a server on which a plan was
+//! carried out, by the names of files, proc and sysfs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -10,10 +10,10 @@ use super::drive::{is_namespace, names};
 use super::engine::{Engine, Part as Kind};
 use super::places::below;
 use crate::route::disk;
-use crate::route::mounts::{self, Placed};
+use crate::route::mounts::{self, MountEntry};
 use crate::route::{RouteError, System, controller};
 
-/// Where the parts of a server lie.
+/// The places of the parts of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
     /// The parts of the plan for this server. The last one is the data directory.
@@ -30,14 +30,14 @@ pub struct Part {
     /// Its name in the plan, and there the label of its file system.
     pub name: &'static str,
     /// The file systems that hold its files. Empty if no files were found.
-    pub places: Vec<Place>,
+    pub places: Vec<FileSystem>,
 }
 
-/// A mounted file system.
+/// A mounted file system that holds files of a part.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct FileSystem {
     pub point: PathBuf,
-    /// Its type, such as `xfs`.
+    /// The type of the file system, such as `xfs`.
     pub(super) kind: String,
     /// The kernel's name of its disk, if it is on a disk.
     pub disk: Option<String>,
@@ -48,7 +48,7 @@ pub struct Place {
 pub struct Namespace {
     /// The kernel's name of its disk.
     pub disk: String,
-    /// Its number on the drive (NSID).
+    /// Its ID on the drive (NSID).
     pub id: u32,
     /// Its subsystem: the same for every controller of a drive.
     pub drive: String,
@@ -59,7 +59,7 @@ pub(super) const PARTS: [&str; 6] = ["doublewrite", "redo", "undo", "temporary",
 
 /// Finds the parts of the server whose data directory is `dir`.
 ///
-/// Files are looked for in `dir`, in `others`, and where a plan puts them. Returns `None` if `dir`
+/// Searches `dir`, `others`, and the mount points of a plan. Returns `None` if `dir`
 /// does not belong to a server that can have a plan, if all parts are on one disk, or if `dir` is
 /// not on an NVMe drive.
 ///
@@ -72,7 +72,7 @@ pub fn layout(
 ) -> Result<Option<Layout>, RouteError> {
     let mut search = Search {
         system,
-        mounts: system.placed()?,
+        mounts: system.mount_entries()?,
         entries: Vec::new(),
         unread: Vec::new(),
     };
@@ -94,7 +94,7 @@ pub fn layout(
     }
     let mut parts = search.parts(engine);
     let data = search.place(dir);
-    let is_on_drive = data.as_ref().is_some_and(Place::is_on_namespace);
+    let is_on_drive = data.as_ref().is_some_and(FileSystem::is_on_namespace);
     parts.push(Part {
         name: "data",
         places: data.into_iter().collect(),
@@ -124,16 +124,18 @@ impl Entry {
         (self.name.clone(), self.bytes)
     }
 
-    /// Whether a running server has put files of this part here. A stopped server leaves an empty
-    /// directory.
-    fn is_made_for(&self, part: &Kind) -> bool {
+    /// Whether a running server has created files of this part here. A stopped server leaves an
+    /// empty directory.
+    fn is_created_for(&self, part: &Kind) -> bool {
         let is_empty =
             || fs::read_dir(&self.path).is_ok_and(|mut entries| entries.next().is_none());
-        part.made.is_some_and(|made| self.name == Path::new(made)) && !is_empty()
+        part.created
+            .is_some_and(|created| self.name == Path::new(created))
+            && !is_empty()
     }
 }
 
-/// The server whose data directory has these entries.
+/// Detects the server from the entries of its data directory.
 fn engine_of(entries: &[Entry]) -> Option<Engine> {
     let files: Vec<(PathBuf, u64)> = entries.iter().map(Entry::file).collect();
     Engine::of(&files).ok()
@@ -141,13 +143,13 @@ fn engine_of(entries: &[Entry]) -> Option<Engine> {
 
 struct Search<'a> {
     system: &'a System,
-    mounts: Vec<Placed>,
+    mounts: Vec<MountEntry>,
     entries: Vec<Entry>,
     unread: Vec<String>,
 }
 
 impl Search<'_> {
-    /// The entries of a directory. A link is replaced by its target.
+    /// Returns the entries of a directory, with links resolved.
     fn read(&mut self, dir: &Path) -> Vec<Entry> {
         let entries = match fs::read_dir(dir).and_then(Iterator::collect::<Result<Vec<_>, _>>) {
             Ok(entries) => entries,
@@ -170,7 +172,7 @@ impl Search<'_> {
         entries.collect()
     }
 
-    /// All parts but the data directory.
+    /// Returns all parts but the data directory.
     fn parts(&self, engine: Engine) -> Vec<Part> {
         let files: BTreeMap<PathBuf, u64> = self.entries.iter().map(Entry::file).collect();
         let files: Vec<(PathBuf, u64)> = files.into_iter().collect();
@@ -183,22 +185,23 @@ impl Search<'_> {
             .collect()
     }
 
-    /// The file systems with files of a part, and the one that a plan has made for the part.
-    fn places(&self, part: &Kind) -> Vec<Place> {
+    /// Returns the file systems with files of a part, and that which a plan created for the part.
+    fn places(&self, part: &Kind) -> Vec<FileSystem> {
         let own = self.entries.iter();
-        let own = own.filter(|entry| part.has(&entry.name) || entry.is_made_for(part));
-        let mut places: BTreeSet<Place> = own.filter_map(|entry| self.place(&entry.path)).collect();
+        let own = own.filter(|entry| part.has(&entry.name) || entry.is_created_for(part));
+        let mut places: BTreeSet<FileSystem> =
+            own.filter_map(|entry| self.place(&entry.path)).collect();
         let planned = below(self.system, &Path::new("/mnt").join(part.name));
         places.extend(self.place(&planned).filter(|place| place.point == planned));
         places.into_iter().collect()
     }
 
-    fn place(&self, path: &Path) -> Option<Place> {
+    fn place(&self, path: &Path) -> Option<FileSystem> {
         let mount = mounts::covering(&self.mounts, path)?;
         let disk = disk::find(self.system, mount.device, Some(&mount.source));
         // btrfs may span several disks, and names one of them as its source.
         let disk = disk.filter(|_| mount.kind != "btrfs");
-        Some(Place {
+        Some(FileSystem {
             point: mount.point,
             kind: mount.kind,
             disk: disk.map(|disk| disk.name),
@@ -206,13 +209,13 @@ impl Search<'_> {
     }
 }
 
-impl Place {
+impl FileSystem {
     fn is_on_namespace(&self) -> bool {
         self.disk.as_deref().is_some_and(is_namespace)
     }
 }
 
-/// All namespaces of the drives that some disks belong to.
+/// Returns all namespaces of the drives of `disks`.
 fn namespaces(system: &System, disks: &BTreeSet<&str>) -> Vec<Namespace> {
     let mut found = BTreeMap::new();
     for disk in disks.iter().filter(|disk| is_namespace(disk)) {

@@ -1,4 +1,5 @@
-//! What lies where a plan erases, where it mounts, and where links of a data directory lead.
+//! Finds files that a plan would delete or hide: beside the data directory, at the mount points of
+//! the plan, and behind links of the data directory.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -8,11 +9,11 @@ use std::path::{Path, PathBuf};
 use super::Data;
 use crate::route::{RouteError, System};
 
-/// The first entry on the mount of a data directory that is not on the way to that directory. Of
-/// the entries at the top, `lost+found` does not count.
+/// Returns the first entry on the data directory's mount that is neither in the data directory nor
+/// one of its ancestors. `lost+found` at the top does not count.
 ///
 /// # Errors
-/// A directory that cannot be read, and why.
+/// The directory that cannot be read, and why.
 pub(super) fn beside(
     system: &System,
     data: &Data<'_>,
@@ -32,14 +33,14 @@ pub(super) fn beside(
     Ok(None)
 }
 
-/// Why a plan for `dir` cannot mount a file system at `place`, if it cannot.
+/// Returns why a plan for `dir` cannot mount a file system at `place`; `None` if it can.
 pub(super) fn taken(system: &System, dir: &Path, place: &Path) -> Option<String> {
     if dir.starts_with(place) || place.starts_with(dir) {
-        return Some("is not apart from the data directory".to_owned());
+        return Some("overlaps the data directory".to_owned());
     }
     let mounts = system.mounts().unwrap_or_default();
     if mounts.iter().any(|mount| mount.point == place) {
-        return Some("is a mount point already".to_owned());
+        return Some("is already a mount point".to_owned());
     }
     let is_line_for = |line: &str| {
         let mut words = line.split_whitespace();
@@ -48,7 +49,7 @@ pub(super) fn taken(system: &System, dir: &Path, place: &Path) -> Option<String>
     };
     match system.read("etc/fstab") {
         Ok(text) if text.lines().any(is_line_for) => {
-            return Some("is in /etc/fstab already".to_owned());
+            return Some("is already in /etc/fstab".to_owned());
         }
         Err(RouteError::Read { error, .. }) if error.kind() != ErrorKind::NotFound => {
             return Some(format!(
@@ -62,27 +63,28 @@ pub(super) fn taken(system: &System, dir: &Path, place: &Path) -> Option<String>
             (entries.next().is_some()).then(|| "is a directory that is not empty".to_owned())
         }
         Err(error) if error.kind() == ErrorKind::NotFound => None,
-        Err(error) => Some(format!("cannot be looked at: {error}")),
+        Err(error) => Some(format!("cannot be read: {error}")),
     }
 }
 
-/// A path of this system below its root.
+/// Maps an absolute path into the root of `system`.
 pub(super) fn below(system: &System, path: &Path) -> PathBuf {
     system.root().join(path.strip_prefix("/").unwrap_or(path))
 }
 
-/// The files and directories outside of `dir`, a path without links, to which links below it lead.
+/// Returns the files and directories outside `dir`, a path without links, to which links in `dir`
+/// lead, sorted.
 ///
-/// A link to nothing holds no data and is left out.
+/// A dangling link holds no data and is left out.
 ///
 /// # Errors
-/// A directory that cannot be read or a link that cannot be followed, and why.
+/// The directory that cannot be read, or the link that cannot be followed, and why.
 pub fn outside(dir: &Path) -> Result<Vec<PathBuf>, (PathBuf, io::Error)> {
     let mut targets = Vec::new();
     let mut folders = vec![dir.to_owned()];
     while let Some(folder) = folders.pop() {
         let entries = match fs::read_dir(&folder).and_then(Iterator::collect) {
-            // The server goes on, and removes directories.
+            // A running server may have removed the directory.
             Err(error) if error.kind() == ErrorKind::NotFound && folder != dir => continue,
             entries => entries.map_err(|error| (folder, error))?,
         };

@@ -1,4 +1,4 @@
-//! Plans for drives that are made of files: what they say for each server, and when there is none.
+//! Plans for simulated hosts: the commands for each server, and the reasons against a plan.
 
 use std::fs;
 use std::io::Write as _;
@@ -8,7 +8,7 @@ use super::*;
 
 const DIR: &str = "/srv/db";
 
-/// A machine with one NVMe drive of so many GiB, whose namespace is mounted at `/srv`.
+/// A simulated host with one NVMe drive, whose only namespace is mounted at `/srv`.
 struct Machine {
     root: tempfile::TempDir,
     mount: Mount,
@@ -25,7 +25,7 @@ impl Machine {
             options: Vec::new(),
         };
         let machine = Self { root, mount };
-        // The disk has the number of its subsystem, and the controller another one.
+        // The number of the disk is that of its subsystem, not that of the controller.
         let disk = "sys/devices/pci/nvme1/nvme0n1";
         machine.file("sys/devices/pci/nvme1/cntlid", "65\n");
         machine.file(&format!("{disk}/size"), &format!("{}\n", gib * (GIB / 512)));
@@ -47,7 +47,8 @@ impl Machine {
         fs::write(path, text).unwrap();
     }
 
-    /// Runs commands of a plan with this machine's files, and without its drives and services.
+    /// Runs commands of a plan on the files of this host. Commands for drives and services do
+    /// nothing.
     fn shell(&self, commands: &str) {
         let root = self.root.path().display().to_string();
         let mut commands = commands.replace("mkfs.", "mkfs ");
@@ -69,7 +70,7 @@ impl Machine {
         assert!(out.status.success(), "{out:?}: {script}");
     }
 
-    /// What this machine refuses a plan for MySQL for.
+    /// Asserts that a plan for MySQL fails with a message that contains `expected`.
     fn refuses(&self, expected: &str) {
         let error = self.plan(MYSQL).unwrap_err();
         assert!(error.contains(expected), "{error}");
@@ -81,7 +82,7 @@ impl Machine {
         self.file("proc/self/mountinfo", &text);
     }
 
-    /// The plan for a database with these files and their GiB.
+    /// Makes the plan for a database with `files`, whose sizes are in GiB.
     fn plan(&self, files: &[(&str, u64)]) -> Result<String, String> {
         let dir = Path::new(DIR);
         let files = files.iter().map(|(file, gib)| (dir.join(file), gib * GIB));
@@ -120,12 +121,13 @@ const POSTGRES: &[(&str, u64)] = &[
     ("base/5/16384", 100),
 ];
 
-/// These are all there, each behind the one before; a line's end may be the next one's beginning.
+/// Asserts that `plan` contains all `parts` in this order. The last byte of a part may be the first
+/// of the next.
 fn assert_order(plan: &str, parts: &[&str]) {
     let mut rest = plan;
     for part in parts {
         let at = rest.find(part);
-        let at = at.unwrap_or_else(|| panic!("no {part:?} there in {plan}"));
+        let at = at.unwrap_or_else(|| panic!("{part:?} is missing or too early in {plan}"));
         rest = &rest[at + part.trim_end_matches('\n').len()..];
     }
 }
@@ -176,9 +178,9 @@ fn the_plan_for_mysql_saves_deletes_and_moves() {
         ],
     );
     assert!(!plan.contains("/dev/nvme0 "), "{plan}");
-    // Namespaces that this machine does not see are not deleted.
+    // Namespaces that are not attached to this host are not deleted.
     assert!(!plan.contains("0xffffffff"), "{plan}");
-    // No backup is on the drive that is erased, whatever is mounted there.
+    // The backup is never in a directory of the drive that is erased.
     assert!(
         !plan.contains("BACKUP=/srv") && !plan.contains("BACK=/srv"),
         "{plan}"
@@ -186,7 +188,7 @@ fn the_plan_for_mysql_saves_deletes_and_moves() {
 }
 
 #[test]
-fn the_way_back_for_mysql_compares_its_copy_and_deletes_what_the_plan_made() {
+fn the_way_back_for_mysql_verifies_its_backup_and_deletes_the_namespaces() {
     let plan = Machine::new(1000).plan(MYSQL).unwrap();
     assert_order(
         &plan,
@@ -229,7 +231,7 @@ fn mariadb_has_its_doublewrite_area_in_its_system_tablespace() {
             "# innodb_temp_data_file_path = ../temporary/ibtmp1:12M:autoextend\n",
         ],
     );
-    // It has neither of them, and would begin to write a binary log.
+    // This server has no binary log, and must not start one.
     for other in [
         "log_bin = ",
         "innodb_undo_directory = ",
@@ -240,7 +242,7 @@ fn mariadb_has_its_doublewrite_area_in_its_system_tablespace() {
 }
 
 #[test]
-fn postgres_finds_its_log_by_a_link() {
+fn postgres_finds_its_write_ahead_log_by_a_link() {
     let plan = Machine::new(1000).plan(POSTGRES).unwrap();
     assert_order(
         &plan,
@@ -255,9 +257,9 @@ fn postgres_finds_its_log_by_a_link() {
     assert!(!plan.contains("[mysqld]"), "{plan}");
 }
 
-/// Commands, comments and quotes: nothing is left open.
+/// A shell accepts commands, comments and quotes of every plan.
 #[test]
-fn a_shell_reads_every_plan() {
+fn every_plan_is_valid_shell() {
     for files in [MYSQL, MARIADB, POSTGRES] {
         let plan = Machine::new(1000).plan(files).unwrap();
         let mut shell = Command::new("sh")
@@ -272,9 +274,9 @@ fn a_shell_reads_every_plan() {
     }
 }
 
-/// Folders stand for file systems: nvme deletes them, and mount leaves them as they are.
+/// Directories stand for file systems: `nvme delete-ns` removes them, and `mount` does nothing.
 #[test]
-fn the_commands_move_every_file_and_bring_it_back() {
+fn the_commands_move_every_file_and_move_it_back() {
     for (files, moved) in [
         (MYSQL, "mnt/redo/#innodb_redo"),
         (POSTGRES, "mnt/wal/pg_wal"),
@@ -306,9 +308,9 @@ fn the_commands_move_every_file_and_bring_it_back() {
     }
 }
 
-/// `mkfs.xfs -L` takes 12 characters; the rules have the same names.
+/// `mkfs.xfs -L` accepts 12 characters; the streams of the rules have the same names.
 #[test]
-fn parts_have_names_of_streams_that_are_labels() {
+fn part_names_are_stream_names_and_valid_labels() {
     for (set, files) in [
         ("mysql", MYSQL),
         ("mariadb", MARIADB),
@@ -335,9 +337,9 @@ fn parts_have_names_of_streams_that_are_labels() {
     }
 }
 
-/// The names of relay logs stand in tables, and of two binary logs one is of another time.
+/// The paths of relay logs are in tables, and of two binary logs one is obsolete.
 #[test]
-fn a_log_that_is_not_known_for_sure_stays() {
+fn an_ambiguous_log_stays() {
     for more in ["old.index", "bin'og.index"] {
         let numbered = more.replace("index", "000001");
         let mut files = MARIADB.to_vec();
@@ -358,13 +360,13 @@ fn namespaces_that_do_not_fit_are_refused_with_their_sizes() {
         "the namespaces do not fit nvme0n1: doublewrite 6 GiB, redo 4 GiB, undo 6 GiB, temporary 6 GiB, log 8 GiB \
          leave 190 GiB of 220 GiB for the tables, which take 214 GiB with their file system"
     );
-    // 213 GiB are left of the first, and 214 GiB of the second.
+    // The first drive has 213 GiB left, the second 214 GiB.
     assert!(Machine::new(245).plan(MYSQL).is_err());
     assert!(Machine::new(246).plan(MYSQL).is_ok());
 }
 
 #[test]
-fn what_else_is_on_the_drive_is_not_deleted() {
+fn a_drive_with_other_data_is_refused() {
     let machine = Machine::new(1000);
     machine.mounts(&["/srv", "/"]);
     machine.refuses("/ is on it too");
@@ -389,7 +391,7 @@ fn what_else_is_on_the_drive_is_not_deleted() {
             .join("sys/devices/pci/nvme1/nvme0n1/size"),
     )
     .unwrap();
-    machine.refuses("does not say its size");
+    machine.refuses("has no valid size");
     let machine = Machine::new(1000);
     fs::remove_file(
         machine
@@ -398,12 +400,12 @@ fn what_else_is_on_the_drive_is_not_deleted() {
             .join("sys/devices/pci/nvme1/nvme0n1/nsid"),
     )
     .unwrap();
-    machine.refuses("does not say the number of the namespace");
+    machine.refuses("does not have the ID of the namespace");
 }
 
-/// The server may have files there that no link tells of: `DATA DIRECTORY`, `log_bin`.
+/// The server may have files on the mount without a link to them: `DATA DIRECTORY`, `log_bin`.
 #[test]
-fn a_mount_that_holds_more_than_the_data_directory_is_not_deleted() {
+fn a_mount_with_more_than_the_data_directory_is_refused() {
     for (file, beside) in [
         ("srv/fast/t.MYD", "/srv/fast"),
         ("srv/binlogs/prod.000001", "/srv/binlogs"),
@@ -434,7 +436,7 @@ fn a_mount_that_holds_more_than_the_data_directory_is_not_deleted() {
 }
 
 #[test]
-fn a_place_that_is_taken_is_refused() {
+fn a_mount_point_in_use_is_refused() {
     let machine = Machine::new(1000);
     machine.file(
         "etc/fstab",
@@ -448,32 +450,28 @@ fn a_place_that_is_taken_is_refused() {
         "etc/fstab",
         "UUID=2 / ext4\nUUID=1\t/mnt/redo/  xfs discard 0 0\n",
     );
-    machine.refuses("/mnt/redo, and that is in /etc/fstab already");
+    machine.refuses("/mnt/redo, and that is already in /etc/fstab");
     machine.file(
         "proc/self/mountinfo",
         "1 0 259:1 / /srv rw - ext4 /dev/nvme0n1 rw\n\
          2 0 8:1 / /mnt/doublewrite rw - xfs /dev/sda rw\n",
     );
-    machine.refuses("/mnt/doublewrite, and that is a mount point already");
+    machine.refuses("/mnt/doublewrite, and that is already a mount point");
     let machine = Machine::new(1000);
     machine.file("mnt/log", "");
-    machine.refuses("/mnt/log, and that cannot be looked at");
+    machine.refuses("/mnt/log, and that cannot be read");
     for dir in ["/mnt", "/mnt/redo", "/mnt/redo/db"] {
         let why = places::taken(
             &System::at(machine.root.path()),
             Path::new(dir),
             Path::new("/mnt/redo"),
         );
-        assert_eq!(
-            why.as_deref(),
-            Some("is not apart from the data directory"),
-            "{dir}"
-        );
+        assert_eq!(why.as_deref(), Some("overlaps the data directory"), "{dir}");
     }
 }
 
 #[test]
-fn links_that_lead_out_are_found() {
+fn links_to_other_directories_are_found() {
     use std::os::unix::fs::symlink;
 
     let root = tempfile::tempdir().unwrap();
@@ -497,7 +495,7 @@ fn links_that_lead_out_are_found() {
 }
 
 #[test]
-fn a_partition_is_made_again_on_the_way_back() {
+fn the_way_back_restores_a_partition() {
     let machine = Machine::new(1000);
     machine.file("sys/devices/pci/nvme1/nvme0n1/nvme0n1p1/partition", "1\n");
     let plan = machine.plan(POSTGRES).unwrap();
@@ -512,7 +510,7 @@ fn a_partition_is_made_again_on_the_way_back() {
 }
 
 #[test]
-fn there_is_no_plan_for_what_is_elsewhere_or_unknown() {
+fn unknown_servers_and_files_in_other_directories_are_refused() {
     let machine = Machine::new(1000);
     let error = |files: &[(&str, u64)]| machine.plan(files).unwrap_err();
     let redis = error(&[("appendonlydir/appendonly.aof.1.incr.aof", 1)]);

@@ -1,6 +1,6 @@
-//! Whether each part of a server is written through a reclaim unit handle that no other part has.
+//! Decides whether each part of a server is written through a reclaim unit handle of its own.
 //!
-//! Only the drive knows the handles. The caller asks the drive and passes its answers.
+//! Handles are not in sysfs: the caller reads them from the drive and passes its answers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,14 +8,14 @@ use super::drive::is_namespace;
 use super::layout::{Layout, Namespace};
 use crate::route::Reach;
 
-/// What a drive says about a namespace.
+/// A drive's answer about a namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
     Handles {
         group: u16,
-        /// The handle for writes that name none.
+        /// The handle for writes without a placement identifier.
         default: u16,
-        /// Whether the namespace was created with that handle.
+        /// Whether the namespace was created with a list of handles.
         is_specified: bool,
         /// All handles, among which a file system can choose by hints.
         all: Vec<u16>,
@@ -30,10 +30,10 @@ pub enum Answer {
 pub type Answers = BTreeMap<String, Answer>;
 
 impl Layout {
-    /// Whether each part has a handle of its own, and why. `answers` are those for
+    /// Decides whether each part has a handle of its own, and why. `answers` are those for
     /// [`Layout::namespaces`].
     ///
-    /// A part without one is a no, even if nothing is known about other parts.
+    /// A part without its own handle makes the verdict a no, even if other parts are unknown.
     #[must_use]
     pub fn verdict(&self, answers: &Answers) -> (Reach, String) {
         let against = [
@@ -53,7 +53,7 @@ impl Layout {
         (Reach::Yes, why)
     }
 
-    /// The parts on each disk.
+    /// Returns the names of the parts on each disk.
     fn disks(&self) -> BTreeMap<&str, Vec<&'static str>> {
         let mut disks: BTreeMap<&str, Vec<&'static str>> = BTreeMap::new();
         for part in &self.parts {
@@ -96,7 +96,7 @@ impl Layout {
         missing.collect()
     }
 
-    /// Handles that several namespaces have. A namespace without a part counts, too.
+    /// Describes each handle that several namespaces have, also those that hold no part.
     fn sharing(&self, answers: &Answers) -> Vec<String> {
         let disks = self.disks();
         let mut users: BTreeMap<(&str, u16, u16), Vec<String>> = BTreeMap::new();
@@ -141,7 +141,7 @@ impl Layout {
         places.any(|place| place.kind == "f2fs" && place.disk.as_deref() == Some(disk))
     }
 
-    /// The first part whose place is unknown, or the first namespace whose handles are.
+    /// Describes the first part with an unknown place or the first namespace with unknown handles.
     fn unknown(&self, answers: &Answers) -> Option<String> {
         if let Some(part) = self.parts.iter().find(|part| part.places.is_empty()) {
             let name = part.name;
@@ -155,7 +155,7 @@ impl Layout {
         let asked = |disk: &str| match answers.get(disk) {
             Some(Answer::Handles { .. } | Answer::None(_)) => None,
             Some(Answer::Unknown(why)) => Some(why.clone()),
-            None => Some(format!("sysfs does not say which namespace {disk} is")),
+            None => Some(format!("sysfs does not have the ID of namespace {disk}")),
         };
         let namespaces = self.namespaces.iter().map(|it| it.disk.as_str());
         let mut disks = self.disks().into_keys().chain(namespaces);

@@ -1,8 +1,8 @@
-//! What the built-in sets say of files as the databases name them.
+//! The hints of the built-in sets for file names of each database.
 
 use super::*;
 use crate::hint::Hint;
-use crate::rules::Place;
+use crate::rules::FilePaths;
 
 const SHORT: Option<Hint> = Some(Hint::Short);
 const MEDIUM: Option<Hint> = Some(Hint::Medium);
@@ -128,8 +128,8 @@ const NAMES: &[(&str, &str, Option<Hint>)] = &[
     ("rocksdb", "000014.sst", None),
 ];
 
-fn place(path: &str) -> Place<'_> {
-    Place {
+fn place(path: &str) -> FilePaths<'_> {
+    FilePaths {
         relative: Path::new(path),
         absolute: Path::new("/nowhere"),
     }
@@ -144,8 +144,8 @@ fn files_of_each_database_have_their_class() {
     }
 }
 
-/// Hints are all that `run` sets: what shares the doublewrite area's hint shares its reclaim units,
-/// which undoes most of what a stream of its own gains (docs/ftl.md).
+/// `run` sets only hints: files with the hint of the doublewrite area share its reclaim units,
+/// which loses most of the gain of a separate stream (docs/ftl.md).
 #[test]
 fn doublewrite_logs_undo_and_tables_never_share_a_hint() {
     for (set, kinds) in [
@@ -187,9 +187,9 @@ fn doublewrite_logs_undo_and_tables_never_share_a_hint() {
     }
 }
 
-/// As in the documented rules of astream.
+/// As in the rules of astream's manual.
 #[test]
-fn the_system_tablespace_and_the_log_are_apart() {
+fn the_system_tablespace_and_the_log_have_different_hints() {
     for set in ["mysql", "mariadb"] {
         let rules = find(set).unwrap();
         let hint = |path: &str| rules.find(&place(path)).unwrap().1.hint;
@@ -197,8 +197,7 @@ fn the_system_tablespace_and_the_log_are_apart() {
     }
 }
 
-/// What is one stream is one hint, so that hints separate fewer kinds of files than streams do, but
-/// no others.
+/// Hints separate fewer kinds of files than streams, but never files of one stream.
 #[test]
 fn files_of_one_stream_have_one_hint() {
     for set in names() {
@@ -212,7 +211,7 @@ fn files_of_one_stream_have_one_hint() {
 }
 
 #[test]
-fn every_set_says_what_it_is_for() {
+fn every_set_has_a_description() {
     for name in names() {
         assert!(find(name).unwrap().about.is_some(), "{name}");
     }

@@ -1,9 +1,9 @@
-//! Where POSIX's expressions differ from others, and what is refused.
+//! Differences of POSIX expressions from other dialects, and the refused expressions.
 
 use super::*;
 
 #[test]
-fn the_table() {
+fn expressions_match_as_in_posix() {
     for (expression, text, expected) in [
         ("^/data/ib_logfile", "/data/ib_logfile0", true),
         ("ibdata1$", "/data/ibdata12", false),
@@ -24,7 +24,7 @@ fn the_table() {
         ("[[.a.]-c]", "b", true),
         ("[[=a=]]", "a", true),
         ("é.$", "é/", true),
-        // A character of two bytes is two characters in the C locale.
+        // In the C locale, a character of two bytes counts as two characters.
         ("^..$", "é", true),
         ("a", "\0a", false),
     ] {
@@ -34,14 +34,14 @@ fn the_table() {
 }
 
 #[test]
-fn paths_need_not_be_text() {
+fn paths_need_not_be_utf8() {
     let regex = Ere::new(b"\xff[\xfe]$").unwrap();
     assert!(regex.is_match(b"/data/\xff\xfe"));
     assert!(!regex.is_match(b"/data/\xfe\xff"));
 }
 
 #[test]
-fn what_the_c_library_refuses_is_said_in_its_words() {
+fn errors_have_the_message_of_the_c_library() {
     for (expression, expected) in [
         ("(a", "Unmatched ( or \\("),
         ("[a", "Unmatched [, [^, [:, [., or [="),
@@ -59,7 +59,7 @@ fn what_the_c_library_refuses_is_said_in_its_words() {
 }
 
 #[test]
-fn back_references_are_refused_and_brackets_have_none() {
+fn back_references_are_refused_except_in_brackets() {
     for (expression, digit) in [
         ("(a)\\1", '1'),
         ("(a)\\2", '2'),
@@ -88,9 +88,9 @@ fn back_references_are_refused_and_brackets_have_none() {
     }
 }
 
-/// Each of the refused ones would take more memory than a labeller may take.
+/// Each refused expression would take too much memory.
 #[test]
-fn repetitions_are_counted_before_they_are_written_out() {
+fn repetitions_are_counted_before_they_are_expanded() {
     let many = "a+".repeat(500);
     for expression in [
         &many,

@@ -1,11 +1,11 @@
-//! What a drive says of its life: used, left, and until when.
+//! The blocks of the report about the drive's life: used, left, and the estimated end.
 
 use saiga_document::model::{Block, Notice};
 
 use crate::series::Series;
 use crate::wear::{Outlook, Wear, outlook};
 
-/// What it has used, what is left, and what it warns of; nothing for a drive that does not say.
+/// Returns life used, spare blocks and warnings; no block if the drive does not report its wear.
 pub(super) fn life(series: &Series) -> Vec<Block> {
     let Some(wear) = series.last().and_then(|sample| sample.wear) else {
         return Vec::new();
@@ -24,7 +24,7 @@ pub(super) fn life(series: &Series) -> Vec<Block> {
         facts.push(("Written by the host (TBW)".to_owned(), terabytes(wear.host)));
     }
     if let Some(outlook) = outlook(series) {
-        facts.extend(rest(&outlook));
+        facts.extend(remaining(&outlook));
     }
     let mut blocks = vec![Block::Facts(facts)];
     let warnings: Vec<&str> = wear.warnings().map(|(_, meaning)| meaning).collect();
@@ -49,7 +49,7 @@ fn used(wear: &Wear) -> String {
     }
 }
 
-fn rest(outlook: &Outlook) -> Vec<(String, String)> {
+fn remaining(outlook: &Outlook) -> Vec<(String, String)> {
     let end = format!("about {}", terabytes(outlook.host_at_end));
     let mut facts = vec![("Written by the host at 100 %".to_owned(), end)];
     if let Some(pace) = outlook.pace {
@@ -57,14 +57,14 @@ fn rest(outlook: &Outlook) -> Vec<(String, String)> {
             "100 % reached".to_owned(),
             format!(
                 "in about {:.0} days, at the rate of the {:.0} days of these samples",
-                pace.left_days, pace.of_days
+                pace.left_days, pace.span_days
             ),
         ));
     }
     facts
 }
 
-/// In the unit of data sheets.
+/// Formats bytes in terabytes, the unit of data sheets.
 fn terabytes(bytes: u128) -> String {
     format!("{:.1} TB", bytes as f64 / 1e12)
 }

@@ -1,26 +1,26 @@
-//! The plot: the factor and the writes behind it, over the time that was watched.
+//! The plot: the factor, and host and flash writes, over time.
 //!
-//! However long that was, there are at most [`MOST_POINTS`] points: neighbours in a segment are taken together.
+//! It has at most [`MOST_POINTS`] points: adjacent intervals of a segment are merged.
 
-mod top;
+mod axis;
 
 use saiga_document::model::{Curve, CurveMark, CurvePanel, CurvePoint, Curves, Tone};
 
-use super::super::words::measured;
+use super::super::format::measured;
 use crate::ratio::{Waf, Written};
 use crate::series::{Segment, Series};
 
 const MOST_POINTS: usize = 400;
 const GIB: f64 = (1_u64 << 30) as f64;
 
-/// A stretch of the time axis in which everything was counted.
+/// A part of the time axis with one or more merged intervals of a segment.
 struct Stretch {
     from_s: f64,
     to_s: f64,
     written: Written,
-    /// That of intervals whose length is known: all of the stretch's length is theirs.
+    /// The writes of intervals with a known length, which add up to the length of the stretch.
     timed: Written,
-    /// Since the segment's start.
+    /// The writes since the start of the segment.
     cumulative: Written,
 }
 
@@ -30,17 +30,17 @@ impl Stretch {
     }
 }
 
-/// Curves of a drive; `None` without an interval.
+/// Returns the curves of a drive; `None` without an interval of known length.
 pub(super) fn curves(series: &Series) -> Option<Curves> {
     let count = series.intervals().count();
-    let together = count.div_ceil(MOST_POINTS).max(1);
+    let merged = count.div_ceil(MOST_POINTS).max(1);
     let mut at_s = 0.0;
     let mut segments = Vec::new();
     let mut marks = Vec::new();
     let mut before: Option<&Segment> = None;
     for segment in &series.segments {
         if let Some(before) = before {
-            // The time between two segments belongs to the axis, but to neither of them.
+            // The time between two segments is a part of the axis, but of neither segment.
             at_s += before
                 .last
                 .taken
@@ -53,13 +53,13 @@ pub(super) fn curves(series: &Series) -> Option<Curves> {
                 tone: Tone::Caution,
             });
         }
-        let stretches = stretches(segment, at_s, together);
+        let stretches = stretches(segment, at_s, merged);
         at_s = stretches.last().map_or(at_s, |last| last.to_s);
         segments.push(stretches);
         before = Some(segment);
     }
     let windows: Vec<Written> = segments.iter().flatten().map(|one| one.written).collect();
-    let top = top::top(&windows);
+    let top = axis::top(&windows);
     (count > 0 && at_s > 0.0).then(|| Curves {
         caption: caption(series, &windows, top),
         series: ["per interval", "since the segment's start", "host", "flash"]
@@ -77,18 +77,15 @@ fn caption(series: &Series, windows: &[Written], top: f64) -> String {
     let note = match above {
         0 => String::new(),
         _ => format!(
-            "; not drawn: {above} of {} factors, of windows with next to no host writes or few steps",
+            "; not drawn: {above} of {} factors, of windows with almost no host writes or few steps",
             windows.len()
         ),
     };
-    format!(
-        "{}: the factor and the writes behind it{note}",
-        series.drive
-    )
+    format!("{}: the factor, host and flash writes{note}", series.drive)
 }
 
 fn factors(series: &Series, segments: &[Vec<Stretch>], top: f64) -> CurvePanel {
-    // Where the counters allow anything, there is nothing to draw.
+    // A factor without an upper bound is not drawn.
     let drawn = |waf: Waf| Some([waf.value, waf.low, waf.high?.min(top)]);
     let of = |written: Written| written.waf().filter(|waf| waf.value <= top);
     let last = series.segments.last().and_then(Segment::measured);
@@ -124,11 +121,11 @@ fn rates(segments: &[Vec<Stretch>]) -> CurvePanel {
     }
 }
 
-/// The stretches of a segment that begins at a place of the axis.
-fn stretches(segment: &Segment, start_s: f64, together: usize) -> Vec<Stretch> {
+/// Returns the stretches of a segment that begins at `start_s`, each of `merged` intervals.
+fn stretches(segment: &Segment, start_s: f64, merged: usize) -> Vec<Stretch> {
     let (mut at_s, mut cumulative) = (start_s, Written::default());
     let mut all = Vec::new();
-    for intervals in segment.intervals.chunks(together) {
+    for intervals in segment.intervals.chunks(merged) {
         let from_s = at_s;
         let (mut written, mut timed) = (Written::default(), Written::default());
         for interval in intervals {
@@ -150,7 +147,7 @@ fn stretches(segment: &Segment, start_s: f64, together: usize) -> Vec<Stretch> {
     all
 }
 
-/// A line through the middles of stretches, broken between segments.
+/// Returns a curve through the midpoints of stretches, interrupted between segments.
 fn curve(
     index: usize,
     mean: String,

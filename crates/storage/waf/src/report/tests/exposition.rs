@@ -1,7 +1,8 @@
-//! A strict reader of Prometheus' text format 0.0.4, written from its specification and naming conventions.
+//! A strict parser of Prometheus' text format 0.0.4, after its specification and naming
+//! conventions.
 //!
-//! Refuses what a scraper would merely tolerate: families in pieces, rows without HELP and TYPE, duplicate series,
-//! counters without `_total`, units that are not base units, a last line without line feed.
+//! Refuses input that a scraper tolerates: divided families, rows without HELP and TYPE, duplicate
+//! series, counters without `_total`, units that are not base units, a last line without line feed.
 
 use std::collections::BTreeSet;
 
@@ -75,7 +76,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<Family>, String> {
     Ok(families)
 }
 
-/// Names: a prefix of the application, base units last, `_total` for counters and for nothing else.
+/// Checks a name: prefix of the application, base unit last, `_total` for counters only.
 fn convention(name: &str, kind: &str) -> Result<(), String> {
     let is_name = name.starts_with("saiga_")
         && name
@@ -93,7 +94,7 @@ fn convention(name: &str, kind: &str) -> Result<(), String> {
         .ok_or(format!("{name} is not a name of a {kind}"))
 }
 
-/// `{a="b",c="d"}` and what follows.
+/// Parses labels like `{a="b",c="d"}`; returns the rest of the text, too.
 fn labels(text: &str) -> Result<(Labels, &str), String> {
     let mut rest = text.strip_prefix('{').ok_or(format!("no labels: {text}"))?;
     let mut all = Labels::new();
@@ -129,7 +130,7 @@ fn labels(text: &str) -> Result<(Labels, &str), String> {
 }
 
 #[test]
-fn what_is_not_the_format_is_refused() {
+fn invalid_text_is_refused() {
     let good = "# HELP saiga_a_bytes Words.\n# TYPE saiga_a_bytes gauge\nsaiga_a_bytes{a=\"1\\\"\\\\\"} 2.5\n";
     let families = parse(good).unwrap();
     assert_eq!(

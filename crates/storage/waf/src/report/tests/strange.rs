@@ -1,4 +1,4 @@
-//! Histories that are not what one expects: hardly any writes, resets between all samples, a clock that went back.
+//! Unusual histories: almost no writes, resets between all samples, a clock that was set back.
 
 use super::*;
 
@@ -12,7 +12,7 @@ fn html_of(samples: &[Sample]) -> String {
     html::render(&document(&series(samples), 24))
 }
 
-/// The figure at the top of the first axis: that of the factor.
+/// Returns the number at the top of the factor's axis.
 fn top_of_plot(samples: &[Sample]) -> f64 {
     let page = html_of(samples);
     let (_, rest) = page.split_once("<span class=\"top\"").unwrap();
@@ -20,7 +20,7 @@ fn top_of_plot(samples: &[Sample]) -> f64 {
     rest.split_once('<').unwrap().0.parse().unwrap()
 }
 
-/// Ten busy hours of twice as many flash writes as host writes, then one of so many bytes.
+/// Creates samples of ten busy hours with a factor of 2, then of an hour with these writes.
 fn then_an_hour_of(steps: Steps, host: u128, media: u128) -> Vec<Sample> {
     let busy = |hour: u8| {
         let host = 100 * GB * u128::from(hour);
@@ -35,7 +35,7 @@ fn then_an_hour_of(steps: Steps, host: u128, media: u128) -> Vec<Sample> {
 }
 
 #[test]
-fn a_step_of_host_writes_has_no_upper_bound_and_leaves_the_plot_whole() {
+fn a_single_step_of_host_writes_does_not_flatten_the_plot() {
     let steps = Steps {
         host: GB,
         media: GB,
@@ -54,9 +54,9 @@ fn a_step_of_host_writes_has_no_upper_bound_and_leaves_the_plot_whole() {
     assert!(high.ends_with(" +Inf"), "{high}");
 }
 
-/// Ten gigabytes of collection for four KiB: a true factor of millions.
+/// Ten gigabytes of garbage collection for 4 KiB: a factor of millions.
 #[test]
-fn an_hour_next_to_idle_leaves_the_plot_whole() {
+fn an_almost_idle_hour_does_not_flatten_the_plot() {
     let samples = then_an_hour_of(Steps { host: 1, media: 1 }, 4096, 10 * GB);
     assert!(text_of(&samples).contains("2441406.250"));
     assert!(top_of_plot(&samples) < 3.0);
@@ -65,16 +65,16 @@ fn an_hour_next_to_idle_leaves_the_plot_whole() {
 }
 
 #[test]
-fn what_was_not_measured_is_not_idle() {
+fn unmeasured_windows_are_not_idle() {
     let reset = [
         sample(1, "S1", 10 * GIB, 20 * GIB),
         sample(2, "S1", GIB, GIB),
     ];
     let page = text_of(&reset);
-    let sentence = "No two of 2 samples continue each other, so there is no factor.";
+    let sentence = "No two of 2 samples have continuous counters, so there is no factor.";
     assert!(page.contains(sentence), "{page}");
     assert!(!page.contains("idle"), "{page}");
-    // After the reset, one sample.
+    // One sample after the reset.
     let before = sample(0, "S1", 5 * GIB, 10 * GIB);
     let all = [&[before][..], &reset].concat();
     let page = text_of(&all);
@@ -83,9 +83,9 @@ fn what_was_not_measured_is_not_idle() {
     assert!(!html_of(&all).contains("idle,"));
 }
 
-/// The battery of the clock was empty: 100 GiB in a time that is not known, then 1 GiB in an hour.
+/// The clock was set back: 100 GiB in an unknown time, then 1 GiB in an hour.
 #[test]
-fn rates_are_of_intervals_whose_length_is_known() {
+fn rates_are_of_intervals_with_a_known_length() {
     let mut samples = [
         sample(0, "S1", 0, 0),
         sample(5, "S1", 100 * GIB, 200 * GIB),
@@ -102,7 +102,7 @@ fn rates_are_of_intervals_whose_length_is_known() {
     );
     let page = html_of(&samples);
     assert!(page.contains("mean: host 1.0, flash 2.0"), "{page}");
-    // With no known length at all, there is no rate.
+    // Without any known length there is no rate.
     let page = html_of(&samples[..2]);
     assert!(!page.contains("GiB per hour"), "{page}");
 }

@@ -1,9 +1,9 @@
-//! A page that a drive could not give this time is not one that it does not have.
+//! A page that could not be read this time does not count as missing.
 
 use super::*;
 use crate::identity::IdentityError;
 
-/// A drive with all that its identity is made of: OCP's page by its UUID, and an endurance group.
+/// A drive with all parts of an identity: OCP's page by its UUID, and an endurance group.
 fn drive() -> Synthetic {
     let mut drive = ocp();
     let controller = drive.pages.get_mut(&Page::Controller).unwrap();
@@ -23,7 +23,7 @@ fn drive() -> Synthetic {
 
 const LISTS: [Page; 3] = [Page::Namespaces, Page::Uuids, Page::Namespace(1)];
 
-/// Without the list the drive would have no group, or no OCP page: another drive, or another source.
+/// Without the list, the drive would have no group or no OCP page, like another drive or source.
 #[test]
 fn a_drive_whose_lists_fail_once_is_not_another_drive() {
     let identity = identify(&mut drive()).unwrap();

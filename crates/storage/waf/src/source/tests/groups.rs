@@ -1,8 +1,8 @@
-//! Drives with several endurance groups: a group's counters and the drive's are kept apart.
+//! Drives with several endurance groups: counters of a group and of the drive are not mixed.
 
 use super::*;
 
-/// Namespaces 1 and 2 in groups 1 and 7, of which one may be named; OCP's page counts for both.
+/// A drive with namespaces 1 and 2 in groups 1 and 7. OCP's page counts for both.
 fn two_groups(named: Option<u32>) -> Synthetic {
     let mut drive = ocp();
     drive.named = named;
@@ -19,7 +19,7 @@ fn two_groups(named: Option<u32>) -> Synthetic {
     drive
 }
 
-/// Both namespaces would show the drive's writes as their own, and their sum counts them twice.
+/// Otherwise both namespaces would show the drive's writes, and their sum would count them twice.
 #[test]
 fn counters_of_the_drive_are_not_those_of_one_group() {
     assert_eq!(two_groups(None).choose(None).unwrap(), Source::Ocp);
@@ -38,19 +38,19 @@ fn counters_of_the_drive_are_not_those_of_one_group() {
         );
         assert_eq!(error.to_string(), expected);
     }
-    // With one group, its counters are the drive's.
+    // With one group, its counters are those of the drive.
     let mut one = two_groups(Some(2));
     one.pages.get_mut(&Page::Namespace(1)).unwrap()[102] = 7;
     assert_eq!(one.choose(None).unwrap(), Source::Ocp);
-    // That the page cannot be read comes before whose it is.
+    // An unreadable page is reported before the wrong scope.
     let mut blank = two_groups(Some(1));
     blank.pages.insert(C0, vec![0xff; 512]);
     assert!(!blank.read(Source::Ocp).unwrap_err().is_absence());
 }
 
-/// SMART has seen the other group's writes.
+/// SMART has counted the writes of the other group.
 #[test]
-fn a_group_that_nobody_wrote_to_stands_at_zero() {
+fn an_unwritten_group_has_counters_at_zero() {
     let mut drive = two_groups(Some(2)).with(Page::Smart, &[(48, &[0xff, 0xff, 0xff])]);
     drive.pages.insert(Page::Endurance(7), vec![0; 512]);
     assert_eq!(drive.read(Source::Endurance).unwrap(), counters(0, 0));

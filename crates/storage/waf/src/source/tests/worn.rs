@@ -1,4 +1,4 @@
-//! What a drive says of its life: where it stands in the pages, and what is not believed.
+//! The wear of a drive: offsets in the pages, and refused values.
 
 use super::*;
 use crate::wear::{Wear, read};
@@ -16,7 +16,7 @@ fn wear(drive: &mut Synthetic) -> Result<Wear, Unusable> {
 }
 
 #[test]
-fn smart_says_it_of_a_drive() {
+fn the_wear_of_a_drive_is_from_smart() {
     let wear = wear(&mut drive(&[(0, WORN), (48, &[7])])).unwrap();
     assert_eq!(
         wear,
@@ -32,9 +32,9 @@ fn smart_says_it_of_a_drive() {
     assert_eq!(names, ["reliability"]);
 }
 
-/// SMART is that of all groups together.
+/// SMART is about all groups together.
 #[test]
-fn one_of_several_groups_says_it_itself() {
+fn the_wear_of_one_of_several_groups_is_from_its_own_page() {
     let of_group: &[(usize, &[u8])] = &[(3, &[100, 5, 3]), (64, &[9])];
     let mut drive = drive(&[(0, WORN), (48, &[7])]).with(Page::Endurance(1), of_group);
     let mut identity = identify(&mut drive).unwrap();
@@ -44,7 +44,7 @@ fn one_of_several_groups_says_it_itself() {
 }
 
 #[test]
-fn what_is_no_health_is_refused() {
+fn invalid_health_pages_are_refused() {
     let said = |health: &[(usize, &[u8])]| wear(&mut drive(health)).unwrap_err();
     assert!(matches!(said(&[(0, &[0xff; 512])]), Unusable::Blank { .. }));
     assert!(matches!(said(&[(3, &[101])]), Unusable::Spare { .. }));

@@ -1,16 +1,17 @@
-//! Counters that stand at zero: of a new drive, of one that does not report them, of statistics that are not enabled.
+//! Counters at zero: of a new drive, of a drive that does not report them, and of disabled
+//! statistics.
 
 use super::*;
 
 #[test]
-fn counters_that_stand_at_zero_are_none() {
+fn counters_at_zero_are_refused_if_smart_counts() {
     let written = [(48_usize, &[0xff, 0xff, 0xff][..])];
     let mut drive = Synthetic::new(0x144d, b"M", 1 << 4, 2)
         .with(Page::Endurance(2), &[(5, &[3])])
         .with(Page::Smart, &written);
     let error = drive.read(Source::Endurance).unwrap_err();
     assert!(matches!(error, Unusable::Standstill { .. }), "{error}");
-    // A new drive has written nothing, and statistics of placement begin when it is enabled.
+    // A new drive has written nothing, and statistics of placement begin with its activation.
     let mut new = Synthetic::new(0x144d, b"M", 1 << 4, 2)
         .with(Page::Endurance(2), &[])
         .with(Page::Smart, &[(48, &[1])]);
@@ -22,7 +23,7 @@ fn counters_that_stand_at_zero_are_none() {
     assert_eq!(enabled.choose(None).unwrap(), Source::Fdp);
 }
 
-/// Placement may never have been enabled, and OCP's page counts all the time.
+/// Placement may never be enabled, but OCP's page always counts.
 #[test]
 fn statistics_at_zero_yield_to_a_source_that_counts() {
     let mut drive = ocp().with(Page::Fdp(2), &[]);
@@ -37,7 +38,7 @@ fn statistics_at_zero_yield_to_a_source_that_counts() {
     let identity = identify(&mut drive).unwrap();
     let probed = probe(&mut drive, &identity);
     assert_eq!(preferred(&probed), Some(Source::Ocp));
-    // The source of the samples so far cannot be read: zeroes do not take its place.
+    // The source of earlier samples cannot be read: a source at zero does not replace it.
     drive.pages.insert(C0, vec![0xff; 512]);
     assert!(drive.choose(Some(Source::Ocp)).is_err());
     drive.pages.remove(&C0);

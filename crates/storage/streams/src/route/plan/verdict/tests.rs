@@ -1,5 +1,5 @@
-//! Servers on drives that are made of files: where their parts are found, and the verdict for each
-//! answer of the drive.
+//! Layouts and verdicts on simulated hosts: the places of a server's parts, and the verdict for
+//! each answer of the drive.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use super::*;
 use crate::route::{System, layout};
 
-/// A machine whose file systems are folders, each on the namespace of its number.
+/// A simulated host whose file systems are directories, each on a namespace of its own.
 struct Machine {
     root: tempfile::TempDir,
     mounts: Vec<String>,
@@ -25,7 +25,7 @@ impl Machine {
         machine
     }
 
-    /// After a plan for MySQL, with this type of file system on each namespace.
+    /// Creates the host after a plan for MySQL, with file systems of the type `kind`.
     fn mysql(kind: &str) -> Self {
         let mut machine = Self::new();
         let files = [
@@ -97,7 +97,7 @@ impl Machine {
     }
 }
 
-/// Each part and its disks.
+/// Formats each part and its disks.
 fn places(layout: &Layout) -> String {
     let parts = layout.parts.iter().map(|part| {
         let disks = part.places.iter().map(|place| place.disk.clone());
@@ -116,7 +116,7 @@ fn handle(number: u16) -> Answer {
     }
 }
 
-/// Namespace 1 has handle 0, and so on.
+/// Answers with a separate handle for each namespace.
 fn own(layout: &Layout) -> Answers {
     let answers = layout.namespaces.iter().zip(0..);
     answers
@@ -132,7 +132,7 @@ fn answered(disk: &str, answer: Answer) -> (Reach, String) {
 }
 
 #[test]
-fn a_plan_for_mysql_is_found_and_apart() {
+fn the_parts_of_mysql_are_found_and_have_own_handles() {
     let layout = Machine::mysql("xfs").layout();
     assert_eq!(
         places(&layout),
@@ -149,7 +149,7 @@ fn a_plan_for_mysql_is_found_and_apart() {
 }
 
 #[test]
-fn what_shares_a_handle_or_has_none_is_named() {
+fn parts_without_an_own_handle_are_named() {
     for (disk, answer, reach, expected) in [
         (
             "nvme0n2",
@@ -200,19 +200,19 @@ fn what_shares_a_handle_or_has_none_is_named() {
 }
 
 #[test]
-fn what_was_not_asked_is_not_proven() {
+fn a_missing_answer_is_unproven() {
     let layout = Machine::mysql("xfs").layout();
     let mut answers = own(&layout);
     answers.remove("nvme0n5");
     let (reach, why) = layout.verdict(&answers);
     assert_eq!(reach, Reach::Unproven);
     assert!(why.contains("which namespace nvme0n5 is"), "{why}");
-    // A shared handle is a no all the same.
+    // A shared handle is still a no.
     answers.insert("nvme0n2".to_owned(), handle(0));
     assert_eq!(layout.verdict(&answers).0, Reach::No);
 }
 
-/// Hints choose among the handles of a namespace on F2FS alone.
+/// Only F2FS chooses among the handles of a namespace by hints.
 #[test]
 fn a_file_system_that_places_by_hints_writes_through_all_handles() {
     let layout = Machine::mysql("f2fs").layout();
@@ -224,7 +224,7 @@ fn a_file_system_that_places_by_hints_writes_through_all_handles() {
 }
 
 #[test]
-fn a_namespace_of_another_purpose_with_the_handle_of_a_part_is_named() {
+fn a_namespace_without_a_part_that_shares_a_handle_is_named() {
     let mut machine = Machine::mysql("xfs");
     machine.mount("elsewhere", "ext4", 9);
     let layout = machine.layout();
@@ -246,7 +246,7 @@ fn a_namespace_of_another_purpose_with_the_handle_of_a_part_is_named() {
 
 /// The server was started without the settings of the plan.
 #[test]
-fn files_that_are_in_the_data_directory_again_are_found_there() {
+fn files_that_returned_to_the_data_directory_are_found_there() {
     let machine = Machine::mysql("xfs");
     machine.file("db/#innodb_redo/#ib_redo8", "x");
     let layout = machine.layout();
@@ -265,7 +265,7 @@ fn files_that_are_in_the_data_directory_again_are_found_there() {
 }
 
 #[test]
-fn what_is_not_found_or_on_no_namespace_is_not_apart() {
+fn a_part_without_files_or_namespace_has_no_own_handle() {
     let mut machine = Machine::mysql("xfs");
     let point = machine.path("mnt/doublewrite").display().to_string();
     machine.mounts.retain(|line| !line.contains(&point));
@@ -304,7 +304,7 @@ fn what_is_not_found_or_on_no_namespace_is_not_apart() {
 }
 
 #[test]
-fn another_server_has_no_parts_of_this_one() {
+fn files_of_another_server_are_not_parts_of_this_server() {
     let machine = Machine::mysql("xfs");
     machine.file("second/mysql.ibd", "x");
     machine.file("second/#ib_16384_0.dblwr", "x");
@@ -314,7 +314,7 @@ fn another_server_has_no_parts_of_this_one() {
 }
 
 #[test]
-fn the_log_of_postgres_is_where_its_link_leads() {
+fn the_write_ahead_log_of_postgres_is_found_by_its_link() {
     let mut machine = Machine::new();
     machine.mount("mnt/wal", "xfs", 1);
     machine.mount("db", "ext4", 2);
@@ -327,7 +327,7 @@ fn the_log_of_postgres_is_where_its_link_leads() {
 }
 
 #[test]
-fn a_server_on_one_disk_or_on_none_of_an_nvme_drive_was_not_spread() {
+fn a_server_on_one_disk_or_without_nvme_has_no_layout() {
     let mut machine = Machine::new();
     machine.mount("db", "xfs", 1);
     assert_eq!(machine.layout_with(&[]), None);

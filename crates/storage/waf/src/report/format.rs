@@ -1,4 +1,4 @@
-//! Numbers and intervals in words.
+//! Formats factors, bounds, times and samples as text.
 
 use std::time::Duration;
 
@@ -8,17 +8,18 @@ use crate::sample::Sample;
 use crate::series::{Interval, Start};
 use saiga_document::number::bytes;
 
-/// A factor: three places, as calculate_wa.sh's five are more than most counters give.
+/// Formats a factor with three decimals, more than the accuracy of most counters; `idle` without
+/// one.
 pub(super) fn factor(waf: Option<Waf>) -> String {
     waf.map_or_else(|| "idle".to_owned(), |waf| format!("{:.3}", waf.value))
 }
 
-/// The factor of a window in which nothing may have been measured at all.
+/// Formats the factor of a window; a dash if nothing was measured.
 pub(super) fn measured(written: Option<Written>) -> String {
     written.map_or_else(|| "–".to_owned(), |written| factor(written.waf()))
 }
 
-/// Its bounds: `1.240 to 1.252`, `within 0.001`, `exact`, or nothing for an idle window.
+/// Formats bounds: `1.240 to 1.252`, `within 0.001`, `exact`, or nothing for an idle window.
 pub(super) fn bounds(waf: Option<Waf>) -> String {
     let Some(Waf { low, high, .. }) = waf else {
         return String::new();
@@ -31,7 +32,7 @@ pub(super) fn bounds(waf: Option<Waf>) -> String {
     }
 }
 
-/// A length of time without fractions of seconds above a minute.
+/// Formats a length of time, from a minute on in whole seconds.
 pub(super) fn length(seconds: Option<f64>) -> String {
     match seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()) {
         None => "clock set back".to_owned(),
@@ -42,13 +43,13 @@ pub(super) fn length(seconds: Option<f64>) -> String {
     }
 }
 
-/// A time to the minute: `2026-11-22 07:00`.
+/// Formats a time to the minute: `2026-11-22 07:00`.
 pub(super) fn minute(unix_ms: i64) -> String {
     let text = rfc3339(unix_ms);
     text.get(..16).unwrap_or(&text).replace('T', " ")
 }
 
-/// What a reader of an interval must know beside its numbers.
+/// Returns remarks on an interval: idle, coarse, restarted.
 pub(super) fn remarks(written: Written, has_reboot: bool) -> Vec<&'static str> {
     let waf = written.waf();
     let mut remarks = Vec::new();
@@ -57,7 +58,7 @@ pub(super) fn remarks(written: Written, has_reboot: bool) -> Vec<&'static str> {
             remarks.push("no host writes counted: flash writes are the drive's own")
         }
         None => remarks.push("no writes counted"),
-        Some(waf) if waf.is_coarse => remarks.push("coarse: under 50 steps of a counter"),
+        Some(waf) if waf.is_coarse => remarks.push("coarse: fewer than 50 steps of a counter"),
         Some(_) => {}
     }
     if has_reboot {
@@ -66,7 +67,7 @@ pub(super) fn remarks(written: Written, has_reboot: bool) -> Vec<&'static str> {
     remarks
 }
 
-/// A sample just taken, in one line.
+/// Formats a new sample in one line.
 #[must_use]
 pub fn line(sample: &Sample, since: Option<&Result<Interval, Start>>) -> String {
     let head = format!(

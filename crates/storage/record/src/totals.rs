@@ -1,4 +1,4 @@
-//! What a recording adds up to.
+//! The totals of a recording: bytes by file, kind, directory and hint, and writes per page.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -7,61 +7,56 @@ use std::sync::Arc;
 use saiga_blocktrace::Operation;
 use saiga_ftl::trace::{Trace, kind_of};
 
-/// Bytes of a page, as the simulator counts them by default.
+/// The simulator's default page size.
 const PAGE: u64 = 4096;
-/// Pages of one part of the set of written pages: a bit for each in 4 KiB.
+/// Pages in one part of the bit set of written pages: 4 KiB.
 const PART: u64 = 32_768;
 
-/// Bytes by what was done.
+/// ByteCounts and discarded bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Written {
-    /// Written.
+pub struct ByteCounts {
     pub written: u64,
-    /// Discarded.
     pub discarded: u64,
 }
 
-/// What has been recorded so far.
+/// The totals of a recording, always of all pages, also if the trace is a sample.
 #[derive(Debug, Clone, Default)]
-pub struct Tally {
-    /// All of it.
-    pub total: Written,
-    /// What belongs to no file of the directories.
-    pub no_file: Written,
-    /// Our own output, which is not in the trace.
-    pub own: Written,
-    /// Bytes that held data when the recording began.
+pub struct Totals {
+    pub total: ByteCounts,
+    /// Bytes that belong to no file in the directories.
+    pub no_file: ByteCounts,
+    /// Bytes of the recorder's own output, which are not in the trace.
+    pub own: ByteCounts,
+    /// Bytes of files at the start.
     pub present: u64,
-    /// Rows of the trace, but for what was there before. All else is of what was recorded, also
-    /// where the trace is a sample.
+    /// Rows of the trace, without those of data present at the start.
     pub rows: u64,
-    /// Events that were lost.
+    /// Lost events.
     pub lost: u64,
-    /// From begin to end, in nanoseconds.
+    /// Length of the recording.
     pub duration_ns: u64,
     files: HashMap<Arc<str>, u64>,
     hints: HashMap<HintKey, u64>,
     pages: Pages,
 }
 
-/// What bytes by hint are told apart by: the file, if it was there when it was looked for, the hint, whether the write
-/// was smaller than a block.
+/// The key of bytes by hint: the file if it still existed at the scan, the hint, and whether the
+/// write was smaller than a block.
 type HintKey = (Option<Arc<str>>, Option<u8>, bool);
 
-/// Bytes that were written to a file under a hint.
+/// Bytes written to a file with one hint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Hinted<'a> {
-    /// Which file; none for the file system's own, and for files that were gone when they were looked for.
+pub struct HintBytes<'a> {
+    /// `None` for the file system's own writes, and for files that were deleted before the scan.
     pub file: Option<&'a str>,
-    /// As fcntl(2) numbers them; none where the kernel does not say.
+    /// The value of fcntl(2); `None` if the kernel does not report hints.
     pub hint: Option<u8>,
-    /// Whether they came in writes smaller than a block of most file systems (4096 bytes).
+    /// Whether the writes were smaller than 4096 bytes, the block size of most file systems.
     pub is_part: bool,
-    /// How many.
     pub bytes: u64,
 }
 
-/// Pages that were written at least once, and how often in sum.
+/// The set of written pages, and the number of page writes.
 #[derive(Debug, Clone, Default)]
 struct Pages {
     parts: HashMap<u64, Vec<u64>>,
@@ -76,8 +71,8 @@ impl Pages {
             let part = self.parts.entry(page / PART).or_default();
             // 64 pages in each number.
             part.resize(512, 0);
-            let place = usize::try_from(page % PART / 64).unwrap_or_default();
-            if let Some(bits) = part.get_mut(place) {
+            let index = usize::try_from(page % PART / 64).unwrap_or_default();
+            if let Some(bits) = part.get_mut(index) {
                 let bit = 1_u64 << (page % 64);
                 self.distinct += u64::from(*bits & bit == 0);
                 *bits |= bit;
@@ -86,8 +81,7 @@ impl Pages {
     }
 }
 
-impl Tally {
-    /// Counts a write.
+impl Totals {
     pub(crate) fn write(&mut self, range: &Range<u64>, file: Option<&Arc<str>>) {
         let bytes = range.end - range.start;
         self.total.written += bytes;
@@ -98,7 +92,6 @@ impl Tally {
         }
     }
 
-    /// Counts a discard.
     pub(crate) fn discard(&mut self, range: &Range<u64>, is_of_file: bool) {
         let bytes = range.end - range.start;
         self.total.discarded += bytes;
@@ -107,7 +100,7 @@ impl Tally {
         }
     }
 
-    /// Counts a piece of our own output.
+    /// Counts a part of the recorder's own output.
     pub(crate) fn own(&mut self, operation: Operation, range: &Range<u64>) {
         let bytes = range.end - range.start;
         match operation {
@@ -116,7 +109,7 @@ impl Tally {
         }
     }
 
-    /// How often a page was written that was written at all, in the mean; `None` if none was.
+    /// Returns the mean number of writes of the written pages; `None` if no page was written.
     #[must_use]
     pub fn writes_per_page(&self) -> Option<f64> {
         let Pages {
@@ -125,7 +118,7 @@ impl Tally {
         (distinct > 0).then(|| written as f64 / distinct as f64)
     }
 
-    /// Counts the hint of some of the bytes of a write of `whole` bytes.
+    /// Counts `bytes` of a write of `whole` bytes by hint.
     pub(crate) fn hint(
         &mut self,
         file: Option<Arc<str>>,
@@ -137,10 +130,11 @@ impl Tally {
         *self.hints.entry(key).or_default() += bytes;
     }
 
-    /// Bytes written, by file and hint. Unlike in the trace, what a file wrote that was gone at the next look is not counted for any file.
-    pub fn hints(&self) -> impl Iterator<Item = Hinted<'_>> {
+    /// Returns bytes written by file and hint. Unlike in the trace, writes to a file that was
+    /// deleted before the next scan belong to no file.
+    pub fn hints(&self) -> impl Iterator<Item = HintBytes<'_>> {
         let rows = self.hints.iter();
-        rows.map(|((file, hint, is_part), bytes)| Hinted {
+        rows.map(|((file, hint, is_part), bytes)| HintBytes {
             file: file.as_deref(),
             hint: *hint,
             is_part: *is_part,
@@ -148,7 +142,7 @@ impl Tally {
         })
     }
 
-    /// Bytes written to each directory's files, in the order of `directories`.
+    /// Returns bytes written to files of each directory, in the order of `directories`.
     #[must_use]
     pub fn by_directory(&self, directories: &[String]) -> Vec<u64> {
         let trace = Trace {
@@ -164,7 +158,7 @@ impl Tally {
         written
     }
 
-    /// Bytes written by kind of file (names below `directories`, without their numbers), most first.
+    /// Returns bytes written by kind of file (path in `directories` without numbers), most first.
     #[must_use]
     pub fn kinds(&self, directories: &[String]) -> Vec<(String, u64)> {
         let trace = Trace {
@@ -186,45 +180,48 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pages_are_counted_once_and_as_often_as_they_are_written() {
-        let mut tally = Tally::default();
-        assert_eq!(tally.writes_per_page(), None);
+    fn writes_per_page_are_page_writes_by_distinct_pages() {
+        let mut totals = Totals::default();
+        assert_eq!(totals.writes_per_page(), None);
         let far = 1 << 40;
         for range in [0..8192, 4096..4608, far..far + 4096, far..far + 4096] {
-            tally.write(&range, None);
+            totals.write(&range, None);
         }
         let expected = 5.0 / 3.0;
-        assert!((tally.writes_per_page().unwrap() - expected).abs() < 1e-9);
-        assert_eq!(tally.total.written, 8192 + 512 + 8192);
-        assert_eq!(tally.no_file, tally.total);
+        assert!((totals.writes_per_page().unwrap() - expected).abs() < 1e-9);
+        assert_eq!(totals.total.written, 8192 + 512 + 8192);
+        assert_eq!(totals.no_file, totals.total);
     }
 
     #[test]
-    fn of_our_own_output_pieces_are_counted_and_no_whole_requests() {
-        let mut tally = Tally::default();
-        // A request of two pages with one of somebody else in between.
+    fn only_own_parts_of_requests_are_counted_as_own_output() {
+        let mut totals = Totals::default();
+        // A request with a page of another file in between.
         for range in [0..4096, 8192..12_288] {
-            tally.own(Operation::Write, &range);
+            totals.own(Operation::Write, &range);
         }
-        tally.own(Operation::Discard, &(0..512));
-        let expected = Written {
+        totals.own(Operation::Discard, &(0..512));
+        let expected = ByteCounts {
             written: 8192,
             discarded: 512,
         };
-        assert_eq!((tally.own, tally.total), (expected, Written::default()));
+        assert_eq!(
+            (totals.own, totals.total),
+            (expected, ByteCounts::default())
+        );
     }
 
     #[test]
-    fn kinds_are_names_below_the_directories_without_numbers() {
-        let mut tally = Tally::default();
+    fn kinds_are_paths_in_the_directories_without_numbers() {
+        let mut totals = Totals::default();
         for (name, bytes) in [
             ("/db/binlog.000001", 512),
             ("/db/binlog.000002", 1024),
             ("/db/t.ibd", 1024),
         ] {
-            tally.write(&(0..bytes), Some(&name.into()));
+            totals.write(&(0..bytes), Some(&name.into()));
         }
-        let found = tally.kinds(&["/db".to_owned()]);
+        let found = totals.kinds(&["/db".to_owned()]);
         assert_eq!(
             found,
             [("binlog.N".to_owned(), 1536), ("t.ibd".to_owned(), 1024)]
@@ -232,17 +229,17 @@ mod tests {
     }
 
     #[test]
-    fn each_directory_has_what_its_files_were_written() {
-        let mut tally = Tally::default();
+    fn each_directory_has_the_bytes_of_its_files() {
+        let mut totals = Totals::default();
         for (name, bytes) in [
             ("/a/t", 512),
             ("/a/b/t", 1024),
             ("/c/t", 2048),
             ("/a/s", 512),
         ] {
-            tally.write(&(0..bytes), Some(&name.into()));
+            totals.write(&(0..bytes), Some(&name.into()));
         }
         let directories = ["/a", "/a/b", "/d"].map(str::to_owned);
-        assert_eq!(tally.by_directory(&directories), [1024, 1024, 0]);
+        assert_eq!(totals.by_directory(&directories), [1024, 1024, 0]);
     }
 }

@@ -1,65 +1,53 @@
-//! What a directory stands on: its device, where that begins in the trace, or why it cannot be recorded.
+//! Finds the backing volume of a directory: file system, device and disk; or the reason why it
+//! cannot be recorded.
 
 use std::path::{Path, PathBuf};
 
 use saiga_blocktrace::{Device, UnknownDevice};
 use saiga_streams::route::{self, Mount, RouteError, System};
 
-/// A file system that can be recorded.
+/// A file system that can be recorded, and its device.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ground {
-    /// The device that it is on, whose writes are followed.
+pub struct BackingVolume {
+    /// The device of the file system, whose writes are followed.
     pub device: Device,
-    /// As the kernel calls it.
+    /// The kernel's name of the device.
     pub name: String,
-    /// Its disk.
+    /// The disk of the device.
     pub disk: Device,
-    /// Its kind.
+    /// The type of the file system.
     pub kind: String,
-    /// Its first byte on the disk.
+    /// Offset of the device on the disk, in bytes.
     pub start: u64,
-    /// Bytes of the disk.
+    /// Size of the disk.
     pub disk_bytes: u64,
-    /// What is not recorded with it, in words.
+    /// A remark about writes that are not recorded.
     pub note: Option<String>,
 }
 
-/// Why a directory cannot be recorded.
+/// The reason why a directory cannot be recorded.
 #[derive(Debug, thiserror::Error)]
-pub enum GroundError {
-    /// It cannot be looked at.
+pub enum BackingError {
     #[error(transparent)]
-    Look(#[from] RouteError),
-    /// It is none.
+    Route(#[from] RouteError),
     #[error("{} is not a directory", .0.display())]
-    NoDirectory(PathBuf),
-    /// What it is on cannot be recorded.
+    NotADirectory(PathBuf),
+    /// The file system cannot be recorded; `why` also says what to do.
     #[error("{} cannot be recorded: {why}", dir.display())]
-    Unfit {
-        /// The directory.
-        dir: PathBuf,
-        /// Why, and what to do.
-        why: String,
-    },
-    /// Its device is not known to the kernel.
+    Unfit { dir: PathBuf, why: String },
     #[error("{} cannot be recorded: {error}", dir.display())]
-    Device {
-        /// The directory.
-        dir: PathBuf,
-        /// What is wrong.
-        error: UnknownDevice,
-    },
+    Device { dir: PathBuf, error: UnknownDevice },
 }
 
 const LOOP: &str = "record on a file system in a file (saiga streams record --loop)";
 
-/// Looks what is below a directory.
-pub(crate) fn find(dir: &Path) -> Result<Ground, GroundError> {
+/// Finds the backing volume of a directory.
+pub(crate) fn find(dir: &Path) -> Result<BackingVolume, BackingError> {
     let report = route::probe(&System::default(), dir)?;
     if !dir.is_dir() {
-        return Err(GroundError::NoDirectory(dir.to_owned()));
+        return Err(BackingError::NotADirectory(dir.to_owned()));
     }
-    let unfit = |why: String| GroundError::Unfit {
+    let unfit = |why: String| BackingError::Unfit {
         dir: dir.to_owned(),
         why,
     };
@@ -73,12 +61,12 @@ pub(crate) fn find(dir: &Path) -> Result<Ground, GroundError> {
             report.mount.kind
         )));
     }
-    let fail = |error| GroundError::Device {
+    let fail = |error| BackingError::Device {
         dir: dir.to_owned(),
         error,
     };
     let disk = device.disk().map_err(fail)?;
-    Ok(Ground {
+    Ok(BackingVolume {
         name: device.name().map_err(fail)?,
         start: device.start_bytes().map_err(fail)?,
         disk_bytes: disk.length_bytes().map_err(fail)?,
@@ -89,32 +77,41 @@ pub(crate) fn find(dir: &Path) -> Result<Ground, GroundError> {
     })
 }
 
-/// Why files on a mount have no addresses that writes could be compared with.
+/// Returns why the addresses of files on a mount cannot be compared with those of block writes.
 fn obstacle(mount: &Mount) -> Option<String> {
     let kind = mount.kind.as_str();
     Some(match kind {
         "overlay" => {
             let upper = mount.option("upperdir").unwrap_or("its upper directory");
-            format!("it is an overlay; give the directory below, on the host ({upper}), or put the data on a volume")
+            format!(
+                "it is an overlay; give the directory below, on the host ({upper}), or put the data on \\
+                 a volume"
+            )
         }
-        "tmpfs" | "ramfs" | "hugetlbfs" => format!("{kind} is memory and writes to no drive; {LOOP}"),
+        "tmpfs" | "ramfs" | "hugetlbfs" => {
+            format!("{kind} is memory and does not write to a drive; {LOOP}")
+        }
         "btrfs" | "zfs" | "bcachefs" => {
-            format!("{kind} numbers blocks of its own over one or more drives, which are not those that are written; {LOOP}")
+            format!("{kind} reports logical addresses, not those of the drive; {LOOP}")
         }
         "nfs" | "nfs4" | "cifs" | "smb3" | "ceph" | "9p" | "virtiofs" | "afs" => {
-            format!("{kind} is a file system of another machine; record there, or {LOOP}")
+            format!("{kind} is a file system of another host; record there, or {LOOP}")
         }
         kind if kind.starts_with("fuse") => {
-            format!("{kind} is a program and no file system of the kernel; record what is below it, or {LOOP}")
+            format!(
+                "{kind} is a program, not a file system of the kernel; record the file system below, \\
+                 or {LOOP}"
+            )
         }
         _ if mount.option("rtdev").is_some() => {
-            "its XFS keeps files on two devices (rtdev), and does not tell which addresses are of which".to_owned()
+            "its XFS has files on two devices (rtdev), and FIEMAP does not distinguish their addresses"
+                .to_owned()
         }
         _ => return None,
     })
 }
 
-/// What goes to another device than the one that is followed.
+/// Returns a remark if the file system writes to a second device, which is not followed.
 fn note(mount: &Mount) -> Option<String> {
     let log = mount.option("logdev")?;
     Some(format!(
@@ -137,14 +134,14 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_recorded_is_told_with_what_to_do() {
+    fn obstacles_have_a_reason_and_advice() {
         for (kind, options, expected) in [
             ("ext4", &[][..], None),
             ("xfs", &["rw"], None),
             ("overlay", &["upperdir=/u"], Some("on the host (/u)")),
             ("tmpfs", &[], Some("is memory")),
             ("btrfs", &[], Some("--loop")),
-            ("nfs4", &[], Some("another machine")),
+            ("nfs4", &[], Some("another host")),
             ("fuse.sshfs", &[], Some("a program")),
             ("xfs", &["rtdev=/dev/y"], Some("two devices")),
         ] {

@@ -1,14 +1,16 @@
-//! How high the axis of the factor goes: as high as what says something of the drive.
+//! Chooses the upper end of the factor's axis.
 //!
-//! A window with next to no host writes has a factor of thousands, for collection goes on, and one of a few steps has
-//! bounds that are far apart. Either would press all else to the ground. They are in the table of intervals.
+//! A window with almost no host writes has a factor of thousands, because garbage collection
+//! continues, and a window of a few steps has wide bounds. Either would flatten the rest of the
+//! plot, so the axis ignores them; they are in the table of intervals.
 
 use crate::ratio::Written;
 
-/// Windows with less than this part of the mean's host writes are next to idle.
+/// A window with less than the mean host writes divided by this is almost idle.
 const LEAST_PART: u128 = 100;
 
-/// The greatest bound of windows that are neither coarse nor next to idle; where all are coarse, of those.
+/// Returns the greatest upper bound of windows that are not almost idle and not coarse. If all are
+/// coarse, coarse windows count.
 pub(super) fn top(windows: &[Written]) -> f64 {
     let busy = windows.iter().filter(|one| one.host > 0);
     let count = busy.clone().count().max(1) as u128;
@@ -18,8 +20,8 @@ pub(super) fn top(windows: &[Written]) -> f64 {
         .filter_map(|one| one.waf())
         .collect();
     let has_fine = wafs.iter().any(|waf| !waf.is_coarse);
-    let telling = wafs.iter().filter(|waf| !(has_fine && waf.is_coarse));
-    telling
+    let counted = wafs.iter().filter(|waf| !(has_fine && waf.is_coarse));
+    counted
         .map(|waf| waf.high.unwrap_or(waf.value))
         .fold(0.0, f64::max)
 }
@@ -47,19 +49,19 @@ mod tests {
     }
 
     #[test]
-    fn what_is_next_to_idle_or_coarse_does_not_count() {
+    fn almost_idle_and_coarse_windows_do_not_count() {
         let busy = exact(100 << 30, 250 << 30);
         let idle = exact(4096, 10 << 30);
         assert_eq!(top(&[busy, idle, exact(0, 1 << 30)]), 2.5);
         let (fine, coarse) = (by_gigabytes(100, 199), by_gigabytes(2, 30));
         assert_eq!(top(&[fine, coarse, fine]), 200.0 / 99.0);
-        // A peak of a busy hour stays, however short it was.
+        // A short peak with many host writes counts.
         let peak = exact(100 << 30, 900 << 30);
         assert_eq!(top(&[[busy; 399].as_slice(), &[peak]].concat()), 9.0);
     }
 
     #[test]
-    fn there_is_an_axis_where_all_is_coarse_or_idle() {
+    fn coarse_windows_count_if_there_are_no_others() {
         assert_eq!(top(&[by_gigabytes(2, 4), by_gigabytes(3, 5)]), 5.0);
         assert_eq!(top(&[by_gigabytes(1, 4)]), 4.0);
         assert_eq!(top(&[exact(0, 7)]), 0.0);

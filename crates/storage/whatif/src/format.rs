@@ -1,10 +1,10 @@
-//! Results of replays as text.
+//! Formats ages, lengths, percentages and changes.
 
 use crate::measure::Age;
 use saiga_document::number;
 use std::time::Duration;
 
-/// How long pages live: `4.2 s`, `more than 600 s`.
+/// Formats an age: `4.2 s`, `more than 600 s`.
 #[must_use]
 pub fn age(age: Age) -> String {
     match age {
@@ -13,12 +13,12 @@ pub fn age(age: Age) -> String {
     }
 }
 
-/// How long a trace is, from seconds: `5.31 s`, `12 min 07 s`.
+/// Formats a length in seconds: `5.31 s`, `12 min 07 s`.
 pub(crate) fn length(seconds: f64) -> String {
     number::time(Duration::try_from_secs_f64(seconds).unwrap_or_default())
 }
 
-/// A share that was asked for, as it was written: `0.07` as `7 %`, `0.075` as `7.5 %`.
+/// Formats a share given by the user: `0.07` as `7 %`, `0.075` as `7.5 %`.
 #[must_use]
 pub fn round_percent(share: f64) -> String {
     let text = format!("{:.2}", share * 100.0);
@@ -26,7 +26,7 @@ pub fn round_percent(share: f64) -> String {
     format!("{text} %")
 }
 
-/// How far a ratio is from one: `-21.3 %`.
+/// Formats a ratio as a change: `0.787` as `-21.3 %`.
 pub(crate) fn change(ratio: f64) -> String {
     format!("{:+.1} %", (ratio - 1.0) * 100.0)
 }
@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ages_and_changes_are_told_apart_from_their_bounds() {
+    fn ages_shares_and_changes_have_their_formats() {
         assert_eq!(age(Age::MoreThan(600.0)), "more than 600 s");
         assert_eq!(age(Age::Known(0.5)), "500 ms");
         assert_eq!(change(0.9), "-10.0 %");
