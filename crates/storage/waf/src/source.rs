@@ -202,7 +202,7 @@ pub enum Unusable {
     Version { page: Page, version: u16 },
     #[error("{} has no item {key:02x}h", page.title())]
     NoItem { page: Page, key: u8 },
-    /// A counter exceeds [`MOST_BYTES`].
+    /// A counter exceeds `MOST_BYTES`.
     #[error(
         "{} counts {value} units of {unit} bytes, more than any drive can write",
         page.title()
