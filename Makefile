@@ -33,7 +33,7 @@ export SAIGA_COMMIT ?= $(shell git describe --always --dirty --abbrev=12 2>/dev/
 # Tests that are not even compiled for `make test`.
 soak := saiga-trials/soak,saiga-tpcc/soak,saiga-cli/soak
 
-.PHONY: all build chaos demo test loom soak bench bench-wait ablation bench-hostile bench-tpcc lint \
+.PHONY: all build library chaos demo test loom soak bench bench-wait ablation bench-hostile bench-tpcc lint \
 	fmt install uninstall clean
 
 all: build
@@ -41,6 +41,10 @@ all: build
 # The binary and the library that it preloads.
 build:
 	$(CARGO) build --release --locked -p saiga-cli -p saiga-preload
+
+# The library alone: tests run the binary as `cargo test` builds it.
+library:
+	$(CARGO) build --release --locked -p saiga-preload
 
 chaos:
 	$(CARGO) build --release --locked -p saiga-preload --features chaos --target-dir $(chaos)
@@ -53,7 +57,7 @@ demo:
 
 test:
 	tools/setup test
-	$(MAKE) build chaos
+	$(MAKE) library chaos
 	$(libraries) tools/test --workspace --locked
 	$(CARGO) test --doc --workspace --locked
 	$(MAKE) loom

@@ -5,11 +5,27 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// Runs make in the repository, without the variables of a make that runs this test.
-fn make(arguments: &[&str]) {
+use tempfile::TempDir;
+
+/// A target directory with the binary and the library that these tests use, as `make build` leaves
+/// one: a release build of the binary would take minutes.
+fn target() -> TempDir {
+    let target = tempfile::tempdir().unwrap();
+    let release = target.path().join("release");
+    fs::create_dir(&release).unwrap();
+    fs::copy(env!("CARGO_BIN_EXE_saiga"), release.join("saiga")).unwrap();
+    fs::copy(saiga_trials::library::path(), release.join("libsaiga.so")).unwrap();
+    target
+}
+
+/// Runs make in the repository as on a machine without cargo, and without the variables of a make
+/// that runs this test.
+fn make(target: &Path, arguments: &[&str]) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut command = Command::new("make");
     command.arg("-C").arg(root).args(arguments);
+    command.arg("CARGO=no-cargo-here");
+    command.env("CARGO_TARGET_DIR", target);
     for variable in ["MAKEFLAGS", "MFLAGS", "MAKELEVEL", "DESTDIR", "PREFIX"] {
         command.env_remove(variable);
     }
@@ -48,7 +64,11 @@ fn files_below(folder: &Path) -> Vec<String> {
 fn what_is_installed_works_and_can_be_uninstalled() {
     let root = tempfile::tempdir().unwrap();
     let destination = format!("DESTDIR={}", root.path().display());
-    make(&["install", &destination, "PREFIX=/opt/saiga"]);
+    let target = target();
+    make(
+        target.path(),
+        &["install", &destination, "PREFIX=/opt/saiga"],
+    );
 
     let prefix = root.path().join("opt/saiga");
     let files = files_below(&prefix);
@@ -102,6 +122,9 @@ fn what_is_installed_works_and_can_be_uninstalled() {
         String::from_utf8_lossy(&output.stderr)
     );
 
-    make(&["uninstall", &destination, "PREFIX=/opt/saiga"]);
+    make(
+        target.path(),
+        &["uninstall", &destination, "PREFIX=/opt/saiga"],
+    );
     assert_eq!(files_below(&prefix), [""; 0]);
 }
