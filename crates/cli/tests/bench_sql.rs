@@ -176,8 +176,8 @@ fn a_directory_that_the_servers_user_cannot_reach_is_named() {
             "postgres"
         };
         let (start, end) = (
-            format!("saiga: {user}, the user as whom "),
-            format!("/{engine}; set TMPDIR to a folder that is open to all\n"),
+            format!("saiga: the user {user}, as which "),
+            format!("/{engine}; set TMPDIR to a folder that all users can write to\n"),
         );
         assert!(said.starts_with(&start) && said.ends_with(&end), "{said}");
     }

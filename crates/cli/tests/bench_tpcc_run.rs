@@ -475,7 +475,7 @@ fn conflicts_are_named_before_the_run() {
             &[],
             "set terminals, and runMins or runTxnsPerTerminal",
         ),
-        ("many", &[], "warehouses=2, and 1 are loaded"),
+        ("many", &[], "warehouses=2, but 1 are loaded"),
         ("none", &[], "create it with `saiga bench tpcc build`"),
         ("props", &["--worker", "1/2"], "--start-at <WHEN>"),
         (

@@ -72,7 +72,7 @@ fn assert_complete(result: &ExperimentResult, cells: &[&str]) {
     let durability = result
         .warnings
         .iter()
-        .any(|one| one.text.contains("nothing waits for a disk"));
+        .any(|one| one.text.contains("no operation waits for a disk"));
     assert!(durability, "{:?}", result.warnings);
 }
 

@@ -113,7 +113,7 @@ impl Rotated {
         };
         let path = self.path.display();
         let is_news = !self.is_failing.replace(true);
-        is_news.then(|| format!("cannot log into {path}: {error}; lines are lost"))
+        is_news.then(|| format!("cannot write the log to {path}: {error}; lines are lost"))
     }
 
     /// Opens the file again if its name now leads to another file.

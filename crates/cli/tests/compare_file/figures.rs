@@ -67,7 +67,7 @@ fn hook_output_must_be_figures_with_unique_names() {
         ("echo moved 4 kilo bytes", "which is not `name value unit`"),
         (
             "echo moved_bytes 4 kB",
-            "printed moved_bytes in kB; its [[metric]] says B",
+            "printed moved_bytes in kB; the unit in its [[metric]] is B",
         ),
         ("true", "no hook with metrics = true printed moved_bytes"),
         (
@@ -115,7 +115,8 @@ fn a_figure_that_is_0_in_some_runs_shows_no_difference() {
     let text = losing("4", "n > 2 ? 8 : 0") + "[[expect]]\nratio_above = 1.5\n";
     let said = run(&test, &text);
     assert_eq!(said.code, Some(1), "{said:?}");
-    let unmet = "expectation not met: lost_orders in command: no interval, as it is 0 in some runs";
+    let unmet =
+        "expectation not met: lost_orders in command: no interval, because it is 0 in some runs";
     assert!(said.stderr.contains(unmet), "{}", said.stderr);
     let result = test.result();
     let wanted = "No difference shown: the median lost orders (orders) is 4 in the a arm and 8 in the \

@@ -61,7 +61,7 @@ fn an_interrupted_check_keeps_the_run_and_resume_continues_after_it() {
     let told = String::from_utf8(ended.stderr).unwrap();
     assert_eq!(ended.status.code(), Some(2), "{told}");
     assert!(
-        told.contains("saiga: interrupted; what was measured"),
+        told.contains("saiga: interrupted; the finished runs are in"),
         "{told}"
     );
     test.assert_nothing_left();

@@ -81,7 +81,7 @@ fn files_get_the_labels_of_astream() {
     let again = said(Command::new(&astream).args(words));
     assert_eq!(again.code, Some(255));
     assert!(
-        again.stderr.contains("daemon is running"),
+        again.stderr.contains("a daemon is already running"),
         "{}",
         again.stderr
     );

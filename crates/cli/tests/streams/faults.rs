@@ -459,7 +459,7 @@ fn bad_input_is_named_before_the_start() {
         ),
         (
             &["run", folder, "--rules", "mysql", "--log", folder],
-            "cannot log into ",
+            "cannot write the log to ",
         ),
         (
             &["run", folder, "--rules", "oracle"],

@@ -282,5 +282,5 @@ fn bytes_at_the_wrong_handle_are_a_failure() {
     machine.written(1, 8, 0);
     let out = machine.says(&["--for", "1ms"]);
     assert_eq!(out.code, Some(0), "{out:?}");
-    assert!(out.stdout.contains("through it"), "{out:?}");
+    assert!(out.stdout.contains("through handle"), "{out:?}");
 }

@@ -63,7 +63,7 @@ fn a_file_in_astreams_grammar_is_read_with_warnings() {
     assert_eq!(out.code, Some(0));
     assert!(
         out.stderr
-            .contains("rules:1: stream 1 says that the lifetime is not known"),
+            .contains("rules:1: stream 1 means that the lifetime is unknown"),
         "{}",
         out.stderr
     );

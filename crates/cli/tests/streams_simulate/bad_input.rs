@@ -194,7 +194,10 @@ const BAD_SUGGEST: &[(&[&str], &str)] = &[
         &["--trace", "T", "--out", "/no/rules.toml"],
         "cannot write /no/rules.toml: /no is not a directory",
     ),
-    (&["--trace", "T", "--out", "x.rules"], "x.rules: a file of"),
+    (
+        &["--trace", "T", "--out", "x.rules"],
+        "x.rules: the name of a rule file must end in .toml",
+    ),
 ];
 
 #[test]

@@ -101,5 +101,8 @@ fn samples_of_another_user() {
     assert!(out.stderr.contains(&expected), "{out:?}");
     fs::write(&file, "").unwrap();
     let empty = refused(&saiga, &["report", "--file", text(&file)]);
-    assert!(empty.contains("is empty: saiga waf watch puts"), "{empty}");
+    assert!(
+        empty.contains("is empty: saiga waf watch stores"),
+        "{empty}"
+    );
 }

@@ -146,7 +146,7 @@ fn coarse_counters_give_no_write_amplification() {
     let (_, stderr, result) = compared(&saiga, &few);
     let rejected = result.runs.iter().filter_map(|run| run.rejected.as_deref());
     let reasons: Vec<&str> = rejected.collect();
-    let wanted = "fewer than fifty of their steps";
+    let wanted = "fewer than 50 of their units";
     assert!(
         reasons.iter().any(|one| one.contains(wanted)),
         "{reasons:?} {stderr}"

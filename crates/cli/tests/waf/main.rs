@@ -87,7 +87,7 @@ fn a_report_can_select_drive_and_time() {
     must(&saiga, &report("--since", "1h"));
     let unknown = refused(&saiga, &report("--device", "nvme7"));
     assert!(
-        unknown.contains("it knows HWE52P431T6M002N SN1"),
+        unknown.contains("it has samples of HWE52P431T6M002N SN1"),
         "{unknown}"
     );
     let early = refused(&saiga, &report("--until", "2001-01-01 00:00:00"));
@@ -112,7 +112,7 @@ fn a_killed_watcher_loses_nothing_and_another_continues() {
         "{second}"
     );
     let second = refused(&saiga, &[&["watch"][..], &words].concat());
-    assert!(second.contains("give another --file"), "{second}");
+    assert!(second.contains("name another --file"), "{second}");
     // The same file can also hold samples of another drive.
     let other = Drive::new(&saiga, "other", "SN2");
     other.counts(5, 5);
@@ -305,9 +305,9 @@ fn a_probe_gives_reasons_and_a_recording_replaces_the_drive() {
     let none = waf(&saiga, &["probe", &folder]);
     assert_eq!(none.code, Some(1), "{none:?}");
     for expected in [
-        "fdp        no: the drive does not report Flexible Data Placement",
-        "huawei     no: the recording has no log-c0.bin",
-        "endurance  no: the drive reports no endurance group",
+        "fdp        unusable: the drive does not report Flexible Data Placement",
+        "huawei     unusable: the recording has no log-c0.bin",
+        "endurance  unusable: the drive reports no endurance group",
     ] {
         assert!(none.stdout.contains(expected), "{none:?}");
     }

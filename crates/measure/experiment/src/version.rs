@@ -17,7 +17,7 @@ pub enum ProgramError {
     Missing(#[from] SpawnError),
     #[error("{program} --version fails ({reason}); is it installed completely?")]
     Broken { program: String, reason: String },
-    #[error("cannot use the folder for temporary files: {0}; set TMPDIR to one that is writable")]
+    #[error("cannot create a temporary directory: {0}; set TMPDIR to one that is writable")]
     Temporary(io::Error),
 }
 

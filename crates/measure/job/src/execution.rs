@@ -38,7 +38,7 @@ pub(crate) enum StepError {
     #[error("{0}; run as root, or set drop_caches = false")]
     DropCaches(DropError),
     /// The folder for logs cannot be created.
-    #[error("cannot use the folder for temporary files: {0}; set TMPDIR to one that is writable")]
+    #[error("cannot create a temporary directory: {0}; set TMPDIR to one that is writable")]
     Temporary(io::Error),
 }
 

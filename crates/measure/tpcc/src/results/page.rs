@@ -303,7 +303,7 @@ fn workers(record: &Record) -> Block {
 fn consistency(checked: &Consistency) -> (String, String) {
     let found = match (&checked.not_checked, checked.broken.as_slice()) {
         (Some(why), _) => format!("NOT CHECKED: {why}"),
-        (None, []) => "everything holds".to_owned(),
+        (None, []) => "all rules hold".to_owned(),
         (None, rules) => format!("BROKEN: {}", rules.join("; ")),
     };
     let text = match checked.not_checked {

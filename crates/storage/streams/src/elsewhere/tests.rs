@@ -75,7 +75,7 @@ fn logs_are_found_by_their_index() {
     };
     assert_eq!(
         text.to_string(),
-        "binary logs lie in /data/binlogs, which is not labelled; give this directory, too"
+        "binary logs are in /data/binlogs, which is not labelled; give this directory, too"
     );
 }
 

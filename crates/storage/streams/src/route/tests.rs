@@ -134,7 +134,7 @@ fn the_streams_directive_must_be_enabled() {
     );
     assert!(report.why.contains("NSSA"), "{}", report.why);
     let machine = Machine::new("5.14.0-427.el9.x86_64", "xfs", "rw", "nvme0n1");
-    assert!(machine.report().why.contains("comes from a later one"));
+    assert!(machine.report().why.contains("is that of a later kernel"));
 }
 
 #[test]
@@ -216,15 +216,15 @@ fn layers_without_hints_are_named() {
     );
     for (kind, why) in [
         ("tmpfs", "in memory"),
-        ("nfs4", "on another machine"),
-        ("fuse.sshfs", "has no hints"),
+        ("nfs4", "on another host"),
+        ("fuse.sshfs", "does not support hints"),
         ("zfs", "no disk was found under this zfs"),
     ] {
         let report = Machine::new("7.2.0", kind, "rw", "").report();
         assert_eq!(report.reach, Reach::No);
         let headline = report.headline();
         assert!(
-            headline.starts_with("hints reach nothing on "),
+            headline.starts_with("hints have no effect on "),
             "{headline}"
         );
         assert!(headline.contains(why), "{headline}");

@@ -149,7 +149,7 @@ fn contradictory_pages_are_refused() {
     for (mut drive, expected) in [
         (
             Changed::with(Page::FdpConfigurations(1), 16 + 16, &[0; 8]),
-            "log page 20h of endurance group 1 says that a reclaim unit has 0 bytes",
+            "log page 20h of endurance group 1 has a reclaim unit size of 0 bytes",
         ),
         (
             Changed::with(handles, 14, &[0]),

@@ -33,7 +33,7 @@ fn counters_of_the_drive_are_not_those_of_one_group() {
         let error = drive.read(Source::Ocp).unwrap_err();
         assert!(error.is_absence());
         let expected = format!(
-            "it counts for the drive, whose namespaces are in endurance groups 1, 7, and not for group {group}: \
+            "the counters are those of the drive, whose namespaces are in endurance groups 1, 7, not of group {group}: \
              name the drive (/dev/nvme0) instead of a namespace"
         );
         assert_eq!(error.to_string(), expected);

@@ -206,7 +206,10 @@ fn a_missing_answer_is_unproven() {
     answers.remove("nvme0n5");
     let (reach, why) = layout.verdict(&answers);
     assert_eq!(reach, Reach::Unproven);
-    assert!(why.contains("which namespace nvme0n5 is"), "{why}");
+    assert!(
+        why.contains("does not have the ID of namespace nvme0n5"),
+        "{why}"
+    );
     // A shared handle is still a no.
     answers.insert("nvme0n2".to_owned(), handle(0));
     assert_eq!(layout.verdict(&answers).0, Reach::No);
