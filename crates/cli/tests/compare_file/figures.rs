@@ -72,7 +72,7 @@ fn hook_output_must_be_figures_with_unique_names() {
         ("true", "no hook with metrics = true printed moved_bytes"),
         (
             "echo moved_bytes 4 B; echo rate_per_s 9 1/s",
-            "a hook printed rate_per_s, which Saiga measures; name it otherwise",
+            "a hook printed rate_per_s, which is a metric of Saiga; use another name",
         ),
     ] {
         let test = Marked::new();
