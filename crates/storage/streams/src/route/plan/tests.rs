@@ -541,5 +541,8 @@ fn unknown_servers_and_files_in_other_directories_are_refused() {
         files: Vec::new(),
     };
     let odd = plan(&System::at(machine.root.path()), &data).unwrap_err();
-    assert!(odd.to_string().contains("with a meaning to a shell"), "{odd}");
+    assert!(
+        odd.to_string().contains("with a meaning to a shell"),
+        "{odd}"
+    );
 }
