@@ -194,7 +194,7 @@ fn the_report_can_be_printed_as_text() {
         "mysql-bin.N moved",
         "in the first interval",
         "path = \"#ib_[0-9]*_[0-9]*.dblwr\"",
-        "Differences of less than a few percent mean nothing",
+        "Differences of less than a few percent are not significant",
     ] {
         assert!(text.contains(expected), "{expected}: {text}");
     }
