@@ -44,7 +44,6 @@ pub(crate) fn forked() {
 /// What ran on the CPU during a yield.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum YieldOutcome {
-    /// No other thread.
     Alone,
     /// Threads that gave the CPU back soon.
     Brief,

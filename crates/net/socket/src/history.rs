@@ -21,7 +21,6 @@ const BATCH: u32 = 64;
 pub(crate) enum AttemptKind {
     /// A yield, followed by a check for events.
     Yield,
-    /// Polling for events.
     Spin,
 }
 

@@ -32,7 +32,6 @@ impl Record for ThreadBell {
 #[derive(Debug)]
 pub(crate) struct Borrowed {
     record: &'static ThreadBell,
-    /// Its bell.
     pub(crate) bell: Bell,
 }
 

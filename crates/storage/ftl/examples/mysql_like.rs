@@ -1,6 +1,5 @@
-//! A trace like that of TPC-C on MySQL 9.7 that docs/ftl.md has: the same kinds of files, with the
-//! bytes that each wrote, the pages that it had and about the lives that they had. The same seed
-//! gives the same trace.
+//! Generates a trace like that of TPC-C on MySQL 9.7 in docs/ftl.md: the same kinds of files with
+//! the same written bytes and pages, and similar lifetimes. The same seed gives the same trace.
 //!
 //! `cargo run --release -p saiga-ftl --example mysql_like [SEED] >mysql.csv`
 
@@ -9,21 +8,21 @@ use std::io::{self, BufWriter, Write};
 
 use saiga_ftl::trace::{Op, Recorded, Writer};
 
-/// Bytes of a page of the device and of InnoDB.
+/// Sizes of a page of the device and of InnoDB.
 const PAGE: u64 = 4096;
 const INNODB: u64 = 4 * PAGE;
-/// Pages that InnoDB flushes at once, first into the doublewrite area.
+/// Pages that InnoDB flushes at once, first to the doublewrite area.
 const BATCH: u64 = 64;
 /// Batches of 240 s.
 const BATCHES: u64 = 7100;
 const BATCH_NS: u64 = 240_000_000_000 / BATCHES;
 const MIB: u64 = 1 << 20;
-/// Binary logs: their size, and how many there are before the oldest is deleted.
+/// Binary logs: their size, and their number before the oldest is deleted.
 const LOG_BYTES: u64 = 16 * MIB;
 const LOGS: u64 = 7;
 
-/// Files of which pages are rewritten in place: MiB of pages, MiB written in all, percent of the
-/// pages that are hot; the others of a hundred percent is their share of the writes.
+/// Files whose pages are rewritten in place: MiB of pages, MiB written in total, percent of hot
+/// pages; the hot pages get the rest to 100 percent of the writes.
 const IN_PLACE: [(&str, u64, u64, u64); 11] = [
     ("undo_001", 24, 972, 20),
     ("undo_002", 24, 972, 20),
@@ -38,10 +37,10 @@ const IN_PLACE: [(&str, u64, u64, u64); 11] = [
     ("tpcc/bmsql_item.ibd", 100, 0, 20),
 ];
 
-/// The database's directory.
+/// The data directory of the database.
 const DIRECTORY: &str = "/srv/mysql";
 
-/// A stretch of the device that is written round and round, some bytes at a time.
+/// A part of the device that is written as a ring, some bytes at a time.
 struct Ring {
     first: u64,
     bytes: u64,
@@ -49,7 +48,7 @@ struct Ring {
 }
 
 impl Ring {
-    /// The pages that the next `bytes` begin, end or fill.
+    /// Advances by `bytes`; returns the pages that they touch.
     fn advance(&mut self, bytes: u64) -> (u64, u64) {
         let begin = self.next / PAGE * PAGE;
         let end = (self.next + bytes).next_multiple_of(PAGE).min(self.bytes);
@@ -58,7 +57,7 @@ impl Ring {
     }
 }
 
-/// Gives out the device's bytes.
+/// Allocates the bytes of the device.
 #[derive(Default)]
 struct Space {
     used: u64,
@@ -95,7 +94,7 @@ impl Logs {
         path(&format!("mysql-bin.{number:06}"))
     }
 
-    /// Appends, rewriting the page that the bytes before ended in.
+    /// Appends bytes, and rewrites the page in which the previous bytes ended.
     fn append<W: Write>(
         &mut self,
         out: &mut Writer<W>,
@@ -172,7 +171,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                 random.u64(hot..pages)
             };
             out.row(t_ns, first + place * INNODB, INNODB, Op::Write, Some(name))?;
-            // Commits, of which each rewrites the block that the one before ended in.
+            // Commits, each of which rewrites the block in which the previous one ended.
             if page % 5 == 0 {
                 let offset = redo.next;
                 let (at, len) = redo.advance(3900);

@@ -1,6 +1,7 @@
-//! How many host page writes a core simulates in a second of CPU time, and what a page costs in memory.
+//! Measures simulated host page writes per second of CPU time, and memory per page.
 //!
-//! `cargo run --release -p saiga-ftl --example throughput [PAGES..] [VICTIMS..]`; docs/ftl.md has figures.
+//! `cargo run --release -p saiga-ftl --example throughput [PAGES..] [VICTIMS..]`; docs/ftl.md has
+//! figures.
 
 use std::num::NonZeroU32;
 use std::process::ExitCode;
@@ -10,10 +11,10 @@ use rustix::time::{ClockId, clock_gettime};
 use saiga_ftl::workload::{Part, Random, Workload as _};
 use saiga_ftl::{Config, ConfigError, Device, GcFrontier, Isolation, Policy};
 
-/// Host writes that are timed, in multiples of the logical size.
+/// Timed host writes, in multiples of the logical size.
 const TIMED: u64 = 4;
 
-/// Name, victims, over-provisioning; whether a tenth of the pages gets most writes, as a stream.
+/// Name, victims, over-provisioning; whether a tenth of the pages gets most writes and is a stream.
 const CASES: [(&str, Policy, f64, bool); 6] = [
     ("greedy", Policy::Greedy, 0.07, false),
     ("greedy", Policy::Greedy, 0.28, false),
@@ -85,7 +86,7 @@ fn measure(name: &str, config: Config, is_hot: bool) -> Result<(), ConfigError> 
     let mut workload = Random::new(&parts, 1);
     let mut device = Device::new(config)?;
     workload.fill(&mut device);
-    // To the steady state, or the first writes would be flattered by erased units.
+    // First to the steady state: the first writes are faster because of erased units.
     workload.advance(&mut device, 2 * u64::from(pages));
     let before = device.counters().clone();
     let start = cpu_time();
@@ -104,7 +105,7 @@ fn measure(name: &str, config: Config, is_hot: bool) -> Result<(), ConfigError> 
     Ok(())
 }
 
-/// CPU time of this thread: other programs on the machine do not count.
+/// Returns the CPU time of this thread, which other programs do not affect.
 fn cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::try_from(time).unwrap_or_default()

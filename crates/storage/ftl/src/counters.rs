@@ -1,41 +1,40 @@
-//! What a device did: pages written and moved, whose, and out of what.
+//! Counters of a device: pages written and moved, by class, frontier and cause.
 
 use crate::layout::Role;
 
-/// Steps of the histogram of victims' valid shares.
+/// Bins of the histogram of victims by valid share.
 pub const VALID_STEPS: usize = 20;
 
-/// Counts since the device was new, or between two looks at it.
+/// Counts since the device was new, or between two states.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Counters {
-    /// Pages that the host wrote, by class.
+    /// Pages written by the host, by class.
     pub host: Vec<u64>,
-    /// Pages that garbage collection moved, by class.
+    /// Pages moved by garbage collection, by class.
     pub moved: Vec<u64>,
-    /// Pages that were discarded while they held data, by class.
+    /// Discarded pages with data, by class.
     pub trimmed: Vec<u64>,
-    /// Units that were erased.
+    /// Erased units.
     pub erased: u64,
-    /// Victims by the share of their pages that was valid: below 5 %, below 10 %, ... and the
-    /// last step with 100 %. Units that had become empty are no victims.
+    /// Victims by their share of valid pages: below 5 %, below 10 %, and so on; the last bin
+    /// includes 100 %. Empty units are not victims.
     pub victims: [u64; VALID_STEPS],
-    /// Pages moved out of units that a frontier had filled, by frontier and class.
+    /// Pages moved from the units of each frontier, by class.
     pub moved_from: Vec<FrontierMoves>,
-    /// `charged[a][b]`: pages of class b that were moved because pages of class a in the same
-    /// unit had died. Each victim's moved pages are split by its dead pages.
+    /// `charged[a][b]`: pages of class b moved because pages of class a in the same unit had died.
+    /// The moved pages of each victim are divided in proportion to its dead pages.
     pub charged: Vec<Vec<f64>>,
-    /// Pages moved out of victims in which nothing had died, by class.
+    /// Pages moved from victims without dead pages, by class.
     pub moved_in_vain: Vec<u64>,
 }
 
-/// What was moved out of the units of one frontier.
+/// Pages moved from the units of one frontier.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FrontierMoves {
-    /// The frontier.
     pub role: Role,
-    /// Its units that were victims.
+    /// Victims among its units.
     pub victims: u64,
-    /// Pages by class.
+    /// Moved pages by class.
     pub moved: Vec<u64>,
 }
 
@@ -58,27 +57,27 @@ impl Counters {
         }
     }
 
-    /// Pages that the host wrote.
+    /// Returns the pages written by the host.
     #[must_use]
     pub fn host_pages(&self) -> u64 {
         self.host.iter().sum()
     }
 
-    /// Pages that garbage collection moved.
+    /// Returns the pages moved by garbage collection.
     #[must_use]
     pub fn moved_pages(&self) -> u64 {
         self.moved.iter().sum()
     }
 
-    /// Write amplification: pages programmed for each page that the host wrote; `None` before
-    /// the first.
+    /// Returns write amplification: programmed pages divided by host pages; `None` without host
+    /// pages.
     #[must_use]
     pub fn waf(&self) -> Option<f64> {
         let host = self.host_pages();
         (host > 0).then(|| (host + self.moved_pages()) as f64 / host as f64)
     }
 
-    /// What was counted after an earlier look at the same device.
+    /// Returns the counts since an earlier state of the same device.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         Self {

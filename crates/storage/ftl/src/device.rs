@@ -1,8 +1,8 @@
-//! A page-mapped flash translation layer: logical pages in, programmed and moved pages counted.
+//! A simulated SSD with a page-mapped flash translation layer, which counts moved pages.
 //!
-//! The host writes or discards one logical page at a time. Pages go to the open unit of their
-//! stream's handle; when a new unit is needed and only the reserve is left, a closed unit is
-//! chosen, its valid pages are written elsewhere, and it is erased. docs/ftl.md has the model.
+//! The host writes or discards one logical page at a time. Pages are written to the open unit of
+//! their stream's handle. If a new unit is needed and only the reserve is left, a closed unit is
+//! chosen, its valid pages are moved, and it is erased. docs/ftl.md describes the model.
 //!
 //! Deliberately absent: time, channels, wear, failures, buffers; caching of the mapping.
 
@@ -19,8 +19,8 @@ mod occupancy;
 mod pool;
 mod quotas;
 mod ranking;
-mod tally;
-mod worths;
+mod scores;
+mod victim;
 
 use std::collections::VecDeque;
 
@@ -32,11 +32,11 @@ use crate::counters::{Counters, VALID_STEPS};
 use crate::layout::{Layout, Role};
 use closed::Closed;
 use live::Live;
-use moving::Moving;
+use moving::MoveBatch;
 use quotas::Quotas;
-use tally::Tally;
+use victim::VictimPages;
 
-/// A logical page that is nowhere.
+/// The place of an unmapped logical page.
 const NOWHERE: u32 = u32::MAX;
 
 /// A simulated device.
@@ -44,7 +44,7 @@ const NOWHERE: u32 = u32::MAX;
 pub struct Device {
     config: Config,
     layout: Layout,
-    /// Where each logical page is.
+    /// The place of each logical page.
     place: Vec<u32>,
     /// The logical page that each physical one was last programmed with.
     page: Vec<u32>,
@@ -52,19 +52,19 @@ pub struct Device {
     class: Vec<u8>,
     live: Live,
     units: Vec<Unit>,
-    /// By account; there is one only when there are no quotas.
+    /// Closed units by account; a single account without quotas.
     closed: Vec<Closed>,
     quotas: Option<Quotas>,
-    /// Erased units, the longest erased first.
+    /// Erased units, the first erased first.
     free: VecDeque<u32>,
     frontiers: Vec<Frontier>,
     /// Host writes so far.
     clock: u64,
     counters: Counters,
-    tally: Tally,
-    moving: Moving,
+    victim_pages: VictimPages,
+    moving: MoveBatch,
     rng: fastrand::Rng,
-    /// Every victim in turn, for the model that is compared with this.
+    /// All victims in order, for the comparison with the model.
     #[cfg(test)]
     victims: VecDeque<u32>,
 }
@@ -72,12 +72,12 @@ pub struct Device {
 /// A reclaim unit.
 #[derive(Debug, Clone, Copy)]
 struct Unit {
-    /// Valid pages; those that an open unit has still to be written count as valid.
+    /// Valid pages; unwritten pages of an open unit count as valid.
     valid: u32,
     /// The frontier that filled it.
     owner: u16,
     state: State,
-    /// That of its owner.
+    /// The account of its owner.
     account: u8,
 }
 
@@ -88,20 +88,20 @@ enum State {
     Closed,
 }
 
-/// Where the next page of somebody goes.
+/// The position of the next write to an open unit.
 #[derive(Debug, Clone, Copy)]
 struct Frontier {
     unit: u32,
     next: u32,
-    /// The first place that is no longer of its unit; `next` when there is no open unit.
+    /// The exclusive end of the unit; equal to `next` without an open unit.
     end: u32,
 }
 
 impl Device {
-    /// An empty, erased device.
+    /// Creates an empty, erased device.
     ///
     /// # Errors
-    /// What the configuration asks for cannot be, or takes more memory than it may; then none was taken.
+    /// The configuration is not valid, or exceeds the memory limit; no memory was allocated then.
     pub fn new(config: Config) -> Result<Self, ConfigError> {
         let layout = Layout::new(&config)?;
         memory::check(&config, &layout)?;
@@ -134,8 +134,8 @@ impl Device {
             frontiers: vec![frontier; layout.roles.len()],
             clock: 0,
             counters: Counters::new(classes, &layout.roles),
-            tally: Tally::new(classes),
-            moving: Moving::new(classes),
+            victim_pages: VictimPages::new(classes),
+            moving: MoveBatch::new(classes),
             rng: fastrand::Rng::with_seed(config.seed),
             #[cfg(test)]
             victims: VecDeque::new(),
@@ -144,32 +144,32 @@ impl Device {
         })
     }
 
-    /// What was asked for.
+    /// Returns the configuration.
     #[must_use]
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// All reclaim units, open and reserved ones included.
+    /// Returns the number of reclaim units, including open and reserved ones.
     #[must_use]
     pub fn units(&self) -> u32 {
         self.layout.units
     }
 
-    /// The physical pages that formulas speak of (T): those of units that are closed when a
-    /// victim is chosen.
+    /// Returns the physical pages of the formulas (T): those of closed units at the choice of a
+    /// victim.
     #[must_use]
     pub fn closed_pages(&self) -> u64 {
         u64::from(self.layout.closed_units) << self.layout.shift
     }
 
-    /// What was counted so far.
+    /// Returns the counters.
     #[must_use]
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// Bytes that the device takes on the heap.
+    /// Returns the memory of the device on the heap, in bytes.
     #[must_use]
     pub fn heap_bytes(&self) -> usize {
         (self.place.capacity() + self.page.capacity() + self.free.capacity()) * size_of::<u32>()
@@ -179,14 +179,14 @@ impl Device {
             + self.closed.iter().map(Closed::heap_bytes).sum::<usize>()
     }
 
-    /// The class of a logical page; `None` when it holds no data.
+    /// Returns the class of a logical page; `None` if it has no data.
     #[must_use]
     pub fn class_of(&self, page: u32) -> Option<usize> {
         let place = self.place[page as usize];
         (place != NOWHERE).then(|| self.class[place as usize].into())
     }
 
-    /// The host writes a page of a class.
+    /// Writes a page of a class from the host.
     ///
     /// # Panics
     /// When the device has no such page or no such class.
@@ -205,7 +205,7 @@ impl Device {
         }
     }
 
-    /// The host discards a page; one that holds no data stays as it is.
+    /// Discards a page from the host. A page without data is unchanged.
     ///
     /// # Panics
     /// When the device has no such page.
@@ -218,7 +218,7 @@ impl Device {
         }
     }
 
-    /// Writes one page at a frontier that has room.
+    /// Writes one page at a frontier with space.
     #[inline]
     fn program(&mut self, frontier: usize, page: u32, class: u8) {
         let open = &mut self.frontiers[frontier];
@@ -233,7 +233,7 @@ impl Device {
         }
     }
 
-    /// What is at a place is no longer what a logical page holds.
+    /// Marks the page at a place as dead.
     #[inline]
     fn invalidate(&mut self, place: u32) {
         self.live.clear(place);
@@ -258,7 +258,7 @@ impl Device {
         }
     }
 
-    /// Closes the unit of a frontier, which is full.
+    /// Closes the full unit of a frontier.
     fn close(&mut self, frontier: usize) {
         let number = self.frontiers[frontier].unit;
         let unit = &mut self.units[number as usize];
@@ -279,7 +279,7 @@ impl Device {
         }
     }
 
-    /// Erases a closed unit that is in no list and whose valid pages were moved.
+    /// Erases a closed unit, which is in no list and whose valid pages were moved.
     fn erase(&mut self, number: u32) {
         let unit = &mut self.units[number as usize];
         if let Some(quotas) = &mut self.quotas {
@@ -292,7 +292,7 @@ impl Device {
         self.counters.erased += 1;
     }
 
-    /// Opens an erased unit at a frontier that has no room.
+    /// Opens an erased unit at a frontier without space.
     fn open(&mut self, frontier: usize) {
         #[expect(
             clippy::expect_used,
@@ -316,10 +316,10 @@ impl Device {
         self.live.fill(unit);
     }
 
-    /// Collects until a host frontier has a page to write to.
+    /// Collects units until a host frontier has space.
     #[cold]
     fn make_room(&mut self, frontier: usize) {
-        // A collection may have opened a unit here when it shares the frontier.
+        // A collection may open a unit at this frontier if garbage collection shares it.
         while !self.frontiers[frontier].has_room() {
             if self.free.len() > self.config.reserve_units as usize {
                 self.open(frontier);
@@ -360,7 +360,7 @@ impl Device {
         from.victims += 1;
         let dead = self.config.unit_pages - valid;
         if self.config.classes.len() == 1 {
-            // Who is whose victim needs no look at the pages.
+            // With one class, the cause is known without the pages.
             from.moved[0] += u64::from(valid);
             self.counters.moved[0] += u64::from(valid);
             if dead == 0 {
@@ -372,14 +372,14 @@ impl Device {
         }
         let first = victim << self.layout.shift;
         for place in first..first + self.config.unit_pages {
-            self.tally
+            self.victim_pages
                 .add(self.class[place as usize], self.live.is_live(place));
         }
-        self.tally
-            .settle(usize::from(owner), dead, &mut self.counters);
+        self.victim_pages
+            .count(usize::from(owner), dead, &mut self.counters);
     }
 
-    /// The frontiers, in the order of [`Counters::moved_from`].
+    /// Returns the frontiers in the order of [`Counters::moved_from`].
     #[must_use]
     pub fn roles(&self) -> &[Role] {
         &self.layout.roles

@@ -1,36 +1,35 @@
-//! A checked configuration: how many units there are, and which frontier serves whom.
+//! Checks a configuration, and computes the number of units and the frontiers of streams and moves.
 
 use crate::config::{
     Config, ConfigError, Counting, GcFrontier, Isolation, MAX_CLASSES, MAX_HANDLES, Quota,
 };
 
-/// Whose pages a frontier takes.
+/// The pages that are written at a frontier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// Those that the host writes to this handle.
+    /// Host writes to this handle.
     Host(usize),
-    /// Those that are moved out of units of this persistently isolated handle.
+    /// Pages moved from units of this persistently isolated handle.
     GcOf(usize),
-    /// Those that are moved out of units of all initially isolated handles.
+    /// Pages moved from units of all initially isolated handles.
     SharedGc,
 }
 
-/// What follows from a configuration.
+/// Values derived from a configuration.
 #[derive(Debug, Clone)]
 pub(crate) struct Layout {
-    /// All reclaim units.
     pub(crate) units: u32,
-    /// Units that are closed when a victim is chosen, once every frontier is open.
+    /// Closed units at the choice of a victim, once every frontier is open.
     pub(crate) closed_units: u32,
     /// log2 of the pages of a unit.
     pub(crate) shift: u32,
-    /// The frontiers: those of the host by handle, then those of garbage collection.
+    /// The frontiers of the host by handle, then those of garbage collection.
     pub(crate) roles: Vec<Role>,
-    /// The frontier that takes what is moved out of units that this frontier filled.
+    /// For each frontier that filled a unit, the frontier for pages moved from the unit.
     pub(crate) gc_of: Vec<usize>,
-    /// The frontier that takes what the host writes of a class.
+    /// The frontier for host writes of each class.
     pub(crate) route: Vec<usize>,
-    /// The account of each frontier, and how many there are: see [`Quota`].
+    /// The account of each frontier, and the number of accounts: see [`Quota`].
     pub(crate) account_of: Vec<u8>,
     pub(crate) accounts: usize,
 }
@@ -74,7 +73,7 @@ fn check_scalars(config: &Config) -> Result<(), ConfigError> {
         return Err(ConfigError::UnitPages { pages });
     }
     let value = config.over_provisioning;
-    // Written so that NaN is refused as well.
+    // This form also refuses NaN.
     if !(value > 0.0 && value <= 10.0) {
         return Err(ConfigError::OverProvisioning { value });
     }
@@ -112,11 +111,11 @@ fn check_lists(config: &Config) -> Result<(), ConfigError> {
     Ok(())
 }
 
-/// The frontiers, and for each the one that takes what is moved out of its units.
+/// Returns the frontiers, and for each the frontier for pages moved from its units.
 fn frontiers(config: &Config) -> (Vec<Role>, Vec<usize>) {
     let handles = &config.handles;
     let mut roles: Vec<Role> = (0..handles.len()).map(Role::Host).collect();
-    // With no frontier of their own, moved pages go to the first handle that may share.
+    // Without a frontier of their own, moved pages go to the first initially isolated handle.
     let mut shared = handles
         .iter()
         .position(|kind| *kind == Isolation::Initially);
@@ -140,7 +139,7 @@ fn frontiers(config: &Config) -> (Vec<Role>, Vec<usize>) {
     (roles, gc_of)
 }
 
-/// The account of each frontier.
+/// Returns the account of each frontier.
 fn accounts(config: &Config, roles: &[Role]) -> Vec<u8> {
     let account = |role: &Role| match (config.quota, *role) {
         (Quota::None, _) => 0,
@@ -151,7 +150,7 @@ fn accounts(config: &Config, roles: &[Role]) -> Vec<u8> {
     roles.iter().map(|role| account(role) as u8).collect()
 }
 
-/// All units, and those that are closed when a victim is chosen.
+/// Returns the number of units, and of closed units at the choice of a victim.
 fn units(config: &Config, frontiers: usize) -> Result<(u32, u32), ConfigError> {
     let unit_pages = u64::from(config.unit_pages);
     // A victim is chosen when the unit of one frontier has just been closed.
@@ -170,9 +169,10 @@ fn units(config: &Config, frontiers: usize) -> Result<(u32, u32), ConfigError> {
     let pages = units * unit_pages;
     let closed = units.saturating_sub(taken);
     match (u32::try_from(units), u32::try_from(closed)) {
-        // The last number means "nowhere".
+        // u32::MAX is reserved for unmapped pages.
         (Ok(units), Ok(closed_units)) if pages < u64::from(u32::MAX) => {
-            // With less, every closed unit could be full of valid pages, and collecting endless.
+            // With less, all closed units could be full of valid pages, and collection would not
+            // end.
             if closed * unit_pages > u64::from(config.logical_pages) {
                 return Ok((units, closed_units));
             }
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn moved_pages_have_the_frontier_that_isolation_gives_them() {
+    fn the_frontier_of_moved_pages_depends_on_isolation() {
         use Isolation::{Initially, Persistently};
         for (what, gc, handles, roles, gc_of) in [
             (
@@ -250,7 +250,7 @@ mod tests {
             let layout = layout(gc, handles);
             assert_eq!(layout.roles, roles, "{what}");
             assert_eq!(layout.gc_of, gc_of, "{what}");
-            // 4096 * 1.25 / 64, whatever is open beside them.
+            // 4096 * 1.25 / 64, independent of open units.
             assert_eq!(layout.closed_units, 80, "{what}");
         }
     }
@@ -265,8 +265,8 @@ mod tests {
         assert_eq!((layout.units, layout.closed_units), (80, 77));
     }
 
-    /// Configurations and what the error says.
-    fn wrong() -> Vec<(Config, &'static str)> {
+    /// Invalid configurations, and a part of the error.
+    fn invalid() -> Vec<(Config, &'static str)> {
         let good = Config::plain(4096, 0.25, 64);
         vec![
             (
@@ -302,7 +302,7 @@ mod tests {
                     reserve_units: 0,
                     ..good.clone()
                 },
-                "reserve of no unit",
+                "reserve of 0 units",
             ),
             (
                 Config {
@@ -337,8 +337,8 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_named() {
-        for (config, text) in wrong() {
+    fn invalid_configurations_are_named() {
+        for (config, text) in invalid() {
             let error = Layout::new(&config).unwrap_err().to_string();
             assert!(error.contains(text), "{error}");
         }

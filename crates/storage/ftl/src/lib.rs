@@ -1,11 +1,11 @@
-//! A page-mapped flash translation layer, simulated: what would write amplification be?
+//! Simulates a page-mapped flash translation layer and its write amplification.
 //!
-//! A [`Device`] takes logical pages and counts what garbage collection moves. [`workload`] has
-//! synthetic writers and [`steady`] drives them to the steady state; [`trace`] reads block writes
-//! with file identity, and [`replay`] asks how rule sets would have placed them. [`theory`] has
-//! what is known in closed form. docs/ftl.md describes the model and how it was validated.
+//! A [`Device`] takes writes of logical pages and counts the pages that garbage collection moves.
+//! [`workload`] has synthetic writers, and [`steady`] runs them to the steady state; [`trace`]
+//! reads block writes with file names, and [`replay`] simulates them under rule sets. [`theory`]
+//! has closed forms. docs/ftl.md describes the model and its validation.
 //!
-//! Deliberately absent: files, clocks, threads; latencies and wear. Randomness has a seed.
+//! Deliberately absent: files, clocks, threads; latencies and wear. Random choices have a seed.
 
 #![forbid(unsafe_code)]
 

@@ -1,10 +1,10 @@
-//! A trace on simulated devices: how would rule sets have placed it, and at what cost?
+//! Replays a trace on simulated devices under rule sets.
 //!
-//! The device is scaled to the trace: the pages that hold data at a time ([`LivePages`]) are the
-//! given share of the logical space. The trace is repeated to the steady state ([`crate::steady`]).
-//! A rule set is any function from file names to streams.
+//! The device is scaled to the trace: its live pages ([`LivePages`]) are the given share of the
+//! logical space. The trace is repeated to the steady state ([`crate::steady`]). A rule set is any
+//! function from file names to streams.
 //!
-//! Deliberately absent: parsers of rules; whoever has rules brings the function.
+//! Deliberately absent: parsers of rules; the caller passes the function.
 
 mod classes;
 mod footprint;
@@ -28,18 +28,18 @@ use crate::steady::{self, Length, Outcome, Report};
 use classes::Classes;
 use player::Player;
 
-/// Fewest reclaim units of a device whose unit size is chosen here.
+/// Fewest reclaim units of a device with an automatic unit size.
 const MIN_UNITS: u64 = 2048;
-/// Smallest unit that is chosen here: below, greedy victims look better than on any drive.
+/// Smallest automatic unit size; with smaller units, greedy victims look better than on any drive.
 const MIN_UNIT_PAGES: u64 = 32;
 
-/// A trace that writes its pages less often than this in the mean says too little: repeated, it
-/// rewrites them in the same order each time, as a ring would, and looks better than it is.
+/// A trace with fewer writes per page is too short: repeated, it rewrites pages in the same order
+/// each time, like a ring, and looks better than it is.
 pub const FEW_WRITES_PER_PAGE: f64 = 4.0;
 
-/// Which stream a file is written to.
+/// A rule set: assigns files to streams.
 pub trait Rules {
-    /// The stream of a file; `None` is what belongs to no file. Any number, 0 for no label.
+    /// Returns the stream of a file, or of data without a file (`None`). 0 means no label.
     fn stream_of(&self, file: Option<&str>) -> usize;
 }
 
@@ -49,21 +49,21 @@ impl<F: Fn(Option<&str>) -> usize> Rules for F {
     }
 }
 
-/// How streams are kept apart.
+/// The separation of streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Placement {
-    /// Not at all: every write goes to the same unit.
+    /// No separation: every write goes to the same unit.
     OneStream,
-    /// Until garbage collection moves the pages.
+    /// Separate until garbage collection moves the pages.
     InitiallyIsolated,
-    /// For ever.
+    /// Always separate.
     PersistentlyIsolated,
 }
 
-/// The device that a trace is replayed on.
+/// The device for a replay.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
-    /// The share of the logical space that holds data, in the mean: above 0, at most 1.
+    /// The mean share of the logical space with data: above 0, at most 1.
     pub utilisation: f64,
     /// See [`Config::over_provisioning`].
     pub over_provisioning: f64,
@@ -77,13 +77,12 @@ pub struct Options {
     pub quota: Quota,
     /// See [`Config::gc`].
     pub gc: GcFrontier,
-    /// Handles that the device has, at least one; streams without one of their own use the first.
+    /// Number of handles, at least one. Streams without a handle of their own use the first.
     pub handles: usize,
-    /// Whether the device is told of discards.
+    /// Whether the device receives discards.
     pub trim: bool,
-    /// How long to run.
     pub length: Length,
-    /// Where random choices begin.
+    /// The seed of random choices.
     pub seed: u64,
     /// See [`Config::memory_bytes`].
     pub memory_bytes: u64,
@@ -108,65 +107,47 @@ impl Default for Options {
     }
 }
 
-/// One rule set under one placement.
+/// The result of a rule set under a placement.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Case {
-    /// The classes that pages were accounted by.
+    /// The accounting classes of pages.
     pub classes: Vec<Class>,
-    /// The streams that files were assigned to, in order; handle `i` served the `i`th.
+    /// The streams of files, sorted; the `i`th has handle `i`.
     pub streams: Vec<usize>,
-    /// Those that had to share the first handle because there were no more.
+    /// Streams that share the first handle because there are too few handles.
     pub without_handle: Vec<usize>,
     /// Logical pages of the device.
     pub logical_pages: u32,
-    /// What was found.
     pub outcome: Outcome,
 }
 
-/// Why a trace was not replayed.
+/// An error of a replay.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ReplayError {
-    /// The share is none.
     #[error("utilisation {value}: use a share above 0 and at most 1, as 0.9 for 90 %")]
-    Utilisation {
-        /// What was asked for.
-        value: f64,
-    },
-    /// Not all that is live at a time would fit.
+    Utilisation { value: f64 },
+    /// The most live pages do not fit; `limit` is the highest possible utilisation.
     #[error(
-        "utilisation {value}: at times {most_pages} pages hold data, {mean_pages:.0} in the mean; use {limit:.3} or less"
+        "utilisation {value}: up to {most_pages} pages hold data, {mean_pages:.0} in the mean; use \
+         {limit:.3} or less"
     )]
     Full {
-        /// What was asked for.
         value: f64,
-        /// The most pages at a time.
         most_pages: u32,
-        /// The mean.
         mean_pages: f64,
-        /// The highest utilisation that has room for all.
         limit: f64,
     },
-    /// There is nothing to write to.
     #[error("{count} handles: use 1 to {MAX_HANDLES}")]
-    Handles {
-        /// What was asked for.
-        count: usize,
-    },
+    Handles { count: usize },
     /// The device would have too many pages.
     #[error(
-        "{pages} pages at a utilisation of {utilisation} are more than 2^32 logical pages; use larger pages \
-         or a shorter trace"
+        "{pages} pages at a utilisation of {utilisation} are more than 2^32 logical pages; use \
+         larger pages or a shorter trace"
     )]
-    TooLarge {
-        /// Pages of the trace that hold data at a time.
-        pages: u32,
-        /// What was asked for.
-        utilisation: f64,
-    },
-    /// There is no such device.
+    TooLarge { pages: u32, utilisation: f64 },
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// `report` ended it.
+    /// The report callback ended the replay.
     #[error("interrupted")]
     Interrupted,
 }
@@ -174,7 +155,7 @@ pub enum ReplayError {
 /// Replays a trace under one rule set and one placement.
 ///
 /// # Errors
-/// The device cannot be, or `report` ended the run.
+/// The device is not valid, or `report` ended the run.
 pub fn replay(
     footprint: &Footprint,
     rules: &dyn Rules,
@@ -211,10 +192,10 @@ pub fn replay(
     })
 }
 
-/// The device that a trace is replayed on, with one stream.
+/// Returns the configuration of the device for a trace, with one stream.
 ///
 /// # Errors
-/// The options allow none.
+/// The options are not valid.
 pub fn device(footprint: &Footprint, options: &Options) -> Result<Config, ReplayError> {
     let Options {
         utilisation,
@@ -269,7 +250,7 @@ pub fn device(footprint: &Footprint, options: &Options) -> Result<Config, Replay
     })
 }
 
-/// The largest power of two that divides so many pages into [`MIN_UNITS`] or more.
+/// Returns the largest power of two that divides the pages into at least [`MIN_UNITS`] units.
 fn unit_size(physical_pages: f64) -> u32 {
     #[expect(
         clippy::cast_possible_truncation,
@@ -281,7 +262,7 @@ fn unit_size(physical_pages: f64) -> u32 {
     1 << most.ilog2()
 }
 
-/// A report that never ends a run.
+/// A report callback that never ends a run.
 pub fn silent(_share: f64) -> ControlFlow<()> {
     ControlFlow::Continue(())
 }

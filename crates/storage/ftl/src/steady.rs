@@ -1,7 +1,8 @@
-//! From an erased device to its steady state, and what is measured there.
+//! Runs a workload from an erased device to the steady state, and measures there.
 //!
-//! The fill does not count. Then come [`WARM_UP`] times the logical size in host writes, in
-//! intervals whose write amplification shows how it settled, and then the measurement.
+//! After the fill, which does not count, come [`WARM_UP`] times the logical size in host writes, in
+//! intervals whose write amplification shows the approach to the steady state, then the
+//! measurement.
 
 use std::ops::ControlFlow;
 
@@ -11,15 +12,13 @@ use crate::workload::Workload;
 
 /// Host writes before the measurement, in multiples of the logical size (U).
 pub const WARM_UP: u32 = 8;
-/// Host writes that are measured, in multiples of the logical size.
+/// Measured host writes, in multiples of the logical size.
 pub const MEASURED: u32 = 4;
 
-/// How long to run, in multiples of the logical size.
+/// The length of a run, in multiples of the logical size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Length {
-    /// Before the measurement.
     pub warm_up: u32,
-    /// The measurement.
     pub measured: u32,
 }
 
@@ -32,53 +31,47 @@ impl Default for Length {
     }
 }
 
-/// A stretch of the run.
+/// An interval of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Interval {
-    /// Pages that the host wrote.
     pub host_pages: u64,
-    /// Write amplification.
     pub waf: f64,
-    /// All that was counted in it.
     pub counted: Counters,
-    /// What the frontiers held at its end.
+    /// The occupancy of the frontiers at its end.
     pub occupancy: Vec<Occupancy>,
-    /// How mixed classes were within units at its end: see [`Device::mixing_bits`].
+    /// The mixing of classes within units at its end: see [`Device::mixing_bits`].
     pub mixing_bits: f64,
 }
 
-/// What a run found.
+/// The result of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
-    /// The warm-up, then the measurement, about U writes each.
+    /// Intervals of the warm-up, then of the measurement, about U writes each.
     pub intervals: Vec<Interval>,
-    /// How many of them are the warm-up.
     pub warm_up_intervals: usize,
-    /// Pages that the host wrote as warm-up, the fill not counted.
+    /// Host writes of the warm-up, without the fill.
     pub warm_up_pages: u64,
     /// Repetitions of the workload in the warm-up and in the measurement.
     pub repetitions: [u64; 2],
-    /// The measurement.
     pub measured: Counters,
-    /// What the frontiers held at its end.
+    /// The occupancy of the frontiers at the end.
     pub occupancy: Vec<Occupancy>,
 }
 
 impl Outcome {
-    /// Write amplification in the steady state.
+    /// Returns write amplification in the steady state.
     #[must_use]
     pub fn waf(&self) -> f64 {
         self.measured.waf().unwrap_or(1.0)
     }
 
-    /// How mixed classes are within units at the end: see [`Device::mixing_bits`].
+    /// Returns the mixing of classes within units at the end: see [`Device::mixing_bits`].
     #[must_use]
     pub fn mixing_bits(&self) -> f64 {
         self.intervals.last().map_or(0.0, |it| it.mixing_bits)
     }
 
-    /// Half the distance between the greatest and the least interval of the measurement: how
-    /// steady the state is.
+    /// Returns half the range of the measured intervals, which shows how steady the state is.
     #[must_use]
     pub fn spread(&self) -> f64 {
         let measured = &self.intervals[self.warm_up_intervals..];
@@ -98,12 +91,12 @@ impl Outcome {
     }
 }
 
-/// Told the share of a run that is done, from 0 to 1; may end it.
+/// Called with the completed share of a run, from 0 to 1; `Break` ends it.
 pub type Report<'a> = &'a mut dyn FnMut(f64) -> ControlFlow<()>;
 
-/// Fills the device, warms it up and measures; `None` when `report` ended it.
+/// Fills the device, warms it up and measures. `None` if `report` ended it.
 ///
-/// Warm-up and measurement are of at least `length`, rounded up to whole repetitions.
+/// Warm-up and measurement are at least `length`, rounded up to whole repetitions.
 pub fn run(
     device: &mut Device,
     workload: &mut dyn Workload,

@@ -1,15 +1,13 @@
-//! What write amplification is in the limit of many large units, where somebody has solved it.
+//! Closed forms of write amplification in the limit of many large units.
 //!
 //! Desnoyers, "Analytic Modeling of SSD Write Performance" (SYSTOR 2012), and Xiang and Kurkoski
-//! (2011): FIFO victims under uniform random writes, which greedy ones approach from below as
-//! units grow. All functions take the spare share over the data that are in use.
+//! (2011): FIFO victims under uniform random writes, which greedy victims approach from below as
+//! units grow. Over-provisioning is relative to the data in use.
 
-/// A share of the pages that gets a share of the writes, both from 0 to 1.
+/// A share of the pages with its share of the writes, both from 0 to 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Share {
-    /// Of the pages.
     pub pages: f64,
-    /// Of the writes.
     pub writes: f64,
 }
 
@@ -20,7 +18,7 @@ pub fn uniform(over_provisioning: f64) -> f64 {
     a / (a + lambert_w0(-a * (-a).exp()))
 }
 
-/// FIFO with one frontier for everything, when parts of the data are written at different rates.
+/// FIFO with one frontier for all data, whose parts are written at different rates.
 ///
 /// A page is programmed again every T / A host writes unless it has been overwritten: the root A
 /// of A = sum f / (1 - e^(-f T / (r U A))).
@@ -35,7 +33,7 @@ pub fn fifo(over_provisioning: f64, shares: &[Share]) -> f64 {
         let written = shares.iter().filter(|share| share.writes > 0.0);
         written.map(one).sum()
     };
-    // The difference has one sign below the root and the other above it.
+    // The difference changes its sign at the root.
     let (mut low, mut high) = (1.0, 1e6);
     for _ in 0..200 {
         let middle = f64::midpoint(low, high);
@@ -48,8 +46,8 @@ pub fn fifo(over_provisioning: f64, shares: &[Share]) -> f64 {
     low
 }
 
-/// The least that separate streams can reach when the spare space is split between them as is
-/// best: min of f A(OP1) + (1 - f) A(OP2). Greedy victims do not find that split.
+/// The least write amplification of two separate streams, with the best division of the spare
+/// space: min of f A(OP1) + (1 - f) A(OP2). Greedy victims do not find that division.
 #[must_use]
 pub fn two_streams_at_best(over_provisioning: f64, hot: Share) -> f64 {
     let waf = |part: f64| {
@@ -62,7 +60,7 @@ pub fn two_streams_at_best(over_provisioning: f64, hot: Share) -> f64 {
         };
         one(hot, part) + one(cold, 1.0 - part)
     };
-    // Convex in the part that the hot stream gets: golden section would do; thirds are as good.
+    // Convex in the part of the hot stream: ternary search.
     let (mut low, mut high) = (1e-9, 1.0 - 1e-9);
     for _ in 0..200 {
         let (left, right) = (low + (high - low) / 3.0, high - (high - low) / 3.0);
@@ -77,7 +75,7 @@ pub fn two_streams_at_best(over_provisioning: f64, hot: Share) -> f64 {
 
 /// The principal branch of Lambert's W for -1/e <= x < 0: W e^W = x with W >= -1.
 fn lambert_w0(x: f64) -> f64 {
-    // Between the branch point and zero, w e^w rises: halving the interval finds the root.
+    // Between the branch point and zero, w e^w rises: bisection finds the root.
     let (mut low, mut high) = (-1.0, 0.0);
     for _ in 0..200 {
         let middle = f64::midpoint(low, high);
@@ -94,7 +92,7 @@ fn lambert_w0(x: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// Literature's and the facts file's figures, three decimals.
+    /// Published values with three decimals.
     #[test]
     fn uniform_has_the_published_values() {
         for (over_provisioning, expected) in [
@@ -127,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn two_streams_have_the_optimum_of_the_facts() {
+    fn two_streams_have_the_known_optimum() {
         for (over_provisioning, pages, writes, expected) in [
             (0.07, 0.1, 0.9, 3.27),
             (0.15, 0.2, 0.8, 2.83),

@@ -1,13 +1,13 @@
-//! Block writes with file identity: the exchange format, its reader and its writer.
+//! Traces of block writes with file names: the exchange format, its reader and its writer.
 //!
-//! Text, one row per request, beginning with two lines that never change:
+//! The format is text with one row per request, after two fixed lines:
 //!
 //! ```text
 //! # saiga block trace 1
 //! t_ns,lba,len,op,file
 //! ```
 //!
-//! docs/ftl.md has the format in full.
+//! docs/ftl.md has the complete format.
 
 mod kind;
 mod name;
@@ -24,47 +24,47 @@ pub use sampling::Sampling;
 pub(crate) use sampling::mix;
 pub use write::{WriteError, Writer};
 
-/// The first line; its number is the version.
+/// The first line, with the version number.
 pub const FIRST_LINE: &str = "# saiga block trace 1";
-/// The second line.
+/// The second line, with the names of the columns.
 pub const COLUMNS: &str = "t_ns,lba,len,op,file";
 /// Addresses and lengths are multiples of this many bytes.
 pub const SECTOR_BYTES: u64 = 512;
-/// How a remark begins that names a directory that was recorded; an absolute path follows.
+/// The start of a remark that names a recorded directory; an absolute path follows.
 const DIRECTORY: &str = "# directory ";
-/// How the remark begins that says how long was recorded, and what stands before the events that were lost.
+/// The parts of the remark with the length of the recording and the number of lost events.
 const RECORDED: [&str; 2] = ["# recorded ", ", lost "];
-/// How the remark begins that says which share of the pages was recorded, and what stands before
-/// the granule.
+/// The parts of the remark with the sampled share of the pages and the granule.
 const SAMPLED: [&str; 3] = ["# sampled 1/", ", granules of ", " bytes"];
 
-/// All rows of a trace.
+/// A trace in memory.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Trace {
-    /// The names of files, by the number that rows have; absolute paths where directories are known.
+    /// The names of files, by the number in rows; absolute paths if directories are recorded.
     pub files: Vec<String>,
-    /// The directories of the databases that were recorded.
+    /// The recorded directories.
     pub directories: Vec<String>,
-    /// In order of time.
+    /// Rows in order of time.
     pub rows: Rows,
-    /// The recording as a whole; `None` where the trace does not tell.
+    /// The length and losses of the recording; `None` if the trace does not have them.
     pub recorded: Option<Recorded>,
-    /// Which part of the pages it has; `None` for all.
+    /// The sampling of pages; `None` for all pages.
     pub sampled: Option<Sampling>,
 }
 
-/// What rows do not tell of a recording: it begins before the first of them, goes on after the last, and may have lost some.
+/// Properties of a recording beyond its rows: it begins before the first, ends after the last, and
+/// may have lost events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Recorded {
-    /// How long it was, in nanoseconds; rows count theirs from its beginning.
+    /// Length of the recording. Times of rows are relative to its start.
     pub duration_ns: u64,
-    /// Events that were lost: the trace has so many holes.
+    /// Number of lost events, which are missing in the trace.
     pub lost: u64,
 }
 
 impl Trace {
-    /// When it begins and when it ends: the recording, where it is told, else the first row and the last. `None` without
-    /// either.
+    /// Returns start and end: of the recording if known, otherwise the times of the first and the
+    /// last row. `None` without either.
     #[must_use]
     pub fn span_ns(&self) -> Option<[u64; 2]> {
         let of_rows = || Some([self.rows.iter().next()?.t_ns, self.last_row()?.t_ns]);
@@ -77,20 +77,21 @@ impl Trace {
         self.rows.iter().next_back()
     }
 
-    /// Events that were lost; none where that is not told.
+    /// Returns the number of lost events; 0 if unknown.
     #[must_use]
     pub fn lost(&self) -> u64 {
         self.recorded.map_or(0, |recorded| recorded.lost)
     }
 
-    /// The bytes of the recorded database that some bytes of the trace stand for.
+    /// Extrapolates bytes of a sample to the whole database.
     #[must_use]
     pub fn stand_for(&self, bytes: u64) -> u64 {
         let weight = self.sampled.map_or(1, Sampling::one_in);
         bytes.saturating_mul(weight.into())
     }
 
-    /// A file's place below the longest directory that holds it; the whole name where none does.
+    /// Returns the place of a file: its path in the deepest recorded directory that contains it;
+    /// the whole name if there is none.
     #[must_use]
     pub fn place<'a>(&self, name: &'a str) -> &'a str {
         let places = self.directories.iter();
@@ -98,7 +99,7 @@ impl Trace {
         places.min_by_key(|place| place.len()).unwrap_or(name)
     }
 
-    /// The number of the longest directory that holds a file.
+    /// Returns the index of the deepest directory that contains a file.
     #[must_use]
     pub fn directory_of(&self, name: &str) -> Option<usize> {
         let places = self.directories.iter().enumerate();
@@ -109,31 +110,30 @@ impl Trace {
     }
 }
 
-/// The place of a file below a directory that holds it.
+/// Returns the path of a file in a directory; `None` if the directory does not contain it.
 fn below<'a>(directory: &str, name: &'a str) -> Option<&'a str> {
     let rest = name.strip_prefix(directory.trim_end_matches('/'))?;
     rest.strip_prefix('/').filter(|rest| !rest.is_empty())
 }
 
-/// One request.
+/// A row of a trace: one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Row {
-    /// When, in nanoseconds since any fixed instant.
+    /// Time since any fixed instant.
     pub t_ns: u64,
-    /// The first byte on the device.
+    /// Address of the first byte on the device.
     pub lba: u64,
-    /// How many bytes.
+    /// Length in bytes.
     pub len: u64,
-    /// What was done to them.
     pub op: Op,
-    /// The file that they belong to; `None` for the file system's own and what nobody knows.
+    /// The number of the file; `None` for metadata of the file system and unknown owners.
     pub file: Option<u32>,
 }
 
-/// What a request does.
+/// The operation of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Op {
-    /// `P`: the bytes held data of the file when the recording began. Nothing was written.
+    /// `P`: the bytes held data of the file at the start of the recording. Not a write.
     Present,
     /// `W`: a write.
     Write,
@@ -142,7 +142,7 @@ pub enum Op {
 }
 
 impl Op {
-    /// Its letter.
+    /// Returns its letter in the trace.
     #[must_use]
     pub fn letter(self) -> char {
         match self {
@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_is_below_the_longest_directory() {
+    fn a_place_is_in_the_deepest_directory() {
         let directories = ["/db", "/db/logs/", "/"].map(str::to_owned).into();
         let trace = Trace {
             directories,

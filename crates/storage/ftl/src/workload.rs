@@ -1,34 +1,33 @@
-//! Synthetic writers: random within parts of the logical space, or round and round.
+//! Synthetic workloads: random writes to parts of the logical space, and rings.
 
 use crate::device::Device;
 use crate::device::fetch::AHEAD;
 
-/// Something that writes to a device without end.
+/// An endless source of writes to a device.
 pub trait Workload {
-    /// Host pages after which it repeats itself; measurements take whole repetitions.
+    /// Returns the host pages after which it repeats; measurements use whole repetitions.
     fn period(&self) -> u64 {
         1
     }
 
-    /// Writes what is there before the first measured write.
+    /// Writes the data that exist before the first measured write.
     fn fill(&mut self, device: &mut Device);
 
-    /// Writes this many pages more.
+    /// Writes the next `pages` pages.
     fn advance(&mut self, device: &mut Device, pages: u64);
 }
 
-/// A stretch of logical pages of one class.
+/// A range of logical pages of one class.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Part {
-    /// How many pages; they follow those of the part before.
+    /// Number of pages, which follow those of the previous part.
     pub pages: u32,
-    /// The share of all writes that it gets, from 0 to 1.
+    /// Its share of all writes, from 0 to 1.
     pub writes: f64,
-    /// Its class.
     pub class: u8,
 }
 
-/// Writes pages at random, each part with its own probability, all pages of a part alike.
+/// Random writes: each part has its own probability, and all pages of a part have the same.
 #[derive(Debug)]
 pub struct Random {
     stretches: Vec<Stretch>,
@@ -40,12 +39,12 @@ struct Stretch {
     first: u32,
     pages: u32,
     class: u8,
-    /// Draws below this, and not below that of the stretch before, are for this one.
+    /// Draws up to this value, and above that of the previous stretch, select this one.
     below: u32,
 }
 
 impl Random {
-    /// Writes `parts`, whose shares of the writes are scaled to a sum of one.
+    /// Creates random writes to `parts`, whose shares are scaled to a sum of one.
     #[must_use]
     pub fn new(parts: &[Part], seed: u64) -> Self {
         let total: f64 = parts.iter().map(|part| part.writes).sum();
@@ -74,7 +73,7 @@ impl Random {
         Self { stretches, rng }
     }
 
-    /// All pages alike, in one class.
+    /// Creates uniform random writes in one class.
     #[must_use]
     pub fn uniform(pages: u32, seed: u64) -> Self {
         let all = Part {
@@ -85,18 +84,18 @@ impl Random {
         Self::new(&[all], seed)
     }
 
-    /// The next page, and its class.
+    /// Draws the next page and its class.
     fn draw(&mut self) -> (u32, u8) {
         let Self { stretches, rng } = self;
         let found = match &stretches[..] {
-            // Needs no draw to be found.
+            // No draw needed.
             [all] => Some(all),
             _ => {
                 let draw = rng.u32(..);
                 stretches.iter().find(|stretch| draw <= stretch.below)
             }
         };
-        // The last stretch ends at the greatest draw.
+        // Always found: the last stretch ends at the greatest draw.
         found.map_or((0, 0), |it| (it.first + rng.u32(..it.pages), it.class))
     }
 }
@@ -128,7 +127,8 @@ impl Workload for Random {
     }
 }
 
-/// Writes each part from its first page to its last and again, a page of each part in turn.
+/// Rings: writes each part from its first page to its last and again, one page of each part in
+/// turn.
 #[derive(Debug)]
 pub struct Rings {
     rings: Vec<Ring>,
@@ -144,7 +144,8 @@ struct Ring {
 }
 
 impl Rings {
-    /// Rings of so many pages, of classes 0, 1, ...; those without pages are left out.
+    /// Creates rings of these lengths in pages, with classes 0, 1, and so on; empty ones are left
+    /// out.
     #[must_use]
     pub fn new(lengths: &[u32]) -> Self {
         let mut first = 0;

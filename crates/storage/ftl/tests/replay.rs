@@ -1,4 +1,4 @@
-//! Traces on simulated devices: what is exact, what a database's mix does, and what options change.
+//! Replays on simulated devices: exact results, a database's mix, and the effect of options.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod bench;
@@ -42,8 +42,8 @@ fn options(over_provisioning: f64, utilisation: f64) -> Options {
     }
 }
 
-/// The facts file's table for a prototype in C: one stream, the documented rules and those with
-/// a stream for the doublewrite files, initially and persistently isolated.
+/// The table of a prototype in C: one stream, the documented rules, and rules with a stream for the
+/// doublewrite files, initially and persistently isolated.
 #[test]
 fn a_mix_like_that_of_mysql_has_the_gains_of_the_prototype() {
     for (over_provisioning, used, expected) in [
@@ -79,9 +79,9 @@ fn a_mix_like_that_of_mysql_has_the_gains_of_the_prototype() {
     }
 }
 
-/// What no rules know: when each page dies.
+/// The oracle knows when each page dies, which no rules know.
 #[test]
-fn who_knows_the_future_places_better_than_rules() {
+fn the_oracle_is_better_than_rules() {
     for used in [70, 90] {
         let footprint = mysql(used, [40, 40, 12, 8]).footprint();
         let options = options(0.07, used as f64 / 100.0);
@@ -100,7 +100,7 @@ fn who_knows_the_future_places_better_than_rules() {
 }
 
 #[test]
-fn a_ring_is_exactly_one_however_it_is_placed() {
+fn a_ring_has_a_factor_of_one_under_any_placement() {
     let mut maker = Maker::default();
     let file = maker.file("ib_logfile0");
     (0..5000).for_each(|page| maker.row(Op::Write, 7 * page, 1, file));
@@ -109,14 +109,14 @@ fn a_ring_is_exactly_one_however_it_is_placed() {
     for placement in [Placement::OneStream, Placement::PersistentlyIsolated] {
         let case = run(&footprint, &documented, placement, &options(0.07, 1.0));
         assert_eq!(case.outcome.waf(), 1.0, "{placement:?}");
-        // 8 sizes of warm-up and 4 that are measured, in whole repetitions.
+        // 8 sizes of warm-up and 4 of measurement, in whole repetitions.
         assert_eq!(case.outcome.repetitions, [8, 4]);
         assert_eq!(case.outcome.warm_up_pages, 40_000);
     }
 }
 
 #[test]
-fn repetitions_reach_the_device_size_whatever_the_trace_writes() {
+fn repetitions_reach_the_device_size_for_any_trace() {
     let mut maker = Maker::default();
     let file = maker.file("t");
     maker.row(Op::Present, 0, 6000, file);
@@ -140,7 +140,7 @@ fn repetitions_reach_the_device_size_whatever_the_trace_writes() {
     assert_eq!(case.outcome.measured.host_pages(), 18 * 700);
 }
 
-/// Why a trace has to be long: each repetition rewrites pages in the same order.
+/// Traces must be long, because each repetition rewrites pages in the same order.
 #[test]
 fn a_short_trace_looks_like_a_ring() {
     const PAGES: u64 = 100_000;
@@ -165,15 +165,15 @@ fn a_short_trace_looks_like_a_ring() {
             Placement::OneStream,
             &options,
         );
-        // Greedy with 64 pages, of the facts' table.
+        // Greedy with 64 pages, from the prototype's table.
         let share = case.outcome.waf() / 3.8;
         assert!((least..most).contains(&share), "{writes_per_page}: {share}");
     }
 }
 
-/// A deleted file that the device knows of is spare space; one that it does not know of is data.
+/// With a discard, a deleted file is spare space; without one, it is data.
 #[test]
-fn discards_help_when_they_are_passed_on() {
+fn discards_reduce_write_amplification() {
     let footprint = mysql(90, [70, 0, 10, 20]).footprint();
     let waf = |trim| {
         let options = Options {
@@ -189,9 +189,9 @@ fn discards_help_when_they_are_passed_on() {
     assert!(with < without, "{with} {without}");
 }
 
-/// Logs that are deleted take more pages in turn than the device has.
+/// Deleted logs use more pages over time than the device has.
 #[test]
-fn utilisation_is_of_what_is_live() {
+fn utilisation_is_relative_to_live_pages() {
     let mut maker = Maker::default();
     let table = maker.file("t");
     let logs: Vec<u32> = (0..8).map(|i| maker.file(&format!("log.{i}"))).collect();
@@ -227,12 +227,12 @@ fn utilisation_is_of_what_is_live() {
     };
     let error = device(&footprint, &full).unwrap_err().to_string();
     assert!(
-        error.contains("at times 9000 pages hold data") && error.ends_with("use 0.944 or less"),
+        error.contains("up to 9000 pages hold data") && error.ends_with("use 0.944 or less"),
         "{error}"
     );
 }
 
-/// What `record --sample` keeps: the same mix in an eighth of its pages, on a device and in units
+/// The sample of `record --sample`: the same mix in an eighth of its pages, with a device and units
 /// of an eighth.
 #[test]
 fn the_waf_of_a_sample_is_that_of_the_whole() {
@@ -284,7 +284,7 @@ fn the_waf_of_a_sample_is_that_of_the_whole() {
 }
 
 #[test]
-fn classes_say_who_was_whose_victim() {
+fn classes_show_the_causes_of_moved_pages() {
     let footprint = mysql(90, [40, 40, 12, 8]).footprint();
     let case = run(
         &footprint,
@@ -300,7 +300,7 @@ fn classes_say_who_was_whose_victim() {
     };
     let measured = &case.outcome.measured;
     let (data, dblwr) = (number("db/t.ibd"), number("#ib_16384_0.dblwr"));
-    // The doublewrite ring dies at once; data are what is left beside it.
+    // The doublewrite ring dies at once; data remain beside it.
     assert!(measured.moved[data] > 20 * measured.moved[dblwr]);
     let share = measured.charged[dblwr][data] / measured.moved_pages() as f64;
     assert!(share > 0.1, "{share}");
@@ -321,7 +321,7 @@ fn classes_say_who_was_whose_victim() {
     let (data, dblwr) = (number("db/t.ibd"), number("#ib_16384_0.dblwr"));
     assert_eq!(case.streams, [0, 2, 5, 6]);
     assert_ne!(data, dblwr);
-    // Data are moved because of data only.
+    // Data are only moved because of data.
     for (died, row) in case.outcome.measured.charged.iter().enumerate() {
         assert_eq!(row[data] > 0.0, died == data, "{died}");
     }
@@ -354,7 +354,7 @@ fn streams_without_a_handle_share_the_first() {
 }
 
 #[test]
-fn what_cannot_be_is_named() {
+fn invalid_options_are_named() {
     let mut maker = Maker::default();
     let file = maker.file("t");
     maker.row(Op::Write, 0, 100, file);
@@ -393,7 +393,7 @@ fn what_cannot_be_is_named() {
         let error = device(&footprint, &options).unwrap_err().to_string();
         assert!(error.contains(text), "{error}");
     }
-    // A footprint of 100 pages leaves no spare unit beside the open ones.
+    // A footprint of 100 pages leaves no spare unit in addition to the open ones.
     let found = replay(
         &footprint,
         &documented,

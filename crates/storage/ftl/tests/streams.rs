@@ -1,4 +1,4 @@
-//! Streams, isolation, rings and discards, against measured tables and what must be exact.
+//! Streams, isolation, rings and discards, compared with measured tables and exact values.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod bench;
@@ -9,8 +9,8 @@ use std::num::NonZeroU32;
 use saiga_ftl::workload::{Random, Rings, Workload as _};
 use saiga_ftl::{Device, GcFrontier, Isolation, Policy, Quota, Role, theory};
 
-/// OP, share of pages and of writes that are hot; one stream with a shared frontier and with one
-/// of its own for moved pages, two streams initially and persistently isolated.
+/// OP, hot share of pages and of writes; write amplification of one stream with a shared frontier
+/// and with a separate one for moved pages, and of two streams initially and persistently isolated.
 const HOT_AND_COLD: [(f64, f64, f64, [f64; 4]); 4] = [
     (0.07, 0.1, 0.9, [8.68, 8.45, 8.32, 7.54]),
     (0.15, 0.2, 0.8, [4.32, 4.25, 4.16, 3.96]),
@@ -25,8 +25,8 @@ const POLICIES: [Policy; 4] = [
     Policy::CostBenefit,
 ];
 
-/// The one log is the table's; where streams or frontiers differ, so do ties between victims and
-/// the number of units, which docs/ftl.md measures: they cost up to three percent.
+/// One log is exactly the table's device. With streams or frontiers, ties between victims and the
+/// number of units differ, by up to three percent (docs/ftl.md).
 #[test]
 fn hot_and_cold_data_are_the_table() {
     for (over_provisioning, pages, writes, expected) in HOT_AND_COLD {
@@ -63,9 +63,9 @@ fn hot_and_cold_data_are_the_table() {
     }
 }
 
-/// Greedy victims make the pools of persistently isolated streams equally full: separation then
-/// gains nothing over uniform writes, whatever is hot. That holds for many units; with these it
-/// is up to two and a half percent better, for open units hold data too.
+/// Greedy victims make persistently isolated streams equally full: separation then gains nothing
+/// over uniform writes. That holds for many units; with this number it is up to 2.5 percent better,
+/// because open units also hold data.
 #[test]
 fn greedy_with_persistent_isolation_is_uniform_greedy() {
     for over_provisioning in [0.10, 0.28] {
@@ -83,10 +83,10 @@ fn greedy_with_persistent_isolation_is_uniform_greedy() {
     }
 }
 
-/// With a quota each stream is a device of its own, whose spare space the quota decides; a percent
-/// or two better, for open units hold data too.
+/// With a quota, each stream is a device of its own with spare space by the quota; one or two
+/// percent better, because open units also hold data.
 #[test]
-fn a_quota_is_what_each_stream_has_of_the_spare_space() {
+fn a_quota_divides_the_spare_space_between_streams() {
     for (over_provisioning, pages, writes) in [(0.07, 0.1, 0.9), (0.15, 0.2, 0.8), (0.28, 0.1, 0.9)]
     {
         // Of spare space per page of data, the hot stream's and the cold one's.
@@ -124,7 +124,7 @@ fn a_ring_moves_nothing() {
     }
 }
 
-/// Two rings at the same pace share units without harm; separate streams keep them apart too.
+/// Two rings of the same rate can share units; separate streams are not worse.
 #[test]
 fn rings_in_streams_of_their_own_move_nothing() {
     let bench = Bench::new(0.07, 64, 512).streams(2, Isolation::Persistently);
@@ -162,9 +162,9 @@ fn a_discarded_device_is_as_good_as_new() {
     }
 }
 
-/// Cold pages are moved because hot ones die beside them; in streams of their own that ends.
+/// Cold pages are moved because hot ones die in the same unit; separate streams prevent that.
 #[test]
-fn who_is_whose_victim() {
+fn moved_pages_are_charged_to_their_causes() {
     let one = Bench::new(0.15, 256, 512).classes(2).gc(GcFrontier::Own);
     let parts = one.hot_and_cold(0.1, 0.9, [0, 1]);
     let outcome = one.run(&mut Random::new(&parts, 7));
@@ -178,7 +178,7 @@ fn who_is_whose_victim() {
     let outcome = two.run(&mut Random::new(&parts, 7));
     let charged = &outcome.measured.charged;
     assert_eq!([charged[0][1], charged[1][0]], [0.0, 0.0]);
-    // No frontier filled units with pages of both.
+    // No frontier filled units with pages of both classes.
     for from in &outcome.measured.moved_from {
         assert!(from.moved.contains(&0), "{from:?}");
     }

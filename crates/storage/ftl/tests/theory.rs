@@ -1,6 +1,6 @@
-//! Uniform random writes against the closed form, and against measured tables of another program.
+//! Compares uniform random writes with the closed form and with tables of another program.
 //!
-//! The tables are those of a prototype in C that shares no line with this (docs/ftl.md).
+//! The tables are from a prototype in C that shares no code with this crate (docs/ftl.md).
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod bench;
@@ -72,9 +72,9 @@ fn the_best_of_ten_is_the_table() {
     }
 }
 
-/// Data that are not in use are spare space.
+/// Unused logical space is spare space.
 #[test]
-fn what_is_not_in_use_counts_as_spare() {
+fn unused_logical_space_counts_as_spare() {
     for (over_provisioning, used) in [(0.07, 0.7), (0.07, 0.9), (0.28, 0.9)] {
         let bench = Bench::new(over_provisioning, 256, 2048).policy(Policy::Fifo);
         #[expect(
@@ -93,7 +93,7 @@ fn what_is_not_in_use_counts_as_spare() {
     }
 }
 
-/// The generalised formula, for parts that are written at different rates.
+/// The general formula for parts written at different rates.
 #[test]
 fn fifo_with_hot_and_cold_pages_is_its_formula() {
     for (over_provisioning, pages, writes) in [(0.07, 0.1, 0.9), (0.15, 0.2, 0.8), (0.28, 0.1, 0.9)]
@@ -117,7 +117,8 @@ fn fifo_with_hot_and_cold_pages_is_its_formula() {
     }
 }
 
-/// Cost-benefit knows hot from cold where greedy does not, and has nothing to gain without.
+/// Cost-benefit distinguishes hot from cold pages, unlike greedy; with uniform writes it gains
+/// nothing.
 #[test]
 fn cost_benefit_is_better_than_greedy_on_skewed_writes() {
     let waf = |policy| {

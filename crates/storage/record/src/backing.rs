@@ -84,7 +84,7 @@ fn obstacle(mount: &Mount) -> Option<String> {
         "overlay" => {
             let upper = mount.option("upperdir").unwrap_or("its upper directory");
             format!(
-                "it is an overlay; give the directory below, on the host ({upper}), or put the data on \\
+                "it is an overlay; give the directory below, on the host ({upper}), or put the data on \
                  a volume"
             )
         }
@@ -99,7 +99,7 @@ fn obstacle(mount: &Mount) -> Option<String> {
         }
         kind if kind.starts_with("fuse") => {
             format!(
-                "{kind} is a program, not a file system of the kernel; record the file system below, \\
+                "{kind} is a program, not a file system of the kernel; record the file system below, \
                  or {LOOP}"
             )
         }

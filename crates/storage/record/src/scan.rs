@@ -380,7 +380,7 @@ impl Scanner {
                 let dir = known.unwrap_or_else(|| path.to_owned());
                 self.remark(
                     &dir,
-                    "does not report the extents of its files (FIEMAP); writes to them are not \\
+                    "does not report the extents of its files (FIEMAP); writes to them are not \
                      counted for any file",
                 );
             }
@@ -388,7 +388,7 @@ impl Scanner {
                 return Err(BackingError::Unfit {
                     dir: path.to_owned(),
                     why:
-                        "its file system does not report the extents of files (FIEMAP); record on \\
+                        "its file system does not report the extents of files (FIEMAP); record on \
                           another one (--loop)"
                             .to_owned(),
                 });

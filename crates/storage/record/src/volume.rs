@@ -337,7 +337,7 @@ fn check(options: &VolumeOptions) -> Result<(PathBuf, File), VolumeError> {
     if let Some(entry) = entries.next() {
         let name = entry.map_or_else(|_| "?".into(), |entry| entry.file_name());
         return Err(unfit(format!(
-            "it is not empty ({}); its files would be hidden. Give an empty directory, and load the \\
+            "it is not empty ({}); its files would be hidden. Give an empty directory, and load the \
              data with --prepare",
             name.to_string_lossy()
         )));

@@ -86,7 +86,7 @@ fn advice(error: Errno) -> &'static str {
     match error {
         // fs/fcntl.c from 7.2 on.
         Errno::PERM => {
-            "; from Linux 7.2 on, only the owner of the file or a process with CAP_FOWNER can set a \\
+            "; from Linux 7.2 on, only the owner of the file or a process with CAP_FOWNER can set a \
              hint, and the file must not be immutable"
         }
         _ => "",

@@ -12,26 +12,18 @@ use crate::sets::{By, Joined};
 /// The options of the device that vary between runs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Condition {
-    /// See [`Options::utilisation`].
     pub utilisation: f64,
-    /// See [`Options::over_provisioning`].
     pub over_provisioning: f64,
-    /// See [`Options::policy`].
     pub policy: Policy,
-    /// See [`Options::trim`].
     pub trim: bool,
-    /// See [`Options::unit_pages`].
     pub unit_pages: Option<u32>,
 }
 
 /// Values for the options of conditions, which are combined with each other.
 #[derive(Debug, Clone, Copy)]
 pub struct Ranges<'a> {
-    /// See [`Options::utilisation`].
     pub utilisations: &'a [f64],
-    /// See [`Options::over_provisioning`].
     pub over_provisionings: &'a [f64],
-    /// See [`Options::policy`].
     pub policies: &'a [Policy],
     /// See [`Options::unit_pages`]; empty for the automatic size.
     pub unit_pages: &'a [u32],

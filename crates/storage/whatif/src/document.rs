@@ -75,7 +75,7 @@ pub fn document(content: &Content<'_>) -> Document {
         figures: figures(content),
         pointers: Vec::new(),
         sections: sections.into_iter().flatten().collect(),
-        origin: "Made by saiga streams simulate: a simulation, not a measurement of a drive; \\
+        origin: "Made by saiga streams simulate: a simulation, not a measurement of a drive; \
                  docs/ftl.md describes how it was validated."
             .to_owned(),
     }

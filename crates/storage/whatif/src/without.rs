@@ -13,7 +13,6 @@ use crate::sets::{Kind, Set, written_bytes};
 pub struct LeftOut {
     /// The words that name them, joined.
     pub name: String,
-    /// Number of files.
     pub files: usize,
     /// Bytes that the trace writes to the files.
     pub written_bytes: u64,

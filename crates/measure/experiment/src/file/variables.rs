@@ -90,7 +90,7 @@ impl Variables {
         let hint = nearest(name, &known).map_or_else(
             || {
                 format!(
-                    "set it in [vars] or with --set {name}=VALUE, or write $${{{name}}} for a \\
+                    "set it in [vars] or with --set {name}=VALUE, or write $${{{name}}} for a \
                      variable of the shell"
                 )
             },

@@ -100,7 +100,6 @@ pub trait Session: Send {
 /// The system at the other end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Server {
-    /// By its dialect.
     pub engine: Engine,
     /// As it calls itself: `MariaDB 10.11.6`, `PostgreSQL 15.8`, `SQLite 3.50.2`.
     pub version: String,
@@ -150,7 +149,6 @@ pub enum ConnectError {
         "cannot reach {engine} at {address}: {error}; is the server running, and on this port?"
     )]
     Unreachable {
-        /// By its dialect.
         engine: Engine,
         /// Host and port, or a file.
         address: String,
@@ -164,7 +162,6 @@ pub enum ConnectError {
         number::seconds(.limit.as_secs_f64())
     )]
     Stuck {
-        /// By its dialect.
         engine: Engine,
         /// Host and port, or a file.
         address: String,
@@ -178,7 +175,6 @@ pub enum ConnectError {
         "{engine} at {address} does not let user {user:?} in: {said}; check user= and password="
     )]
     Login {
-        /// By its dialect.
         engine: Engine,
         /// Host and port.
         address: String,
@@ -192,7 +188,6 @@ pub enum ConnectError {
         "{engine} at {address} has no database {database:?} for this user: {said}; create it, or correct conn="
     )]
     Database {
-        /// By its dialect.
         engine: Engine,
         /// Host and port.
         address: String,
@@ -204,7 +199,6 @@ pub enum ConnectError {
     /// It refuses for another reason: too many connections, starting up, shutting down.
     #[error("{engine} at {address} refuses the connection: {said}")]
     Refused {
-        /// By its dialect.
         engine: Engine,
         /// Host and port.
         address: String,
@@ -216,7 +210,6 @@ pub enum ConnectError {
     /// The connection cannot be encrypted as was asked.
     #[error("no TLS with {engine} at {address}: {said}; {instead}")]
     Tls {
-        /// By its dialect.
         engine: Engine,
         /// Host and port.
         address: String,
@@ -228,7 +221,6 @@ pub enum ConnectError {
     /// It wants something that is not supported.
     #[error("{engine} at {address} wants {what}, which is not supported; {instead}")]
     Unsupported {
-        /// By its dialect.
         engine: Engine,
         /// Host and port.
         address: String,

@@ -1,8 +1,8 @@
-//! Closed units in the order in which they were closed, with removal from the middle.
+//! Closed units in order of closing, with removal from the middle.
 
 const NONE: u32 = u32::MAX;
 
-/// A doubly linked list through all units; its ends meet in an extra node, the last one.
+/// A doubly linked list of units. Its ends are linked to an extra node, the last one.
 #[derive(Debug)]
 pub(super) struct Ages {
     older: Vec<u32>,
@@ -11,7 +11,6 @@ pub(super) struct Ages {
 }
 
 impl Ages {
-    /// An empty list.
     pub(super) fn new(units: u32) -> Self {
         let mut list = Self {
             older: vec![NONE; units as usize + 1],
@@ -22,35 +21,34 @@ impl Ages {
         list
     }
 
-    /// Bytes on the heap.
     pub(super) fn heap_bytes(&self) -> usize {
         (self.older.capacity() + self.newer.capacity()) * size_of::<u32>()
     }
 
-    /// A unit is closed.
+    /// Appends a unit.
     pub(super) fn insert(&mut self, unit: u32) {
         self.link(self.older[self.ends as usize], unit);
         self.link(unit, self.ends);
     }
 
-    /// A unit leaves, wherever it stands.
+    /// Removes a unit at any position.
     pub(super) fn remove(&mut self, unit: u32) {
         self.link(self.older[unit as usize], self.newer[unit as usize]);
     }
 
-    /// Takes the unit that was closed first.
+    /// Removes and returns the unit that was closed first.
     pub(super) fn take_oldest(&mut self) -> Option<u32> {
         let unit = self.newer_than(self.ends)?;
         self.remove(unit);
         Some(unit)
     }
 
-    /// The units, the oldest first.
+    /// Returns the units, the oldest first.
     pub(super) fn members(&self) -> Vec<u32> {
         std::iter::successors(self.newer_than(self.ends), |unit| self.newer_than(*unit)).collect()
     }
 
-    /// The unit that was closed next after this one; after `ends`, the first.
+    /// Returns the unit that was closed after `unit`; after `ends`, the first.
     fn newer_than(&self, unit: u32) -> Option<u32> {
         Some(self.newer[unit as usize]).filter(|unit| *unit != self.ends)
     }

@@ -1,66 +1,37 @@
-//! The invariants, checked from scratch in time proportional to the device.
+//! Checks the invariants of a device from scratch, in time proportional to its size.
 
 use super::closed::Closed;
-use super::quotas::Held;
+use super::quotas::AccountPages;
 use super::{Device, NOWHERE, State};
 
-/// An invariant that does not hold: a fault of the simulator, never of its input.
+/// A broken invariant: always an error of the simulator, never of its input.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 pub enum Broken {
-    /// A logical page is lost.
     #[error("logical page {page} is mapped to place {place}, which does not hold it")]
-    Lost {
-        /// The logical page.
-        page: u32,
-        /// Where it should be.
-        place: u32,
-    },
-    /// A unit's count is wrong.
+    Lost { page: u32, place: u32 },
     #[error("unit {unit} counts {counted} valid pages and has {found}")]
-    Valid {
-        /// The unit.
-        unit: u32,
-        /// What it counts.
-        counted: u32,
-        /// What there are.
-        found: u32,
-    },
-    /// A unit is in two lists or in none.
+    Valid { unit: u32, counted: u32, found: u32 },
+    /// A unit is in several lists, in none, or in the wrong one.
     #[error("unit {unit} is in {lists} of the lists of closed, open and erased units")]
-    Listed {
-        /// The unit.
-        unit: u32,
-        /// How often it is found where it belongs or not.
-        lists: u32,
-    },
-    /// What an account holds is not what its units do.
-    #[error("account {account} of the quotas counts otherwise than its units do")]
-    Held {
-        /// The account.
-        account: usize,
-    },
-    /// What was programmed is not what was written and moved.
+    Listed { unit: u32, lists: u32 },
+    /// An account differs from the sum over its units.
+    #[error("account {account} of the quotas differs from the sum over its units")]
+    Quota { account: usize },
+    /// Programmed pages differ from written plus moved pages.
     #[error("{programmed} pages were programmed, but {host} were written and {moved} moved")]
     Programmed {
-        /// By erasures and what is written now.
         programmed: u64,
-        /// By the host.
         host: u64,
-        /// By garbage collection.
         moved: u64,
     },
-    /// The sums over classes, frontiers and charges differ.
+    /// The sums over classes, frontiers and causes differ.
     #[error(
         "{moved} pages of class {class} were moved, but {by_frontier} by frontier and {charged} by charge"
     )]
     Accounts {
-        /// The class.
         class: usize,
-        /// By class.
         moved: u64,
-        /// By the frontier of the victim.
         by_frontier: u64,
-        /// By the classes that died, and moved in vain.
         charged: f64,
     },
 }
@@ -69,7 +40,7 @@ impl Device {
     /// Checks every invariant.
     ///
     /// # Errors
-    /// The first that does not hold.
+    /// The first broken invariant.
     pub fn check(&self) -> Result<(), Broken> {
         self.check_pages()?;
         self.check_units()?;
@@ -78,7 +49,7 @@ impl Device {
         self.check_accounts()
     }
 
-    /// Each mapped page is where the mapping says, and every live bit has its page.
+    /// Checks that each mapped page is at its place, and that every live bit has a page.
     fn check_pages(&self) -> Result<(), Broken> {
         let mut found = vec![0; self.units.len()];
         for (page, &place) in (0..).zip(&self.place) {
@@ -112,7 +83,7 @@ impl Device {
         Ok(())
     }
 
-    /// Each unit is in exactly the list of its state.
+    /// Checks that each unit is only in the list of its state.
     fn check_units(&self) -> Result<(), Broken> {
         let mut lists = vec![0; self.units.len()];
         let open = self.frontiers.iter().filter(|frontier| frontier.has_room());
@@ -135,9 +106,9 @@ impl Device {
         }
     }
 
-    /// Each account holds what its units do, and has them in its own list.
+    /// Checks that each account is the sum over its units, and that its list has its own units.
     fn check_quotas(&self) -> Result<(), Broken> {
-        let mut found = vec![Held::default(); self.layout.accounts];
+        let mut found = vec![AccountPages::default(); self.layout.accounts];
         for unit in self.units.iter().filter(|unit| unit.state != State::Free) {
             let dead = u64::from(self.config.unit_pages - unit.valid);
             let held = &mut found[usize::from(unit.account)];
@@ -153,13 +124,13 @@ impl Device {
             let members = self.closed[account].members();
             let is_own = |unit: &u32| usize::from(self.units[*unit as usize].account) == account;
             if !counted || !members.iter().all(is_own) {
-                return Err(Broken::Held { account });
+                return Err(Broken::Quota { account });
             }
         }
         Ok(())
     }
 
-    /// Programmed = written by the host + moved.
+    /// Checks that programmed = written by the host + moved.
     fn check_programmed(&self) -> Result<(), Broken> {
         let pages = u64::from(self.config.unit_pages);
         let written: u64 = (0..)
@@ -179,7 +150,7 @@ impl Device {
         Ok(())
     }
 
-    /// Moved pages are the same sum however they are split.
+    /// Checks that the divisions of moved pages have the same sum.
     fn check_accounts(&self) -> Result<(), Broken> {
         let counters = &self.counters;
         for (class, &moved) in counters.moved.iter().enumerate() {
@@ -187,7 +158,7 @@ impl Device {
             let by_frontier = from.map(|from| from.moved[class]).sum();
             let charged = counters.charged.iter().map(|row| row[class]).sum::<f64>()
                 + counters.moved_in_vain[class] as f64;
-            // Charges are sums of fractions.
+            // Charges are sums of fractions, with rounding errors.
             let tolerance = 1e-6 * (moved as f64 + 1.0);
             if by_frontier != moved || (charged - moved as f64).abs() > tolerance {
                 return Err(Broken::Accounts {

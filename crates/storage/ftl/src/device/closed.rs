@@ -1,10 +1,10 @@
-//! The closed units, kept as the policy wants them.
+//! The closed units, in the data structure of the policy.
 
 use super::Unit;
 use super::ages::Ages;
 use super::pool::Pool;
 use super::ranking::Ranking;
-use super::worths::Worths;
+use super::scores::Scores;
 use crate::config::Policy;
 
 /// Closed units with at least one valid page.
@@ -13,11 +13,11 @@ pub(super) enum Closed {
     Greedy(Ranking),
     Fifo(Ages),
     Choice { pool: Pool, samples: u32 },
-    CostBenefit(Worths),
+    CostBenefit(Scores),
 }
 
 impl Closed {
-    /// No unit is closed.
+    /// Creates an empty set.
     pub(super) fn new(policy: Policy, units: u32, unit_pages: u32) -> Self {
         match policy {
             Policy::Greedy => Self::Greedy(Ranking::new(units, unit_pages)),
@@ -26,31 +26,30 @@ impl Closed {
                 pool: Pool::new(units),
                 samples: samples.get(),
             },
-            Policy::CostBenefit => Self::CostBenefit(Worths::new(units, unit_pages)),
+            Policy::CostBenefit => Self::CostBenefit(Scores::new(units, unit_pages)),
         }
     }
 
-    /// Bytes on the heap.
     pub(super) fn heap_bytes(&self) -> usize {
         match self {
             Self::Greedy(ranking) => ranking.heap_bytes(),
             Self::Fifo(ages) => ages.heap_bytes(),
             Self::Choice { pool, samples: _ } => pool.heap_bytes(),
-            Self::CostBenefit(worths) => worths.heap_bytes(),
+            Self::CostBenefit(scores) => scores.heap_bytes(),
         }
     }
 
-    /// A unit with `valid` pages is closed at `now` host writes.
+    /// Adds a unit with `valid` pages, closed at `now` host writes.
     pub(super) fn insert(&mut self, unit: u32, valid: u32, now: u64) {
         match self {
             Self::Greedy(ranking) => ranking.insert(unit, valid),
             Self::Fifo(ages) => ages.insert(unit),
             Self::Choice { pool, samples: _ } => pool.insert(unit),
-            Self::CostBenefit(worths) => worths.insert(unit, valid, now),
+            Self::CostBenefit(scores) => scores.insert(unit, valid, now),
         }
     }
 
-    /// A unit has one valid page less than before; with none left it leaves.
+    /// Updates a unit that has lost a valid page; removes it if none is left.
     #[inline]
     pub(super) fn lost_page(&mut self, unit: u32, units: &[Unit], now: u64) {
         let valid = units[unit as usize].valid;
@@ -58,29 +57,29 @@ impl Closed {
             Self::Greedy(ranking) => {
                 ranking.lost_page(unit, valid);
                 if valid == 0 {
-                    // Nothing is emptier, and no other empty unit is here.
+                    // The unit is first: no other empty unit is in the ranking.
                     ranking.take_emptiest(0);
                 }
             }
-            Self::CostBenefit(worths) if valid > 0 => worths.lost_page(unit, valid, now),
-            Self::CostBenefit(worths) => worths.remove(unit),
+            Self::CostBenefit(scores) if valid > 0 => scores.lost_page(unit, valid, now),
+            Self::CostBenefit(scores) => scores.remove(unit),
             Self::Fifo(ages) if valid == 0 => ages.remove(unit),
             Self::Choice { pool, samples: _ } if valid == 0 => pool.remove(unit),
             Self::Fifo(_) | Self::Choice { .. } => {}
         }
     }
 
-    /// Something of what is kept of a unit, to have it in the caches.
+    /// Returns some bits of a unit's data, to load them into the caches.
     #[inline]
     pub(super) fn peek(&self, unit: usize) -> u32 {
         match self {
             Self::Greedy(ranking) => ranking.peek(unit),
-            Self::CostBenefit(worths) => worths.peek(unit),
+            Self::CostBenefit(scores) => scores.peek(unit),
             Self::Fifo(_) | Self::Choice { .. } => 0,
         }
     }
 
-    /// Takes the victim; `None` when no unit is closed.
+    /// Removes and returns the victim; `None` if no unit is closed.
     pub(super) fn take_victim(
         &mut self,
         units: &[Unit],
@@ -99,17 +98,17 @@ impl Closed {
                 pool.remove(unit);
                 Some(unit)
             }
-            Self::CostBenefit(worths) => worths.take_worthiest(units, now),
+            Self::CostBenefit(scores) => scores.take_best(units, now),
         }
     }
 
-    /// All units that are here.
+    /// Returns all closed units.
     pub(super) fn members(&self) -> Vec<u32> {
         match self {
             Self::Greedy(ranking) => ranking.members(),
             Self::Fifo(ages) => ages.members(),
             Self::Choice { pool, samples: _ } => pool.members().to_vec(),
-            Self::CostBenefit(worths) => worths.members(),
+            Self::CostBenefit(scores) => scores.members(),
         }
     }
 }

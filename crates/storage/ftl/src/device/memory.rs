@@ -1,15 +1,15 @@
-//! How much memory a device will take, before it takes it.
+//! Computes the memory of a device before it is allocated.
 //!
-//! A line of a trace can ask for a device of terabytes, beside a database that needs the memory more.
+//! A line of a trace can require a device of terabytes, on a host whose database needs the memory.
 
 use super::Unit;
 use crate::config::{Config, ConfigError};
 use crate::layout::Layout;
 
-/// Of what is kept of each unit, however victims are chosen: at most its place, and an entry of a list.
+/// Most bytes for each unit in the data structures of all policies: a position and a list entry.
 const CLOSED_BYTES_PER_UNIT: u64 = 12;
 
-/// Refuses a device that takes more memory than it may.
+/// Fails if a device exceeds its memory limit.
 pub(super) fn check(config: &Config, layout: &Layout) -> Result<(), ConfigError> {
     let (needed_bytes, available_bytes) = (bytes(config, layout), config.memory_bytes);
     if needed_bytes > available_bytes {
@@ -21,17 +21,17 @@ pub(super) fn check(config: &Config, layout: &Layout) -> Result<(), ConfigError>
     Ok(())
 }
 
-/// Bytes on the heap, or a few more.
+/// Returns the bytes on the heap, or slightly more.
 fn bytes(config: &Config, layout: &Layout) -> u64 {
     let units = u64::from(layout.units);
     let physical = units << layout.shift;
-    // Bits of live pages, in words of which a small unit uses a part.
+    // Bits of live pages; a small unit uses a part of a word.
     let live = units * 8 * u64::from(config.unit_pages.div_ceil(64));
     let ring = 4 * units.next_power_of_two();
     let borders = 8 * (u64::from(config.unit_pages) + 2);
     let closed = CLOSED_BYTES_PER_UNIT * units + ring + borders;
-    // Where each logical page is; of each physical one its page and its class; of each unit its state and, erased, its
-    // number.
+    // The place of each logical page; page and class of each physical page; state of each unit, and
+    // its number while it is erased.
     4 * u64::from(config.logical_pages)
         + 5 * physical
         + live
@@ -48,7 +48,7 @@ mod tests {
     use crate::device::Device;
 
     #[test]
-    fn the_bytes_that_are_foreseen_are_those_that_are_taken() {
+    fn the_computed_bytes_are_those_of_the_device() {
         for policy in [
             Policy::Greedy,
             Policy::Fifo,
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_takes_no_more_memory_than_it_may() {
+    fn a_device_above_its_memory_limit_is_refused() {
         let config = |memory_bytes| Config {
             memory_bytes,
             ..Config::plain(1 << 20, 0.07, 256)

@@ -1,18 +1,17 @@
-//! The device beside a naive model of itself, on random devices and operations.
+//! Compares the device with a naive model on random configurations and operations.
 //!
-//! The model keeps units as plain lists and searches them from end to end. It repeats the
-//! device's choice of victims, after it has checked that the policy allows each of them, so that
-//! every counter must be equal to the last page.
+//! The model stores units as plain lists and searches them linearly. It repeats the device's choice
+//! of victims after it has checked that the policy allows each, so that all counters must be equal.
 
 use std::num::NonZeroU32;
 
 use proptest::prelude::*;
 
-use super::quotas::{self, Held};
+use super::quotas::{self, AccountPages};
 use super::{Broken, Device};
 use crate::config::{Config, Counting, GcFrontier, Isolation, Policy, Quota};
 
-/// One page as it lies in a unit.
+/// A page in a unit.
 #[derive(Debug, Clone, Copy)]
 struct Page {
     logical: u32,
@@ -24,7 +23,7 @@ struct Page {
 struct Unit {
     pages: Vec<Page>,
     owner: usize,
-    /// In host writes, and by turn.
+    /// The close time in host writes, and the order of closing.
     closed_at: Option<(u64, u64)>,
 }
 
@@ -62,7 +61,7 @@ impl Model {
         }
     }
 
-    /// The unit of a logical page, and its number within.
+    /// Returns the unit of a logical page, and the index in the unit.
     fn position(&self, logical: u32) -> Option<(usize, usize)> {
         let is_it = |page: &Page| page.is_live && page.logical == logical;
         let found = |unit: &Unit| unit.pages.iter().position(is_it);
@@ -132,7 +131,7 @@ impl Model {
             }
         }
         self.host += 1;
-        // The new page is there before the old one dies: its unit may close in between.
+        // The new page is written before the old one dies: its unit may be closed in between.
         let before = self.position(logical);
         let page = Page {
             logical,
@@ -159,7 +158,7 @@ impl Model {
         self.erase(victim);
     }
 
-    /// Quota and policy may choose this unit.
+    /// Checks that quota and policy allow this victim.
     fn allow(&self, victim: usize) {
         let full = self.config.unit_pages;
         let account = |unit: &usize| usize::from(self.account_of[self.units[*unit].owner]);
@@ -184,7 +183,7 @@ impl Model {
         match self.config.policy {
             Policy::Greedy => assert_eq!(Some(valid(&victim)), own.iter().map(valid).min()),
             Policy::Fifo => assert_eq!(victim, own[0]),
-            // Any may be drawn; a full one only where all are full, which cannot be.
+            // Any unit may be drawn; a full one only if all are full, which is impossible.
             Policy::Choice(_) => assert!(valid(&victim) < full),
             Policy::CostBenefit => {
                 own.sort_unstable();
@@ -195,9 +194,9 @@ impl Model {
         }
     }
 
-    /// What each account holds; what is still to be written counts as valid.
-    fn held(&self) -> Vec<Held> {
-        let mut held = vec![Held::default(); self.accounts];
+    /// Returns the pages of each account; unwritten pages count as valid.
+    fn held(&self) -> Vec<AccountPages> {
+        let mut held = vec![AccountPages::default(); self.accounts];
         for (number, unit) in self.units.iter().enumerate() {
             if unit.closed_at.is_none() && !self.open.contains(&Some(number)) {
                 continue;
@@ -244,7 +243,7 @@ fn isolation() -> impl Strategy<Value = Isolation> {
     prop_oneof![Just(Isolation::Initially), Just(Isolation::Persistently)]
 }
 
-/// Handles, the handle of each stream, the stream of each class.
+/// Generates handles, the handle of each stream, and the stream of each class.
 fn lists() -> impl Strategy<Value = (Vec<Isolation>, Vec<usize>, Vec<usize>)> {
     let handles = prop::collection::vec(isolation(), 1..4);
     handles.prop_flat_map(|handles| {
@@ -298,13 +297,13 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn the_device_is_its_naive_model(
+    fn the_device_is_equal_to_its_naive_model(
         config in config(),
         used in 0.3..=1.0_f64,
         ops in prop::collection::vec(op(), 1..900),
     ) {
         let Ok(mut device) = Device::new(config.clone()) else {
-            // Too small for its frontiers; `layout` tests which are.
+            // Too small for its frontiers, which `layout` tests.
             return Ok(());
         };
         let mut model = Model::new(&device);

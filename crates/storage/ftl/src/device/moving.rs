@@ -1,27 +1,26 @@
-//! Live pages of a victim on their way, many at a time.
+//! Moves the live pages of a victim in batches.
 //!
-//! The mapping is larger than the caches, and each moved page is somewhere else in it. With nothing
-//! but stores to it in a row, the processor waits for many of them at once.
+//! The mapping is larger than the caches, and moved pages are scattered in it. With only stores in
+//! a row, the processor waits for many cache misses at once.
 
 use super::{Device, fetch};
 
-/// Pages that fit into a batch: a power of two.
+/// Capacity of a batch: a power of two.
 const ROOM: usize = 512;
-/// Most pages that are added at a time.
+/// Most pages added by one call.
 const STEP: usize = 64;
 
-/// A batch of pages and their classes.
+/// A batch of moved pages and their classes.
 #[derive(Debug)]
-pub(super) struct Moving {
+pub(super) struct MoveBatch {
     pages: [u32; ROOM],
     classes: [u8; ROOM],
     len: usize,
-    /// All classes are 0 when there is only one, and need not be moved.
+    /// Whether there are several classes; otherwise all are 0 and need not be copied.
     has_classes: bool,
 }
 
-impl Moving {
-    /// An empty batch.
+impl MoveBatch {
     pub(super) fn new(classes: usize) -> Self {
         Self {
             pages: [0; ROOM],
@@ -31,8 +30,8 @@ impl Moving {
         }
     }
 
-    /// Adds those of up to 64 pages whose bits are set. Half of all branches on single bits would
-    /// be guessed wrong, so each page is stored, and the next one over it if it is dead.
+    /// Adds those of up to 64 pages whose bits are set. Branches on single bits would often be
+    /// mispredicted; instead, each page is stored, and overwritten by the next one if it is dead.
     fn add(&mut self, bits: u64, pages: &[u32], classes: &[u8]) {
         let mut len = self.len;
         let mut left = bits;
@@ -59,7 +58,7 @@ impl Moving {
 }
 
 impl Device {
-    /// Writes the live pages of a unit at a frontier, and at further units that it opens.
+    /// Writes the live pages of a unit at a frontier, which may open further units.
     pub(super) fn move_live(&mut self, unit: u32, frontier: usize) {
         let count = self.live.word_pages() as usize;
         let mut first = (unit as usize) << self.layout.shift;
@@ -71,14 +70,14 @@ impl Device {
                 .add(bits, &self.page[places.clone()], &self.class[places]);
             first += count;
             if !self.moving.has_room() {
-                self.settle(frontier);
+                self.write_batch(frontier);
             }
         }
-        self.settle(frontier);
+        self.write_batch(frontier);
     }
 
-    /// Writes the batch.
-    fn settle(&mut self, frontier: usize) {
+    /// Writes the batch at a frontier and empties it.
+    fn write_batch(&mut self, frontier: usize) {
         let end = self.moving.len;
         let mut begin = 0;
         while begin < end {

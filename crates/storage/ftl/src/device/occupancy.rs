@@ -1,21 +1,20 @@
-//! Who holds how many units now, how well they are filled, and how mixed.
+//! The units and valid pages of each frontier, and the mixing of classes within units.
 
 use super::{Device, State};
 use crate::layout::Role;
 
-/// What one frontier holds.
+/// The units of one frontier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Occupancy {
-    /// The frontier.
     pub role: Role,
-    /// Units that it filled or is filling.
+    /// Units that were filled or are being filled by the frontier.
     pub units: u32,
-    /// Valid pages in them.
+    /// Valid pages in these units.
     pub valid_pages: u64,
 }
 
 impl Device {
-    /// What each frontier holds now.
+    /// Returns the units of each frontier.
     #[must_use]
     pub fn occupancy(&self) -> Vec<Occupancy> {
         let empty = |&role: &Role| Occupancy {
@@ -34,8 +33,8 @@ impl Device {
         held
     }
 
-    /// How mixed classes are within units, in bits: the entropy of the classes of a unit's valid
-    /// pages, the mean over all valid pages. 0 when no unit has pages of two classes; at most
+    /// Returns the mixing of classes within units in bits: the entropy of the classes of a unit's
+    /// valid pages, averaged over all valid pages. 0 if no unit has pages of two classes; at most
     /// log2 of the number of classes.
     #[must_use]
     pub fn mixing_bits(&self) -> f64 {
@@ -61,7 +60,7 @@ impl Device {
         if all == 0 { 0.0 } else { bits / all as f64 }
     }
 
-    /// Pages of an open unit that have still to be written; none of any other.
+    /// Returns the unwritten pages of an open unit; 0 for other units.
     pub(super) fn unwritten(&self, number: u32) -> u32 {
         let unit = self.units[number as usize];
         if unit.state != State::Open {
@@ -72,7 +71,7 @@ impl Device {
     }
 }
 
-/// The entropy of so many things of each kind, times their number.
+/// Returns the entropy of the counts in bits, multiplied by their sum.
 fn entropy_bits(counts: &[u64]) -> f64 {
     let all: u64 = counts.iter().sum();
     let part = |count: &u64| *count as f64 * (all as f64 / *count as f64).log2();

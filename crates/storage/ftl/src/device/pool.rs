@@ -1,17 +1,16 @@
-//! Closed units in no order, for policies that draw from them.
+//! Closed units without order, for policies with random draws.
 
 use super::Unit;
 
-/// The units.
+/// A set of units with random draws.
 #[derive(Debug)]
 pub(super) struct Pool {
     members: Vec<u32>,
-    /// Where each unit stands among the members; meaningless for others.
+    /// The index of each unit in `members`; undefined for other units.
     slot: Vec<usize>,
 }
 
 impl Pool {
-    /// An empty pool.
     pub(super) fn new(units: u32) -> Self {
         Self {
             members: Vec::with_capacity(units as usize),
@@ -19,18 +18,15 @@ impl Pool {
         }
     }
 
-    /// Bytes on the heap.
     pub(super) fn heap_bytes(&self) -> usize {
         self.members.capacity() * size_of::<u32>() + self.slot.capacity() * size_of::<usize>()
     }
 
-    /// A unit is closed.
     pub(super) fn insert(&mut self, unit: u32) {
         self.slot[unit as usize] = self.members.len();
         self.members.push(unit);
     }
 
-    /// A unit leaves.
     pub(super) fn remove(&mut self, unit: u32) {
         let slot = self.slot[unit as usize];
         self.members.swap_remove(slot);
@@ -39,10 +35,10 @@ impl Pool {
         }
     }
 
-    /// The emptiest of some units drawn at random, with replacement.
+    /// Returns the emptiest of some units drawn at random, with replacement.
     ///
-    /// When all that are drawn are full of valid pages, moving one would gain nothing: then it is
-    /// the emptiest of all, so that collecting always comes to an end.
+    /// If all drawn units are full of valid pages, returns the emptiest of all units, so that
+    /// collection always ends.
     pub(super) fn draw(
         &self,
         samples: u32,
@@ -62,7 +58,6 @@ impl Pool {
         self.members.iter().copied().min_by_key(valid)
     }
 
-    /// The units, in no order.
     pub(super) fn members(&self) -> &[u32] {
         &self.members
     }

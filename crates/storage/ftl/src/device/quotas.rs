@@ -1,52 +1,52 @@
-//! Whose units are collected when handles have shares of the spare space.
+//! Chooses the handle whose units are collected if handles have shares of the spare space.
 //!
-//! An account is what the units of one handle hold; the units that initially isolated handles
-//! share for moved pages are an account of their own. The spare space is the pages that are dead.
+//! An account has the pages of the units of one handle; the shared units of initially isolated
+//! handles for moved pages are an account of their own. The spare space is all dead pages.
 
 use crate::config::Quota;
 
-/// What one account holds.
+/// The pages of an account.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Held {
-    /// Pages of its units that are valid, or that open units have still to be written.
+pub(super) struct AccountPages {
+    /// Valid pages of its units, including unwritten pages of open units.
     pub(super) valid: u64,
-    /// The other pages of its units.
+    /// Dead pages of its units.
     pub(super) dead: u64,
-    /// Those of them that are in closed units.
+    /// Dead pages in closed units.
     pub(super) collectable: u64,
 }
 
-/// All accounts, under a rule.
+/// All accounts with the rule for shares.
 #[derive(Debug)]
 pub(super) struct Quotas {
     rule: Quota,
-    held: Vec<Held>,
+    held: Vec<AccountPages>,
 }
 
 impl Quotas {
-    /// Nothing is held.
+    /// Creates empty accounts.
     pub(super) fn new(rule: Quota, accounts: usize) -> Self {
         Self {
             rule,
-            held: vec![Held::default(); accounts],
+            held: vec![AccountPages::default(); accounts],
         }
     }
 
-    pub(super) fn held(&self) -> &[Held] {
+    pub(super) fn held(&self) -> &[AccountPages] {
         &self.held
     }
 
-    /// An account opens a unit.
+    /// Adds an opened unit.
     pub(super) fn opened(&mut self, account: u8, pages: u32) {
         self.held[usize::from(account)].valid += u64::from(pages);
     }
 
-    /// A unit with so many dead pages is closed.
+    /// Updates an account whose unit with `dead` pages was closed.
     pub(super) fn closed(&mut self, account: u8, dead: u32) {
         self.held[usize::from(account)].collectable += u64::from(dead);
     }
 
-    /// A page of an account dies.
+    /// Updates an account of which a page has died.
     #[inline]
     pub(super) fn died(&mut self, account: u8, is_closed: bool) {
         let held = &mut self.held[usize::from(account)];
@@ -55,7 +55,7 @@ impl Quotas {
         held.collectable += u64::from(is_closed);
     }
 
-    /// A closed unit is erased; its valid pages were moved.
+    /// Removes a closed unit that was erased after its valid pages were moved.
     pub(super) fn erased(&mut self, account: u8, valid: u32, dead: u32) {
         let held = &mut self.held[usize::from(account)];
         held.valid -= u64::from(valid);
@@ -63,21 +63,21 @@ impl Quotas {
         held.collectable -= u64::from(dead);
     }
 
-    /// The account that gives the victim.
+    /// Returns the account with the next victim.
     pub(super) fn choose(&self) -> usize {
         choose(self.rule, &self.held)
     }
 }
 
-/// Of the accounts with something to gain, the one whose dead pages exceed its share of all dead
+/// Returns, of the accounts with dead pages in closed units, the one that exceeds its share of dead
 /// pages most; of several, the first.
-pub(super) fn choose(rule: Quota, held: &[Held]) -> usize {
+pub(super) fn choose(rule: Quota, held: &[AccountPages]) -> usize {
     let valid: u64 = held.iter().map(|held| held.valid).sum();
     let dead: u64 = held.iter().map(|held| held.dead).sum();
-    let excess = |held: &Held| match rule {
-        // An equal share of all is the same for each.
+    let excess = |held: &AccountPages| match rule {
+        // Equal shares do not change the order.
         Quota::None | Quota::Even => i128::from(held.dead),
-        // Multiplied by all valid pages, to be exact.
+        // Multiplied by the number of valid pages, to be exact.
         Quota::Data => {
             i128::from(held.dead) * i128::from(valid) - i128::from(dead) * i128::from(held.valid)
         }
@@ -93,8 +93,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_holds_more_than_its_share_gives_the_victim() {
-        let held = |valid, dead, collectable| Held {
+    fn the_account_that_exceeds_its_share_most_is_chosen() {
+        let held = |valid, dead, collectable| AccountPages {
             valid,
             dead,
             collectable,

@@ -1,18 +1,18 @@
-//! Closed units in order of their valid pages, kept with one swap per lost page.
+//! Closed units in order of valid pages, maintained with one swap per lost page.
 //!
-//! All units stand in one ring, the emptiest first. A unit that loses a page changes places with
-//! the first unit of its count, and the border between the counts moves behind it: constant
-//! time, no lists. Counts only fall, for pages of a closed unit are never written again.
+//! All units are in one ring, the emptiest first. A unit that loses a page is swapped with the
+//! first unit of its count, and the border between the counts moves after it: constant time, no
+//! lists. Counts only fall, because pages of a closed unit are never written again.
 
-/// The order. Positions count from the beginning of time and are masked into the ring.
+/// The ranking. Positions only increase, and are masked to indices of the ring.
 #[derive(Debug)]
 pub(super) struct Ranking {
     ring: Vec<u32>,
     mask: u64,
-    /// Where each unit stands; meaningless for units that are not here.
+    /// The position of each unit; undefined for units that are not in the ranking.
     position: Vec<u64>,
-    /// `border[v]`: the first position of a unit with `v` valid pages or more. Those below
-    /// `first` are stale and mean `first`.
+    /// `border[v]`: the first position of a unit with `v` valid pages or more. Values below `first`
+    /// are stale and mean `first`.
     border: Vec<u64>,
     first: u64,
     end: u64,
@@ -20,7 +20,6 @@ pub(super) struct Ranking {
 }
 
 impl Ranking {
-    /// An empty ranking of units with `unit_pages` pages.
     pub(super) fn new(units: u32, unit_pages: u32) -> Self {
         let size = u64::from(units).next_power_of_two();
         Self {
@@ -34,13 +33,12 @@ impl Ranking {
         }
     }
 
-    /// Bytes on the heap.
     pub(super) fn heap_bytes(&self) -> usize {
         (self.position.capacity() + self.border.capacity()) * size_of::<u64>()
             + self.ring.capacity() * size_of::<u32>()
     }
 
-    /// A unit with `valid` pages is closed.
+    /// Adds a unit with `valid` pages.
     pub(super) fn insert(&mut self, unit: u32, valid: u32) {
         self.put(unit, self.end);
         self.end += 1;
@@ -49,7 +47,7 @@ impl Ranking {
         }
     }
 
-    /// A unit has `valid` pages left, one less than before.
+    /// Updates a unit that now has `valid` pages, one less than before.
     #[inline]
     pub(super) fn lost_page(&mut self, unit: u32, valid: u32) {
         let from = self.position[unit as usize];
@@ -61,23 +59,23 @@ impl Ranking {
         self.put(unit, to);
     }
 
-    /// Something of what a unit that loses a page will need, to have it in the caches.
+    /// Returns some bits of the data of a unit that loses a page, to load them into the caches.
     #[inline]
     pub(super) fn peek(&self, unit: usize) -> u32 {
         self.position.get(unit).map_or(0, |at| self.at(*at))
     }
 
-    /// The unit at the beginning: none has fewer valid pages.
+    /// Returns the first unit, which has the fewest valid pages.
     pub(super) fn first(&self) -> Option<u32> {
         (self.first != self.end).then(|| self.at(self.first))
     }
 
-    /// Takes, of the units that have as few valid pages as the first, the one that came to this
-    /// count last; `valid` is that count.
+    /// Removes and returns, of the units with as few valid pages as the first (`valid`), the one
+    /// that reached this count last.
     ///
-    /// The one that came first would be the better choice: it is the coldest, so the others can
-    /// be left to lose more pages. But no device is known to choose so, and it makes separate
-    /// streams look up to a percent better than lists whose newest entry is taken.
+    /// The unit that reached it first would be better: it is the coldest, and the others would lose
+    /// more pages. But no device is known to do so, and it makes separate streams look up to a
+    /// percent better than lists whose newest entry is taken.
     pub(super) fn take_emptiest(&mut self, valid: u32) -> Option<u32> {
         let first = self.first()?;
         let next = match self.border.get(valid as usize + 1) {
@@ -91,7 +89,7 @@ impl Ranking {
         Some(last)
     }
 
-    /// The units, the emptiest first.
+    /// Returns the units, the emptiest first.
     pub(super) fn members(&self) -> Vec<u32> {
         (self.first..self.end).map(|at| self.at(at)).collect()
     }

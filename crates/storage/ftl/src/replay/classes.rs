@@ -1,8 +1,8 @@
-//! What pages of a trace are accounted by: files, or kinds of files where there are many.
+//! Accounting classes of pages: files, or kinds of files if there are many.
 //!
-//! A class has one stream, so that a page that is moved still says which stream it is of. With
-//! many files, those whose names differ in digits only are one class; with still too many, the
-//! ones that are written least are joined.
+//! A class has one stream, so that a moved page keeps its stream. With many files, those whose
+//! names only differ in numbers are one class; if there are still too many, the least written are
+//! joined.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,30 +10,29 @@ use super::Rules;
 use super::footprint::{Footprint, Request};
 use crate::trace::{Op, kind_of};
 
-/// More names than this are joined by their digits.
+/// With more names, files are joined by kind.
 const MAX_NAMES: usize = 48;
-/// More kinds than this are joined by their streams.
+/// With more kinds, the least written are joined by stream.
 const MAX_KINDS: usize = 160;
-/// Streams, each in every directory, beyond which directories are not told apart: what is joined is
-/// a class for each, and a device has 255.
+/// With more pairs of stream and directory, directories are not distinguished: joined files need a
+/// class for each pair, and a device has 255.
 const MAX_OTHERS: usize = u8::MAX as usize - MAX_KINDS;
-/// Streams that are told apart; higher numbers are the last one. No device has as many handles.
+/// The limit of stream numbers; higher ones become the last. No device has as many handles.
 pub const MAX_STREAMS: usize = 64;
-/// What belongs to no file.
+/// The class name of data without a file.
 const NO_FILE: &str = "(no file)";
 
-/// Pages that are accounted together.
+/// Pages that are counted together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Class {
-    /// A file's place, or that of many with `N` for digits; with the directory before it where the
+    /// The place of a file, or of several with `N` for numbers; prefixed with the directory if the
     /// trace has several.
     pub name: String,
-    /// The stream that the rules gave it.
+    /// The stream by the rules.
     pub stream: usize,
-    /// The directory of the trace that it is of; `None` where there is one only, and for what is of
-    /// none.
+    /// The directory of the trace; `None` with a single directory, and for data outside all.
     pub directory: Option<usize>,
-    /// Pages that one repetition of the trace writes.
+    /// Page writes of one repetition of the trace.
     pub written_pages: u64,
 }
 
@@ -41,14 +40,14 @@ pub struct Class {
 #[derive(Debug)]
 pub(super) struct Classes {
     list: Vec<Class>,
-    /// The class of each file; the last is that of no file, if there is such data.
+    /// The class of each file; the last is that of data without a file, if there are any.
     of_file: Vec<u8>,
 }
 
 impl Classes {
     pub(super) fn of(footprint: &Footprint, rules: &dyn Rules) -> Self {
         let names = footprint.files.iter().map(|name| Some(name.as_str()));
-        // What is not there needs no stream.
+        // Without such data, no stream is needed.
         let is_nameless =
             |request: &Request| request.file().is_none() && request.op() != Op::Discard;
         let has_nameless = footprint.requests.iter().any(is_nameless);
@@ -83,7 +82,7 @@ impl Classes {
         classes
     }
 
-    /// Joins files to no more classes than a device can tell apart.
+    /// Joins files to at most as many classes as a device has.
     fn join(files: &[Class]) -> Self {
         let by_name = sums(files, |file| file.name.clone());
         let name_or_kind = |file: &Class| {
@@ -111,7 +110,7 @@ impl Classes {
             classes.keys().position(|class| *class == key)
         };
         let of_file = files.iter().map(|file| {
-            // Kinds and one more class for each stream are fewer than 256.
+            // Kinds and one class for each joined pair are fewer than 256.
             number(file)
                 .and_then(|class| u8::try_from(class).ok())
                 .unwrap_or(0)
@@ -131,20 +130,20 @@ impl Classes {
         }
     }
 
-    /// Puts everything into one stream.
+    /// Assigns all classes to one stream.
     pub(super) fn join_streams(&mut self) {
         for class in &mut self.list {
             class.stream = 0;
         }
     }
 
-    /// The class of what a file's pages hold.
+    /// Returns the class of a file; `None` for data without a file.
     pub(super) fn of_file(&self, file: Option<u32>) -> u8 {
         let last = self.of_file.len() - 1;
         self.of_file[file.map_or(last, |file| file as usize)]
     }
 
-    /// The streams that occur, in order.
+    /// Returns the used streams, sorted.
     pub(super) fn streams(&self) -> Vec<usize> {
         let mut streams: Vec<usize> = self.list.iter().map(|class| class.stream).collect();
         streams.sort_unstable();
@@ -152,7 +151,7 @@ impl Classes {
         streams
     }
 
-    /// For each class, where its stream stands in `streams`.
+    /// Returns the index of each class's stream in `streams`.
     pub(super) fn stream_numbers(&self, streams: &[usize]) -> Vec<usize> {
         let number = |class: &Class| streams.partition_point(|stream| *stream < class.stream);
         self.list.iter().map(number).collect()
@@ -163,10 +162,10 @@ impl Classes {
     }
 }
 
-/// A name, a stream and a directory.
+/// Name, stream and directory.
 type Key = (String, usize, Option<usize>);
 
-/// Pages written by name, stream and directory.
+/// Returns the written pages by name, stream and directory.
 fn sums(files: &[Class], name: impl Fn(&Class) -> String) -> BTreeMap<Key, u64> {
     let mut sums = BTreeMap::new();
     for file in files {
@@ -176,7 +175,7 @@ fn sums(files: &[Class], name: impl Fn(&Class) -> String) -> BTreeMap<Key, u64> 
     sums
 }
 
-/// Pages that one repetition writes, by file; what belongs to none is last.
+/// Returns the page writes of one repetition by file; those without a file are last.
 fn written(footprint: &Footprint) -> Vec<u64> {
     let files = footprint.files.len();
     let mut written = vec![0; files + 1];
@@ -204,9 +203,9 @@ mod tests {
         }
     }
 
-    /// Of three directories, numbers in the last two are streams.
+    /// In the last two of three directories, the file names are the streams.
     #[test]
-    fn directories_are_told_apart_while_there_is_room() {
+    fn directories_are_distinguished_if_there_are_enough_classes() {
         use crate::trace::{Row, Trace};
         let classes = |streams: usize| {
             let mut trace = Trace {
@@ -240,7 +239,7 @@ mod tests {
             ("/b/t1", Some(1)),
         ];
         assert_eq!(names.collect::<Vec<_>>(), expected);
-        // As kinds they are still two.
+        // Kinds are still distinguished by directory.
         let kinds = classes(40);
         let has = |name: &str| kinds.iter().any(|class| class.name == name);
         assert!(has("/a/tN") && has("/b/tN") && !has("/b/t1"));
@@ -249,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_only_discarded_has_no_class() {
+    fn data_that_are_only_discarded_have_no_class() {
         use crate::trace::{Row, Trace};
         let row = |op, file| Row {
             t_ns: 0,
@@ -291,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn many_files_are_joined_but_never_over_streams() {
+    fn many_files_are_joined_within_streams_only() {
         let mut files: Vec<Class> = (0..100)
             .map(|i| file(format!("t{i}"), usize::from(i >= 50), 1))
             .collect();

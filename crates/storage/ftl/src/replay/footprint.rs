@@ -1,50 +1,49 @@
-//! The pages that a trace touches, numbered without gaps, and its requests in such pages.
+//! The pages of a trace, numbered without gaps, and its requests in these pages.
 
 use super::live::LivePages;
 use crate::trace::{Label, Op, Row, Sampling, Trace};
 
-/// A trace in pages of a device that holds nothing else.
+/// A trace in pages of a device that holds no other data.
 #[derive(Debug, Clone)]
 pub struct Footprint {
     pub(super) files: Vec<String>,
-    /// Where each is below the directories of the trace.
+    /// The place of each file in the directories of the trace.
     pub(super) places: Vec<String>,
-    /// The directories of the trace, if there are several, and the one of each file.
+    /// The directories of the trace, if it has several, and the directory of each file.
     pub(super) directories: Vec<String>,
     pub(super) directory_of: Vec<Option<usize>>,
     pub(super) requests: Vec<Request>,
     pub(super) pages: u32,
     pub(super) totals: Totals,
     pub(super) live: LivePages,
-    /// The pages by which a device is sized: those that are live in the mean, unless it is another
-    /// trace's device.
+    /// The number of pages that determines the size of the device: the mean of live pages, or that
+    /// of the trace from which files were left out.
     pub(super) sized_by: f64,
 }
 
-/// What a trace consists of.
+/// The totals of a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Totals {
-    /// Writes.
+    /// Number of writes.
     pub writes: u64,
-    /// Bytes of them; of a sample, those that it stands for.
+    /// Extrapolated for a sample.
     pub written_bytes: u64,
-    /// Pages of them: what one repetition writes to the device.
+    /// Page writes of one repetition.
     pub written_pages: u64,
-    /// Different pages of them.
     pub distinct_written_pages: u64,
-    /// Writes that begin or end within a page, which is then written whole.
+    /// Writes that begin or end within a page; the whole page is written then.
     pub partial_writes: u64,
-    /// Discards.
+    /// Number of discards.
     pub discards: u64,
-    /// Bytes of them; of a sample, those that it stands for.
+    /// Extrapolated for a sample.
     pub discarded_bytes: u64,
-    /// Pages that held data when the recording began.
+    /// Pages with data at the start of the recording.
     pub present_pages: u64,
-    /// What was recorded, where the trace tells it, else from the first request to the last.
+    /// The length of the recording if known, otherwise the time from the first request to the last.
     pub duration_ns: u64,
 }
 
-/// Pages that are handled at once.
+/// A request in pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Request {
     pub(super) first: u32,
@@ -53,7 +52,7 @@ pub(super) struct Request {
 }
 
 impl Request {
-    /// The number of the file is an index of `files`; `None` for what belongs to none.
+    /// `file` is an index of `files`; `None` for data without a file.
     pub(super) fn new(first: u32, pages: u32, op: Op, file: Option<u32>) -> Self {
         Self {
             first,
@@ -71,42 +70,28 @@ impl Request {
     }
 }
 
-/// Why a trace cannot be replayed at all.
+/// The reason why a trace cannot be replayed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum FootprintError {
-    /// Nothing happens in it.
     #[error("has no writes, so there is nothing to simulate; record while the database works")]
     NoWrites,
-    /// Pages are numbered with 32 bits.
+    /// Page numbers have 32 bits.
     #[error(
-        "touches {pages} pages of {page_bytes} bytes; at most 2^32 - 2 can be simulated: use larger pages"
+        "touches {pages} pages of {page_bytes} bytes; at most 2^32 - 2 can be simulated: use larger \
+         pages"
     )]
-    TooLarge {
-        /// How many it touches.
-        pages: u64,
-        /// How large they are.
-        page_bytes: u64,
-    },
-    /// A page would have bytes of several places.
+    TooLarge { pages: u64, page_bytes: u64 },
+    /// A page larger than a granule would have bytes that are not adjacent in the database.
     #[error(
-        "pages of {page_bytes} bytes: the trace is a sample in granules of {granule_bytes} bytes; use pages of that size \
-         or less"
+        "pages of {page_bytes} bytes: the trace is a sample in granules of {granule_bytes} bytes; \
+         use pages of that size or less"
     )]
-    Granule {
-        /// What was asked for.
-        page_bytes: u64,
-        /// What follows each other in the sample.
-        granule_bytes: u64,
-    },
-    /// A page is made of sectors.
+    Granule { page_bytes: u64, granule_bytes: u64 },
     #[error("pages of {page_bytes} bytes: use a power of two from 512 to 1048576")]
-    PageBytes {
-        /// What was asked for.
-        page_bytes: u64,
-    },
+    PageBytes { page_bytes: u64 },
 }
 
-/// Pages of the traced device that follow each other, `first..end`, numbered from `base` on.
+/// Adjacent pages of the traced device, `first..end`, numbered from `base` on.
 #[derive(Debug, Clone, Copy)]
 struct Extent {
     first: u64,
@@ -123,11 +108,11 @@ impl Footprint {
         Self::of_files(trace, page_bytes, &|_| true)
     }
 
-    /// The same trace without some files (`None` is what belongs to no file): as if they had never
-    /// been there, on the device that this one is replayed on.
+    /// Returns the same trace without some files (`None` for data without a file), for a device of
+    /// the same size.
     ///
     /// # Errors
-    /// Nothing is left that is written.
+    /// No writes are left.
     pub fn without(
         &self,
         trace: &Trace,
@@ -184,7 +169,7 @@ impl Footprint {
             footprint.directory_of = names.map(|name| trace.directory_of(name)).collect();
         }
         for row in rows() {
-            footprint.enter(&row, page_bytes, &extents);
+            footprint.add_row(&row, page_bytes, &extents);
         }
         if footprint.totals.writes == 0 {
             return Err(FootprintError::NoWrites);
@@ -206,32 +191,32 @@ impl Footprint {
         Ok(footprint)
     }
 
-    /// How many pages hold data at a time. Discards are deaths, whether or not the device is told
-    /// of them.
+    /// Returns the number of pages with data over time. Discards count even if the device does not
+    /// receive them.
     #[must_use]
     pub fn live(&self) -> LivePages {
         self.live
     }
 
-    /// Distinct pages that are written or were there.
+    /// Returns the number of distinct pages that are written or present at the start.
     #[must_use]
     pub fn pages(&self) -> u32 {
         self.pages
     }
 
-    /// How often one repetition writes a page that it writes at all, in the mean.
+    /// Returns the mean number of writes of the written pages in one repetition.
     #[must_use]
     pub fn writes_per_page(&self) -> f64 {
         self.totals.written_pages as f64 / self.totals.distinct_written_pages as f64
     }
 
-    /// What it consists of.
+    /// Returns the totals of the trace.
     #[must_use]
     pub fn totals(&self) -> &Totals {
         &self.totals
     }
 
-    fn enter(&mut self, row: &Row, page_bytes: u64, extents: &[Extent]) {
+    fn add_row(&mut self, row: &Row, page_bytes: u64, extents: &[Extent]) {
         let (first, end) = span(row, page_bytes);
         let totals = &mut self.totals;
         match row.op {
@@ -243,14 +228,14 @@ impl Footprint {
                 totals.written_pages += end - first;
                 totals.partial_writes += u64::from(!is_whole);
             }
-            // Several may be in one page.
+            // Counted later: several rows may be in one page.
             Op::Present => {}
             Op::Discard => {
                 totals.discards += 1;
                 totals.discarded_bytes = totals.discarded_bytes.saturating_add(row.len);
             }
         }
-        // A write lies in one extent; a discard may reach over several and what is in none.
+        // A write is in one extent; a discard may cover several, and pages outside extents.
         let from = extents.partition_point(|extent| extent.end <= first);
         for extent in extents[from..]
             .iter()
@@ -266,7 +251,8 @@ impl Footprint {
     }
 }
 
-/// The pages of a row, as first and end: all that it touches; of a discard, those it covers.
+/// Returns the pages of a row as first and end: all that it touches; for a discard, those that it
+/// covers.
 fn span(row: &Row, page_bytes: u64) -> (u64, u64) {
     let end = row.lba + row.len;
     match row.op {
@@ -284,7 +270,7 @@ fn length(extents: &[Extent]) -> u64 {
         .map_or(0, |last| last.base + last.end - last.first)
 }
 
-/// The pages of some operations, merged where they meet.
+/// Returns the pages of some operations as extents, merged if they touch.
 fn merged(rows: impl Iterator<Item = Row>, ops: &[Op], page_bytes: u64) -> Vec<Extent> {
     let spans = rows.filter(|row| ops.contains(&row.op));
     let spans = condensed(spans.map(|row| span(&row, page_bytes)), |spans| {
@@ -306,8 +292,8 @@ fn merged(rows: impl Iterator<Item = Row>, ops: &[Op], page_bytes: u64) -> Vec<E
     spans.into_iter().map(extent).collect()
 }
 
-/// All items, made fewer by `condense` whenever there are twice as many as it left the last time: what
-/// is written again and again takes the memory of one write.
+/// Collects items, and reduces them by `condense` whenever their number has doubled, so that
+/// repeated writes take the memory of one.
 pub(super) fn condensed<T>(
     items: impl Iterator<Item = T>,
     condense: impl Fn(&mut Vec<T>),
@@ -350,15 +336,15 @@ mod tests {
         Footprint::of(&trace, 4096)
     }
 
-    /// docs/ftl.md says what a row takes.
+    /// docs/ftl.md has the memory of a row.
     #[test]
     fn a_request_takes_12_bytes() {
         assert_eq!(size_of::<Request>(), 12);
     }
 
-    /// However many there are, no more than twice what is left of them is held.
+    /// At most twice the remaining items are held.
     #[test]
-    fn what_is_condensed_stays_small() {
+    fn condensed_items_take_little_memory() {
         let most = std::cell::Cell::new(0);
         let all = condensed((0..1_000_000_u32).map(|i| i % 7), |all| {
             most.set(most.get().max(all.len()));
@@ -375,7 +361,7 @@ mod tests {
             row(Op::Write, 1 << 40, 8192),
             row(Op::Write, 4096, 512),
             row(Op::Present, 8192, 4096),
-            // Pages 1 and 2 are known, 3 is not, 4 is covered in half.
+            // Pages 1 and 2 are in the footprint, 3 is not, and half of 4 is covered.
             row(Op::Discard, 4096, 14_336),
             row(Op::Write, 512, 4096),
         ])
@@ -405,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trace_is_as_long_as_was_recorded_if_it_tells() {
+    fn the_length_is_that_of_the_recording_if_known() {
         let mut trace = Trace {
             rows: [3, 9]
                 .map(|t_ns| Row {
@@ -425,9 +411,9 @@ mod tests {
         assert_eq!(found(&trace), 20);
     }
 
-    /// The table stays on the same device, of which the log left some more free.
+    /// The table stays on the same device, which has more free space without the log.
     #[test]
-    fn without_a_file_it_is_the_same_device() {
+    fn without_a_file_the_device_has_the_same_size() {
         let of = |t_ns, op, first: u64, pages: u64, file| Row {
             t_ns,
             lba: first * 4096,
@@ -470,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_sample_bytes_are_those_that_it_stands_for() {
+    fn bytes_of_a_sample_are_extrapolated() {
         let mut trace = Trace {
             rows: [row(Op::Write, 0, 8192), row(Op::Discard, 8192, 4096)]
                 .into_iter()
@@ -493,10 +479,10 @@ mod tests {
         Footprint::of(&trace, 32_768).unwrap();
     }
 
-    /// Two logs of four pages take turns, beside a table of ten: each is deleted before it is
-    /// written again.
+    /// Two logs of four pages are written in turn, beside a table of ten: each is deleted before it
+    /// is written again.
     #[test]
-    fn what_was_discarded_is_not_live() {
+    fn discarded_pages_are_not_live() {
         let page = |number: u64| number * 4096;
         let mut rows = vec![Row {
             t_ns: 0,
@@ -512,7 +498,7 @@ mod tests {
         }
         let found = footprint(rows).unwrap();
         assert_eq!(found.pages(), 18);
-        // One log is whole, the other has one to four pages.
+        // One log is complete, the other has one to four pages.
         assert_eq!(
             found.live(),
             LivePages {
@@ -524,7 +510,7 @@ mod tests {
 
     /// A file system of 1 KiB blocks has four files in a page.
     #[test]
-    fn a_page_that_was_there_is_counted_once() {
+    fn a_present_page_is_counted_once() {
         let parts = (0..4).map(|part| row(Op::Present, part * 1024, 1024));
         let all = parts.chain([row(Op::Write, 8192, 4096)]);
         let found = footprint(all.collect()).unwrap();
@@ -532,7 +518,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_replayed_is_refused() {
+    fn traces_that_cannot_be_replayed_are_refused() {
         let nothing = footprint(vec![row(Op::Discard, 0, 4096)]).unwrap_err();
         assert_eq!(nothing, FootprintError::NoWrites);
         let huge = footprint(vec![row(Op::Write, 0, 1 << 45)]).unwrap_err();

@@ -1,24 +1,23 @@
-//! How many pages of a trace hold data: those that were written or present, and have not been
-//! discarded since.
+//! Counts live pages over the course of a trace: written or present, and not discarded since.
 
 use super::footprint::Request;
 use super::sample::borders;
 use crate::trace::Op;
 
-/// Pages that hold data while a trace is repeated.
+/// Live pages while a trace is repeated.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct LivePages {
     /// The mean over all page writes of a repetition.
     pub mean: f64,
-    /// The most at any time, the first repetition included.
+    /// The maximum at any time, including the first repetition.
     pub most: u32,
 }
 
 impl LivePages {
-    /// Walks the requests twice: what the first repetition leaves is where each further one begins.
+    /// Walks the requests twice: later repetitions start with the pages that the first one leaves.
     ///
-    /// A trace of few lines may have thousands of millions of pages, so stretches between the ends
-    /// of requests are looked at, and not pages.
+    /// A trace of few lines may have billions of pages, so the walk is over ranges between the ends
+    /// of requests, not over pages.
     pub(super) fn of(requests: &[Request]) -> Self {
         let last = requests.first().map_or(0, |request| request.first);
         let borders = borders(requests.iter(), last);
@@ -29,12 +28,12 @@ impl LivePages {
             most: 0,
         };
         for request in requests.iter().filter(|one| one.op() == Op::Present) {
-            walk.enter(request);
+            walk.apply(request);
         }
         let (mut sum, mut written) = (0.0, 0_u64);
         for is_counted in [false, true] {
             for request in requests.iter().filter(|one| one.op() != Op::Present) {
-                let of_request = walk.enter(request);
+                let of_request = walk.apply(request);
                 if is_counted && request.op() == Op::Write {
                     sum += of_request;
                     written += u64::from(request.pages);
@@ -49,17 +48,17 @@ impl LivePages {
 }
 
 struct Walk {
-    /// Where stretches begin and end.
+    /// The ends of ranges.
     borders: Vec<u32>,
-    /// By stretch: whether its pages hold data.
+    /// Whether the pages of each range are live.
     is_live: Vec<bool>,
     live: u32,
     most: u32,
 }
 
 impl Walk {
-    /// The sum of the live pages after each page of the request, one after another.
-    fn enter(&mut self, request: &Request) -> f64 {
+    /// Applies a request. Returns the sum of the live pages after each of its pages.
+    fn apply(&mut self, request: &Request) -> f64 {
         let end = request.first + request.pages;
         let is_written = request.op() != Op::Discard;
         let mut sum = 0.0;

@@ -1,8 +1,8 @@
-//! A placement that knows the future: each write goes to a stream by when its page dies.
+//! The oracle: a placement by the known death time of each written page.
 //!
-//! No rules know that, so this says how much of what rules leave is there for others to find. It is
-//! no bound: that is a write amplification of 1. Streams are stretches of remaining lives, cut in
-//! three ways under both isolations; the best counts.
+//! Rules do not know death times, so the oracle shows how much better rules could become. It is not
+//! a bound; the bound is a write amplification of 1. Streams are ranges of remaining lifetimes,
+//! divided in three ways under both isolations; the best result counts.
 
 use super::classes::Class;
 use super::footprint::Footprint;
@@ -13,26 +13,26 @@ use crate::device::Device;
 use crate::steady::{self, Report};
 use crate::trace::Op;
 
-/// Steps of an octave of lives.
+/// Bins for each factor of two of lifetimes.
 const STEPS: usize = 4;
-/// Lives that are told apart: of less than 2^40 pages.
+/// Bins for lifetimes up to 2^40 page writes.
 const BINS: usize = 40 * STEPS;
 
-/// Where lives are cut.
+/// The division of lifetimes into streams.
 #[derive(Debug, Clone, Copy)]
 enum Cut {
-    /// So that each stream gets as many writes.
+    /// The same number of writes for each stream.
     Writes,
-    /// So that each stream holds as many live pages.
+    /// The same number of live pages for each stream.
     Pages,
-    /// Into equal parts of their logarithm.
+    /// Equal parts of the logarithm of lifetimes.
     Octaves,
 }
 
-/// The best of the placements by known death times, and how its streams were kept apart.
+/// Returns the best placement by known death times, and its result.
 ///
 /// # Errors
-/// The device cannot be, or `report` ended the run.
+/// The device is not valid, or `report` ended the run.
 pub fn oracle(
     footprint: &Footprint,
     options: &Options,
@@ -93,7 +93,7 @@ fn play(
     let logical_pages = device.config().logical_pages;
     let stream_of = lives.cut(cut, streams);
     let mut player = Player::new(footprint, &|_| 0, options.trim, logical_pages);
-    player.foresee(lives.placed(&stream_of));
+    player.set_classes(lives.assignment(&stream_of));
     let outcome = steady::run(&mut device, &mut player, options.length, report);
     let mut written = vec![0; streams];
     for bin in &lives.of_write {
@@ -114,29 +114,29 @@ fn play(
     })
 }
 
-/// How long every page that one repetition writes lives, in page writes.
+/// The lifetime of each page write of a repetition, in page writes, as bins.
 #[derive(Debug)]
 struct Lives {
-    /// By page write, in their order.
+    /// By page write, in order.
     of_write: Vec<u8>,
-    /// By page: of what is there in the beginning.
+    /// By page, for data present at the start.
     of_present: Vec<u8>,
 }
 
-/// The stream of each page write of a repetition, and of each page that is there in the beginning.
+/// The stream of each page write of a repetition, and of each page present at the start.
 #[derive(Debug)]
-pub(super) struct Placed {
+pub(super) struct Assignment {
     pub(super) of_write: Vec<u8>,
     pub(super) of_present: Vec<u8>,
 }
 
 impl Lives {
-    /// What the walk takes, with what is made of it.
+    /// Returns the memory of the computation in bytes.
     fn bytes(footprint: &Footprint) -> u64 {
         u64::from(footprint.pages()) * 10 + footprint.totals().written_pages * 2
     }
 
-    /// Walks two repetitions from their end: the second knows the deaths of what the first leaves.
+    /// Walks two repetitions backwards: the deaths of the first one's pages may be in the second.
     fn of(footprint: &Footprint, trim: bool) -> Self {
         const NEVER: u64 = u64::MAX;
         let period = footprint.totals().written_pages;
@@ -166,7 +166,7 @@ impl Lives {
         }
     }
 
-    /// The stream of each bin.
+    /// Returns the stream of each bin.
     fn cut(&self, cut: Cut, streams: usize) -> Vec<u8> {
         let mut counts = [0.0; BINS];
         for bin in &self.of_write {
@@ -195,19 +195,19 @@ impl Lives {
         (0..BINS).map(stream).collect()
     }
 
-    fn placed(&self, stream_of: &[u8]) -> Placed {
+    fn assignment(&self, stream_of: &[u8]) -> Assignment {
         let streams = |bins: &[u8]| {
             let stream = |bin: &u8| stream_of[usize::from(*bin)];
             bins.iter().map(stream).collect()
         };
-        Placed {
+        Assignment {
             of_write: streams(&self.of_write),
             of_present: streams(&self.of_present),
         }
     }
 }
 
-/// The bin of a life.
+/// Returns the bin of a lifetime.
 fn bin(life: u64) -> u8 {
     let life = life.max(1);
     let octave = life.ilog2() as usize;
@@ -235,7 +235,7 @@ mod tests {
         Footprint::of(&trace, 4096).unwrap()
     }
 
-    /// Page 0 is written twice, page 1 discarded, page 2 lives for a repetition, page 3 for ever.
+    /// Page 0 is written twice, page 1 discarded, page 2 lives for a repetition, page 3 forever.
     #[test]
     fn lives_are_until_the_next_write_or_discard() {
         let footprint = footprint(&[

@@ -1,31 +1,31 @@
-//! A trace as a workload that repeats itself.
+//! Plays a trace as a repeating workload.
 
 use super::footprint::{Footprint, Request};
-use super::oracle::Placed;
+use super::oracle::Assignment;
 use crate::device::Device;
 use crate::trace::Op;
 use crate::workload::Workload;
 
-/// Plays the requests in turn, and begins again after the last.
+/// Plays the requests in order, and starts again after the last.
 #[derive(Debug)]
 pub(super) struct Player<'a> {
     requests: &'a [Request],
-    /// The class of each file; that of no file is last.
+    /// The class of each file; the class of data without a file is last.
     of_file: Vec<u8>,
     written_pages: u64,
-    /// Where to go on: the request, and the pages of it that are done.
+    /// The position: the request, and its completed pages.
     next: usize,
     done: u32,
-    /// Whether the device is told of discards.
+    /// Whether the device receives discards.
     trim: bool,
-    /// Where pages are on a device that has fewer than the trace touches.
-    numbers: Option<Numbers>,
-    /// Classes by page write instead of by file, and how many of these are done.
-    foreseen: Option<(Placed, usize)>,
+    /// The logical pages on a device that has fewer than the trace touches.
+    page_map: Option<PageMap>,
+    /// Classes by page write instead of by file, and the position in them.
+    by_write: Option<(Assignment, usize)>,
 }
 
 impl<'a> Player<'a> {
-    /// Plays on a device of so many logical pages.
+    /// Creates a player for a device of `logical_pages`.
     pub(super) fn new(
         footprint: &'a Footprint,
         class_of: &dyn Fn(Option<u32>) -> u8,
@@ -34,8 +34,8 @@ impl<'a> Player<'a> {
     ) -> Self {
         let files = (0..).zip(&footprint.files);
         let of_file = files.map(|(file, _)| class_of(Some(file)));
-        let numbers = (logical_pages < footprint.pages())
-            .then(|| Numbers::new(footprint.pages(), logical_pages));
+        let page_map = (logical_pages < footprint.pages())
+            .then(|| PageMap::new(footprint.pages(), logical_pages));
         Self {
             requests: &footprint.requests,
             of_file: of_file.chain([class_of(None)]).collect(),
@@ -43,14 +43,14 @@ impl<'a> Player<'a> {
             next: 0,
             done: 0,
             trim,
-            numbers,
-            foreseen: None,
+            page_map,
+            by_write: None,
         }
     }
 
-    /// From now on classes are those of the single page writes.
-    pub(super) fn foresee(&mut self, placed: Placed) {
-        self.foreseen = Some((placed, 0));
+    /// Sets classes by page write instead of by file.
+    pub(super) fn set_classes(&mut self, assignment: Assignment) {
+        self.by_write = Some((assignment, 0));
     }
 
     fn class(&self, request: &Request) -> u8 {
@@ -59,16 +59,16 @@ impl<'a> Player<'a> {
     }
 
     fn write(&mut self, device: &mut Device, page: u32, class: u8) {
-        let page = match &mut self.numbers {
-            Some(numbers) => numbers.of_write(page),
+        let page = match &mut self.page_map {
+            Some(page_map) => page_map.assign(page),
             None => page,
         };
         device.write(page, class);
     }
 
     fn discard(&mut self, device: &mut Device, page: u32) {
-        let page = match &mut self.numbers {
-            Some(numbers) => numbers.given_up(page),
+        let page = match &mut self.page_map {
+            Some(page_map) => page_map.release(page),
             None => Some(page),
         };
         if let Some(page) = page.filter(|_| self.trim) {
@@ -87,8 +87,8 @@ impl Workload for Player<'_> {
         for request in self.requests.iter().filter(present) {
             let class = self.class(request);
             for page in request.first..request.first + request.pages {
-                let foreseen = self.foreseen.as_ref();
-                let class = foreseen.map_or(class, |(it, _)| it.of_present[page as usize]);
+                let by_write = self.by_write.as_ref();
+                let class = by_write.map_or(class, |(it, _)| it.of_present[page as usize]);
                 self.write(device, page, class);
             }
         }
@@ -107,7 +107,7 @@ impl Workload for Player<'_> {
                     continue;
                 }
                 Op::Discard => {
-                    if self.trim || self.numbers.is_some() {
+                    if self.trim || self.page_map.is_some() {
                         (first..end).for_each(|page| self.discard(device, page));
                     }
                     self.finish_request();
@@ -117,10 +117,10 @@ impl Workload for Player<'_> {
             let class = self.class(&request);
             let now = u64::from(end - first).min(left);
             left -= now;
-            // `now` is at most the pages of a request.
+            // Never fails: `now` is at most the pages of a request.
             let now = u32::try_from(now).unwrap_or(u32::MAX);
             for page in first..first + now {
-                let class = self.foreseen.as_mut().map_or(class, |(it, done)| {
+                let class = self.by_write.as_mut().map_or(class, |(it, done)| {
                     let class = it.of_write[*done];
                     *done = if *done + 1 == it.of_write.len() {
                         0
@@ -150,19 +150,18 @@ impl Player<'_> {
     }
 }
 
-/// Logical pages of a device that is smaller than the trace's own: a page takes one when it is
-/// written, and gives it up when it is discarded, as a file system uses the place of a deleted file
-/// again.
+/// Maps pages of the trace to logical pages of a smaller device: a page is assigned at a write and
+/// released at a discard, like blocks of deleted files in a file system.
 #[derive(Debug)]
-struct Numbers {
-    /// By page of the trace; [`NOWHERE`] for one that holds no data.
+struct PageMap {
+    /// By page of the trace; [`NOWHERE`] for a page without data.
     of_page: Vec<u32>,
     free: Vec<u32>,
 }
 
 const NOWHERE: u32 = u32::MAX;
 
-impl Numbers {
+impl PageMap {
     fn new(pages: u32, logical_pages: u32) -> Self {
         Self {
             of_page: vec![NOWHERE; pages as usize],
@@ -170,7 +169,7 @@ impl Numbers {
         }
     }
 
-    fn of_write(&mut self, page: u32) -> u32 {
+    fn assign(&mut self, page: u32) -> u32 {
         let number = &mut self.of_page[page as usize];
         if *number == NOWHERE {
             #[expect(
@@ -183,8 +182,8 @@ impl Numbers {
         *number
     }
 
-    /// The page that is free from now on.
-    fn given_up(&mut self, page: u32) -> Option<u32> {
+    /// Releases a page and returns its logical page.
+    fn release(&mut self, page: u32) -> Option<u32> {
         let number = std::mem::replace(&mut self.of_page[page as usize], NOWHERE);
         let is_known = number != NOWHERE;
         is_known.then(|| {

@@ -1,14 +1,16 @@
-//! A trace scaled down: some of its pages, chosen by their numbers, and all that happens to them.
+//! Scales a trace down to a sample of its pages, with all requests to them.
 //!
-//! Each page stays with the same probability, so that rings remain rings of fewer pages, hot pages keep their share of the
-//! writes, and what follows what is as it was (spatial sampling, as SHARDS does with caches).
+//! Each page is kept with the same probability, by a hash of its number, so that rings remain rings
+//! with fewer pages, hot pages keep their share of the writes, and the order is preserved (spatial
+//! sampling, as SHARDS does for caches).
 
 use super::footprint::{Footprint, Request, Totals, condensed};
 use super::live::LivePages;
 use crate::trace::{Op, mix};
 
 impl Footprint {
-    /// About `pages` pages of the trace and their requests; the whole trace when it has no more.
+    /// Returns a sample of about `pages` pages; the whole trace if it has no more, or if the sample
+    /// has no writes.
     #[must_use]
     pub fn sampled(&self, pages: u32) -> Self {
         if pages >= self.pages() {
@@ -69,8 +71,8 @@ impl Footprint {
     }
 }
 
-/// How many pages stay of those before a border of a request. A trace of few lines may have thousands of millions of
-/// pages, so nothing is kept of each.
+/// The number of kept pages before each end of a request. A trace of few lines may have billions of
+/// pages, so nothing is stored for each page.
 struct Ranks(Vec<(u32, u32)>);
 
 impl Ranks {
@@ -80,7 +82,7 @@ impl Ranks {
         let (mut page, mut rank) = (0, 0);
         let ranked = borders.into_iter().map(|border| {
             rank += (page..border)
-                .map(|page| u32::from(stays(page, share)))
+                .map(|page| u32::from(is_kept(page, share)))
                 .sum::<u32>();
             page = border;
             (border, rank)
@@ -88,14 +90,14 @@ impl Ranks {
         Self(ranked.collect())
     }
 
-    /// The number of a page that is a border.
+    /// Returns the new number of a page that is an end of a request.
     fn before(&self, page: u32) -> u32 {
         let at = self.0.partition_point(|(border, _)| *border < page);
         self.0.get(at).map_or(0, |(_, rank)| *rank)
     }
 }
 
-/// Where requests begin and end, and `last`: in order, each once.
+/// Returns the first and end pages of requests, and `last`, sorted, each once.
 pub(super) fn borders<'a>(requests: impl Iterator<Item = &'a Request>, last: u32) -> Vec<u32> {
     let ends = requests.flat_map(|request| [request.first, request.first + request.pages]);
     condensed(ends.chain([last]), |borders| {
@@ -104,7 +106,7 @@ pub(super) fn borders<'a>(requests: impl Iterator<Item = &'a Request>, last: u32
     })
 }
 
-/// Pages that are in one of these spans or more.
+/// Returns the number of distinct pages in these spans.
 fn distinct(mut spans: Vec<(u32, u32)>) -> u64 {
     spans.sort_unstable();
     let (mut count, mut done) = (0, 0);
@@ -115,8 +117,8 @@ fn distinct(mut spans: Vec<(u32, u32)>) -> u64 {
     count
 }
 
-/// Whether a page is in a sample of this share.
-fn stays(page: u32, share: f64) -> bool {
+/// Whether a page is kept in a sample of this share.
+fn is_kept(page: u32, share: f64) -> bool {
     let hash = mix(page.into());
     (hash >> 32) as f64 / 4_294_967_296.0 < share
 }
@@ -160,7 +162,7 @@ mod tests {
         near(sample.totals().distinct_written_pages, 2600);
         near(sample.totals().present_pages, 6000);
         assert_eq!(whole.sampled(40_000).pages(), 40_000);
-        // The ring is written from its first page to its last, three times.
+        // The ring is still written from its first page to its last, three times.
         let of_ring = |request: &&Request| request.op() == Op::Write && request.file() == Some(0);
         let ring = sample.requests.iter().filter(of_ring);
         let ends: Vec<u32> = ring.map(|request| request.first + request.pages).collect();
@@ -175,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_without_writes_is_none() {
+    fn a_sample_without_writes_is_not_used() {
         let mut trace = Trace::default();
         let row = |op, lba, len| Row {
             t_ns: 0,

@@ -1,6 +1,7 @@
-//! Names that differ in numbers only are of one kind.
+//! Kinds of files: names that only differ in numbers.
 
-/// A name without its numbers: `binlog.000012` to `binlog.N`, `pg_wal/00000001000000000000002A` to `pg_wal/N`.
+/// Replaces numbers in a name: `binlog.000012` becomes `binlog.N`, and
+/// `pg_wal/00000001000000000000002A` becomes `pg_wal/N`.
 #[must_use]
 pub fn kind_of(name: &str) -> String {
     let mut short = String::new();
@@ -30,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_lose_their_digits() {
+    fn numbers_are_replaced() {
         for (name, expected) in [
             ("ibdata1", "ibdataN"),
             ("binlog.000012", "binlog.N"),

@@ -1,6 +1,6 @@
-//! File names in one line of text: `%` and control characters become `%XX`.
+//! Escapes file names for one line of text: `%` and control characters become `%XX`.
 
-/// The name as it is written.
+/// Escapes a name.
 pub(super) fn escape(name: &str) -> String {
     let mut text = String::with_capacity(name.len());
     for letter in name.chars() {
@@ -13,9 +13,9 @@ pub(super) fn escape(name: &str) -> String {
     text
 }
 
-/// The name that was written; `None` when a `%` has no two hexadecimal digits behind it.
+/// Restores a name; `None` if a `%` is not followed by two hexadecimal digits.
 ///
-/// Bytes that are no UTF-8 become U+FFFD: rules and reports need text.
+/// Bytes that are not UTF-8 become U+FFFD, because rules and reports need text.
 pub(super) fn unescape(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes().iter();

@@ -1,4 +1,4 @@
-//! The strict reader: a trace is right from its first line to its last, or it is refused.
+//! The reader of traces. It is strict: any invalid line is an error.
 
 mod fault;
 
@@ -11,29 +11,24 @@ use super::{
 
 pub use fault::Fault;
 
-/// Longest line: the longest path with every byte escaped, and numbers.
+/// The longest line: the longest path with every byte escaped, and numbers.
 const MAX_LINE_BYTES: u64 = 16 * 1024;
 
-/// Longest request. What is longer than 2 TiB is held in parts, so that one line must not ask for millions.
+/// The longest request. Requests above 2 TiB are stored in parts, so that the limit bounds the
+/// memory of a line.
 const MAX_BYTES: u64 = 1 << 50;
 
-/// Why a trace was not read.
+/// An error of reading a trace.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// It could not be read at all.
     #[error("cannot be read: {0}")]
     Io(io::Error),
-    /// A line is wrong.
+    /// A line, counted from 1, is not valid.
     #[error("line {line}: {fault}")]
-    Line {
-        /// Its number, from 1 on.
-        line: u64,
-        /// What is wrong with it.
-        fault: Fault,
-    },
+    Line { line: u64, fault: Fault },
 }
 
-// No `#[from]`: it would say the cause a second time.
+// No `#[from]`: the message would contain the cause twice.
 impl From<io::Error> for ReadError {
     fn from(error: io::Error) -> Self {
         Self::Io(error)
@@ -43,7 +38,7 @@ impl From<io::Error> for ReadError {
 /// Reads a whole trace. Lines after the first two that begin with `#` are remarks.
 ///
 /// # Errors
-/// The first line that is wrong, or that the input cannot be read.
+/// The first invalid line, or an error of the input.
 pub fn read(mut input: impl BufRead) -> Result<Trace, ReadError> {
     let mut trace = Trace::default();
     let mut line = 0;
@@ -51,19 +46,19 @@ pub fn read(mut input: impl BufRead) -> Result<Trace, ReadError> {
     loop {
         buffer.clear();
         line += 1;
-        // One byte more than allowed tells a long line from a longest one.
+        // One byte more than allowed, to notice a line that is too long.
         let read = (&mut input)
             .take(MAX_LINE_BYTES + 1)
             .read_until(b'\n', &mut buffer)?;
         if read == 0 && line > 2 {
             return Ok(trace);
         }
-        enter(&buffer, line, &mut trace).map_err(|fault| ReadError::Line { line, fault })?;
+        add_line(&buffer, line, &mut trace).map_err(|fault| ReadError::Line { line, fault })?;
     }
 }
 
-/// One line, with its end.
-fn enter(bytes: &[u8], line: u64, trace: &mut Trace) -> Result<(), Fault> {
+/// Parses a line, which includes its line feed, and adds it to the trace.
+fn add_line(bytes: &[u8], line: u64, trace: &mut Trace) -> Result<(), Fault> {
     if line == 1 {
         let text = String::from_utf8_lossy(bytes);
         let text = text.strip_suffix('\n').unwrap_or(&text);
@@ -93,8 +88,8 @@ fn enter(bytes: &[u8], line: u64, trace: &mut Trace) -> Result<(), Fault> {
     }
 }
 
-/// A remark means nothing, unless it names a directory, or says how long or which share was
-/// recorded.
+/// Parses a remark. It is ignored unless it has a directory, the length or the sampling of the
+/// recording.
 fn remark(text: &str, trace: &mut Trace) -> Result<(), Fault> {
     let [begin, middle, end] = SAMPLED;
     let sampled = text
@@ -138,7 +133,8 @@ fn remark(text: &str, trace: &mut Trace) -> Result<(), Fault> {
     Ok(())
 }
 
-/// No row is after the end of the recording, wherever in the trace that stands.
+/// Fails if the last row is after the end of the recording, which may be given anywhere in the
+/// trace.
 fn check_end(trace: &Trace) -> Result<(), Fault> {
     let now = trace.last_row().map_or(0, |row| row.t_ns);
     match trace.recorded {
@@ -192,7 +188,7 @@ fn row(text: &str, trace: &mut Trace) -> Result<Row, Fault> {
     })
 }
 
-/// `-`, `7`, or `7=NAME` where 7 is new.
+/// Parses `-`, `7`, or `7=NAME` for a new file 7.
 fn file_number(text: &str, files: &mut Vec<String>) -> Result<Option<u32>, Fault> {
     if text == "-" {
         return Ok(None);
@@ -224,7 +220,7 @@ fn sectors(field: &'static str, text: &str) -> Result<u64, Fault> {
     Ok(value)
 }
 
-/// Digits only: no sign, no blank.
+/// Parses a number of digits only, without sign or blanks.
 fn number(field: &'static str, text: &str) -> Result<u64, Fault> {
     let is_plain = text.bytes().all(|byte| byte.is_ascii_digit());
     let value = text.parse().ok().filter(|_| is_plain);
@@ -273,11 +269,11 @@ mod tests {
     }
 
     #[test]
-    fn a_remark_may_say_how_long_was_recorded() {
+    fn a_remark_may_have_the_length_of_the_recording() {
         for (remark, expected) in [
             ("# recorded 9, lost 0", Some((9, 0))),
             ("# recorded 60000000000, lost 7", Some((60_000_000_000, 7))),
-            // What people may have written before this meant something.
+            // Remarks that users may have written before this had a meaning.
             ("# recorded 2026-11-22 on db1", None),
             ("# recorded", None),
             ("#recorded 9, lost 0", None),
@@ -293,7 +289,7 @@ mod tests {
         }
     }
 
-    /// The text behind the head, and the message.
+    /// Text after the head, and the error message.
     const WRONG: &[(&str, &str)] = &[
         (
             "# directory /a%4\n",
@@ -313,15 +309,15 @@ mod tests {
         ),
         (
             "# sampled 1/0, granules of 16384 bytes\n",
-            "line 3: sampled 1/0 in granules of 16384 bytes: 1/1 to 1/1024, of a power of two from 512",
+            "line 3: sampled 1/0 in granules of 16384 bytes: use 1/1 to 1/1024, and a power of two from 512",
         ),
         (
             "# sampled 1/4, granules of 16384 bytes\n# sampled 1/4, granules of 16384 bytes\n",
-            "line 4: which share was sampled is said a second time; traces of several samples cannot be put together",
+            "line 4: the sampled share is given twice; traces of several samples cannot be joined",
         ),
         (
             "# recorded 9, lost 0\n# recorded 9, lost 0\n",
-            "line 4: how long was recorded is said a second time; traces that were put together have one length",
+            "line 4: the length of the recording is given twice; joined traces must have one length",
         ),
         (
             "9,0,512,W,-\n# recorded 8, lost 0\n",
@@ -373,7 +369,7 @@ mod tests {
         ),
         (
             "1,0,1125899906843136,D,-\n",
-            "line 3: len 1125899906843136 is more than 1125899906842624 bytes (1 PiB), which no request has",
+            "line 3: len 1125899906843136 is more than 1125899906842624 bytes (1 PiB), the limit for a request",
         ),
         (
             "1,0,512,R,-\n",
@@ -409,12 +405,12 @@ mod tests {
         ),
         (
             "1,0,512,W,-\n2,0,512,W,-",
-            "line 4: the file ends within a line; the recording was cut off, or the disk was full",
+            "line 4: the file ends within a line; the recording was interrupted, or the disk was full",
         ),
     ];
 
     #[test]
-    fn a_wrong_line_is_named_with_its_fault() {
+    fn an_invalid_line_has_its_number_and_error() {
         let long = format!("1,0,512,W,0={}\n", "x".repeat(17_000));
         let long = (long.as_str(), "line 3: longer than 16384 bytes");
         for (text, message) in WRONG.iter().copied().chain([long]) {
@@ -424,14 +420,14 @@ mod tests {
     }
 
     #[test]
-    fn a_cause_is_said_once() {
+    fn the_message_has_the_cause_once() {
         let error = ReadError::from(io::Error::from(io::ErrorKind::IsADirectory));
         assert!(std::error::Error::source(&error).is_none());
         assert_eq!(error.to_string(), "cannot be read: is a directory");
     }
 
     #[test]
-    fn what_is_no_trace_is_refused_at_its_head() {
+    fn other_files_are_refused_by_their_first_lines() {
         for (bytes, message) in [
             (
                 &b""[..],

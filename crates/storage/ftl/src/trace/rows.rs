@@ -1,8 +1,8 @@
-//! Rows in 24 bytes each: a trace of a long recording has a hundred million of them.
+//! Rows packed into 24 bytes each: the trace of a long recording has a hundred million.
 
 use super::{Op, Row, SECTOR_BYTES};
 
-/// Rows in the order in which they were put in.
+/// Rows in order of insertion.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Rows(Vec<Packed>);
 
@@ -14,12 +14,12 @@ struct Packed {
     label: Label,
 }
 
-/// An operation, and the number of a file or none, in 32 bits.
+/// An operation and an optional file number in 32 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Label(u32);
 
 impl Label {
-    /// File numbers are less than this.
+    /// The exclusive limit of file numbers.
     pub(crate) const FILES: u32 = (1 << 30) - 1;
 
     pub(crate) fn new(op: Op, file: Option<u32>) -> Self {
@@ -46,12 +46,12 @@ impl Label {
 }
 
 impl Rows {
-    /// The longest stretch that one of them holds, in bytes.
+    /// The longest packed row, in bytes.
     const MOST_BYTES: u64 = u32::MAX as u64 * SECTOR_BYTES;
-    /// Parts of a longer one end where pages of every size do.
+    /// Parts of a longer row end at multiples of this, the largest page size.
     const SEAM_BYTES: u64 = 1 << 20;
 
-    /// Puts a row at the end: in several parts, should it be longer than 2 TiB.
+    /// Appends a row; a row longer than 2 TiB is divided.
     pub fn push(&mut self, row: Row) {
         let (mut lba, mut left) = (row.lba, row.len);
         while left > 0 {
@@ -63,7 +63,7 @@ impl Rows {
             self.0.push(Packed {
                 t_ns: row.t_ns,
                 lba,
-                // Not more than 2^32 - 1.
+                // At most 2^32 - 1.
                 sectors: u32::try_from(len / SECTOR_BYTES).unwrap_or(u32::MAX),
                 label: Label::new(row.op, row.file),
             });
@@ -72,7 +72,7 @@ impl Rows {
         }
     }
 
-    /// All rows, with the parts of long ones as rows of their own.
+    /// Returns all rows; parts of long rows are rows of their own.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = Row> + ExactSizeIterator + '_ {
         self.0.iter().map(|packed| Row {
             t_ns: packed.t_ns,
@@ -83,13 +83,12 @@ impl Rows {
         })
     }
 
-    /// How many rows and parts of rows there are.
+    /// Returns the number of rows and parts of rows.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -119,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_takes_24_bytes_and_comes_back() {
+    fn a_row_takes_24_bytes_and_is_read_back() {
         assert_eq!(size_of::<Packed>(), 24);
         let rows = [
             row(0, 512, Op::Present, None),
@@ -131,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_longer_than_a_row_can_be_is_several() {
+    fn long_rows_are_divided() {
         let long = 3 * Rows::MOST_BYTES - 512;
         for (begin, count) in [(0, 4), (512, 4), (u64::MAX - long - 511, 4)] {
             let packed: Rows = [row(begin, long, Op::Discard, None)].into_iter().collect();

@@ -1,12 +1,11 @@
-//! A part of the addresses, for recordings that would be too long: one granule of each stratum is
-//! kept.
+//! Samples addresses for recordings that would be too long: keeps one granule of each stratum.
 //!
-//! What is kept is numbered without gaps, so that what followed each other still does: rings stay
-//! rings, a request stays one row, and a file keeps its share of the writes.
+//! Kept granules are numbered without gaps, so that sequences are preserved: rings stay rings, a
+//! request stays one row, and a file keeps its share of the writes.
 
 use std::ops::Range;
 
-/// Of so many granules that follow each other one is kept, drawn by a hash of their place.
+/// A sampling that keeps one of `one_in` consecutive granules, drawn by a hash of their position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sampling {
     one_in: u32,
@@ -14,13 +13,12 @@ pub struct Sampling {
 }
 
 impl Sampling {
-    /// Bytes of a granule of new recordings: a page of InnoDB, the largest that databases write by
-    /// default.
+    /// The granule of new recordings: a page of InnoDB, the largest default page size of databases.
     const GRANULE_BYTES: u64 = 16 << 10;
-    /// The smallest share is one part in this many.
+    /// The smallest share is 1 / `MOST`.
     pub const MOST: u32 = 1 << 10;
 
-    /// One granule in `one_in`; `None` beyond [`MOST`](Self::MOST) and for 0.
+    /// Creates a sampling of one granule in `one_in`; `None` for 0 and above [`MOST`](Self::MOST).
     #[must_use]
     pub fn new(one_in: u32) -> Option<Self> {
         Self::of(one_in, Self::GRANULE_BYTES)
@@ -36,25 +34,25 @@ impl Sampling {
         })
     }
 
-    /// How many bytes of the whole each byte of the sample stands for.
+    /// Returns the number of bytes that each byte of the sample represents.
     #[must_use]
     pub fn one_in(self) -> u32 {
         self.one_in
     }
 
-    /// Bytes that are kept, or not, together.
+    /// Returns the size of a granule, which is kept or dropped as a whole.
     #[must_use]
     pub fn granule_bytes(self) -> u64 {
         self.granule_bytes
     }
 
-    /// Where the part of a range that is kept lies in the sample; empty when none is.
+    /// Maps the kept part of a range to addresses of the sample; empty if no byte is kept.
     #[must_use]
     pub fn range(self, range: &Range<u64>) -> Range<u64> {
         self.kept_before(range.start)..self.kept_before(range.end)
     }
 
-    /// How many bytes are kept of those before an address.
+    /// Returns the number of kept bytes before an address.
     fn kept_before(self, address: u64) -> u64 {
         let stratum_bytes = self.granule_bytes * u64::from(self.one_in);
         let (stratum, place) = (address / stratum_bytes, address % stratum_bytes);
@@ -63,7 +61,7 @@ impl Sampling {
     }
 }
 
-/// The finaliser of SplitMix64: what it makes of neighbours has nothing in common.
+/// The finaliser of SplitMix64: maps adjacent numbers to independent ones.
 pub(crate) fn mix(number: u64) -> u64 {
     let mut hash = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
     hash = (hash ^ (hash >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -91,7 +89,7 @@ mod tests {
             places.push(kept.iter().position(|bytes| *bytes > 0).unwrap());
             assert_eq!(kept.iter().sum::<u64>(), granule, "{kept:?}");
         }
-        // Every place of a stratum about as often: a tenth of the strata each.
+        // Every position is kept in about a tenth of the strata.
         for place in 0..10 {
             let count = places.iter().filter(|one| **one == place).count();
             assert!((60..140).contains(&count), "{place}: {count}");
@@ -99,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn the_whole_is_a_sample_and_none_is_not() {
+    fn a_sample_may_be_all_but_not_nothing() {
         let whole = Sampling::new(1).unwrap();
         assert_eq!(whole.range(&(512..1 << 40)), 512..1 << 40);
         assert_eq!(
@@ -110,9 +108,9 @@ mod tests {
     }
 
     proptest! {
-        /// Against a look at each sector.
+        /// Compares with a check of each sector.
         #[test]
-        fn a_range_becomes_the_sectors_of_it_that_are_kept(
+        fn a_range_is_mapped_to_its_kept_sectors(
             one_in in 1..9_u32,
             start in 0..2000_u64,
             sectors in 0..2000_u64,

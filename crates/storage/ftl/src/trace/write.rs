@@ -1,4 +1,4 @@
-//! The writing half of the format: rows in, text out, names numbered as they come.
+//! The writer of traces; numbers file names in order of their first row.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -7,46 +7,33 @@ use super::{
     COLUMNS, DIRECTORY, FIRST_LINE, Op, RECORDED, Recorded, SAMPLED, SECTOR_BYTES, Sampling, name,
 };
 
-/// Why a row was not written.
+/// An error of writing a trace.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
-    /// The output failed.
     #[error("cannot write the trace: {0}")]
     Io(io::Error),
     /// The reader would refuse the row.
     #[error(
-        "a row at {t_ns} ns of {len} bytes at {lba} is none: sectors are of {SECTOR_BYTES} bytes, at least one, \
-         and time does not go back"
+        "a row at {t_ns} ns of {len} bytes at {lba} is not valid: it must have at least one sector \
+         of {SECTOR_BYTES} bytes, and must not be before the last row"
     )]
-    Row {
-        /// Its time.
-        t_ns: u64,
-        /// Its address.
-        lba: u64,
-        /// Its length.
-        len: u64,
-    },
-    /// The reader would refuse the length.
+    Row { t_ns: u64, lba: u64, len: u64 },
+    /// The reader would refuse the length of the recording.
     #[error("a row at {last_ns} ns is after the end of a recording of {duration_ns} ns")]
-    AfterTheEnd {
-        /// The time of the last row.
-        last_ns: u64,
-        /// How long was recorded.
-        duration_ns: u64,
-    },
-    /// Files have numbers of 32 bits.
+    AfterTheEnd { last_ns: u64, duration_ns: u64 },
+    /// File numbers have 32 bits.
     #[error("too many files for one trace")]
     TooManyFiles,
 }
 
-// No `#[from]`: it would say the cause a second time.
+// No `#[from]`: the message would contain the cause twice.
 impl From<io::Error> for WriteError {
     fn from(error: io::Error) -> Self {
         Self::Io(error)
     }
 }
 
-/// Writes a trace.
+/// A writer of one trace.
 #[derive(Debug)]
 pub struct Writer<W> {
     out: W,
@@ -55,7 +42,7 @@ pub struct Writer<W> {
 }
 
 impl<W: Write> Writer<W> {
-    /// Begins a trace; `out` should be buffered.
+    /// Starts a trace; `out` should be buffered.
     ///
     /// # Errors
     /// The output failed.
@@ -68,7 +55,7 @@ impl<W: Write> Writer<W> {
         })
     }
 
-    /// Names a directory, by its absolute path, that was recorded.
+    /// Writes the absolute path of a recorded directory.
     ///
     /// # Errors
     /// The output failed.
@@ -77,7 +64,7 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Says which share of the pages the rows are of, once at most.
+    /// Writes the sampling of the pages. May be called once.
     ///
     /// # Errors
     /// The output failed.
@@ -88,10 +75,10 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Writes one row; `file` is `None` for what belongs to no file.
+    /// Writes a row; `file` is `None` for data without a file.
     ///
     /// # Errors
-    /// The output failed, or the row is not one that the reader takes.
+    /// The output failed, or the reader would refuse the row.
     pub fn row(
         &mut self,
         t_ns: u64,
@@ -122,8 +109,8 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Ends the trace and answers the output, flushed. A recording says how long it was, and what it has lost; rows count
-    /// their time from its beginning.
+    /// Ends the trace and returns the flushed output. A recording has its length and lost events;
+    /// times of rows are relative to its start.
     ///
     /// # Errors
     /// The output failed, or a row is later than the end.
@@ -152,9 +139,9 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Whatever names there are and whenever they come.
+        /// For any names in any order.
         #[test]
-        fn what_is_written_is_read(
+        fn written_rows_are_read_back(
             rows in prop::collection::vec(
                 (0..1000_u64, 0..1_u64 << 50, 1..1_u64 << 30, 0..3_usize, prop::option::of("[^\u{0}]{1,9}")),
                 0..40,
@@ -180,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn directories_are_read_again() {
+    fn directories_are_read_back() {
         let mut writer = Writer::new(Vec::new()).unwrap();
         for path in ["/db/a\n%", "/é"] {
             writer.directory(path).unwrap();
@@ -190,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn which_share_was_recorded_is_read_again() {
+    fn the_sampling_is_read_back() {
         let sampling = Sampling::new(10);
         let mut writer = Writer::new(Vec::new()).unwrap();
         writer.sampled(sampling.unwrap()).unwrap();
@@ -202,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn how_long_was_recorded_is_read_again() {
+    fn the_length_of_the_recording_is_read_back() {
         let of = |duration_ns| {
             let mut writer = Writer::new(Vec::new()).unwrap();
             writer.row(9, 0, 512, Op::Write, None).unwrap();
@@ -220,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cause_is_said_once() {
+    fn the_message_has_the_cause_once() {
         let error = WriteError::from(io::Error::from(io::ErrorKind::StorageFull));
         assert!(std::error::Error::source(&error).is_none());
         assert_eq!(
@@ -230,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_not_be_read_is_not_written() {
+    fn rows_that_the_reader_would_refuse_are_not_written() {
         let mut writer = Writer::new(Vec::new()).unwrap();
         writer.row(9, 0, 512, Op::Write, None).unwrap();
         for (t_ns, lba, len, file) in [

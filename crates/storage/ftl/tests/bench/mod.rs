@@ -1,4 +1,4 @@
-//! Devices of a given number of closed units, run to the steady state.
+//! Runs devices with a given number of closed units to the steady state.
 #![allow(dead_code, reason = "each test file uses a part of this module")]
 
 use std::fmt::Debug;
@@ -8,14 +8,14 @@ use saiga_ftl::steady::{self, Length, Outcome};
 use saiga_ftl::workload::{Part, Workload};
 use saiga_ftl::{Config, Device, GcFrontier, Isolation, Policy, Quota};
 
-/// A device to be.
+/// The configuration of a device.
 #[derive(Debug, Clone)]
 pub(crate) struct Bench {
     pub(crate) config: Config,
 }
 
 impl Bench {
-    /// T is `units` units exactly, and U what over-provisioning leaves of it.
+    /// T is exactly `units` units, and U the part that over-provisioning leaves.
     pub(crate) fn new(over_provisioning: f64, unit_pages: u32, units: u32) -> Self {
         let pages = f64::from(unit_pages * units) / (1.0 + over_provisioning);
         #[expect(
@@ -88,7 +88,7 @@ impl Bench {
     }
 }
 
-/// `found` differs from `expected` by no more than `tolerance`, as a share.
+/// Asserts that `found` differs from `expected` by at most `tolerance`, as a share.
 pub(crate) fn assert_near(found: f64, expected: f64, tolerance: f64, what: impl Debug) {
     let error = found / expected - 1.0;
     assert!(

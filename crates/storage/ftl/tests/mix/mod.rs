@@ -1,11 +1,11 @@
-//! Traces in the making, and a model of what MySQL writes.
+//! Builds traces, and a model of MySQL's writes.
 
 use saiga_ftl::replay::Footprint;
 use saiga_ftl::trace::{Op, Row, Trace};
 
 pub(crate) const PAGE: u64 = 4096;
 
-/// A trace in the making.
+/// A builder of traces.
 #[derive(Default)]
 pub(crate) struct Maker {
     pub(crate) trace: Trace,
@@ -32,7 +32,7 @@ impl Maker {
     }
 }
 
-/// A file that is written round and round.
+/// A file that is written as a ring.
 struct Ring {
     file: u32,
     first: u64,
@@ -52,9 +52,9 @@ impl Ring {
 /// Shares of the writes, in percent: data, doublewrite, redo, binary log.
 pub(crate) type Mix = [u64; 4];
 
-/// A model of MySQL's writes on 131072 logical pages of which `used` percent are in use: data of
-/// which a fifth gets four fifths of the writes, rings of 0.2 % (doublewrite) and 8 % (redo), and
-/// binary logs of 8 % in eight files that are deleted, and discarded, before they come again.
+/// A model of MySQL's writes on 131072 logical pages, `used` percent of them in use: data of which
+/// a fifth gets four fifths of the writes, rings of 0.2 % (doublewrite) and 8 % (redo), and binary
+/// logs of 8 % in eight files that are deleted and discarded before they are written again.
 pub(crate) fn mysql(used: u64, mix: Mix) -> Maker {
     const LOGICAL: u64 = 131_072;
     let mut maker = Maker::default();
@@ -77,8 +77,8 @@ pub(crate) fn mysql(used: u64, mix: Mix) -> Maker {
     let mut log_next = 0;
     maker.row(Op::Present, 0, data_pages, data);
     let mut random = fastrand::Rng::with_seed(5);
-    // The logs go round a whole number of times, so that a repetition continues where this ends;
-    // and often, for a repetition rewrites pages in the same order, as if they were a ring.
+    // The logs are rewritten a whole number of times, so that a repetition continues where this
+    // ends; and often, because a repetition rewrites pages in the same order, like a ring.
     let rounds = 6 * 8 * log_pages / mix[3];
     for _ in 0..rounds {
         dblwr.write(&mut maker, mix[1]);

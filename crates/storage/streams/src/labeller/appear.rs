@@ -84,7 +84,7 @@ impl Labeller<'_> {
         count(&self.counters.overflows);
         self.log(
             Level::Warn,
-            "the kernel dropped events (more at once than fs.fanotify.max_queued_events); scanning \\
+            "the kernel dropped events (more at once than fs.fanotify.max_queued_events); scanning \
              all files",
         );
         self.scan_all();

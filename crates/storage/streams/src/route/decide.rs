@@ -164,7 +164,7 @@ fn nvme(system: &System, mount: &Mount, kernel: Kernel, disk: &Disk) -> Decision
             });
         }
         let why = format!(
-            "streams=1 is set; the drive must have 4 free streams: NSSA in `nvme dir-receive /dev/{} \\
+            "streams=1 is set; the drive must have 4 free streams: NSSA in `nvme dir-receive /dev/{} \
              -D 1 -O 1 -H`",
             disk.name
         );

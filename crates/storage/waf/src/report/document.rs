@@ -281,7 +281,7 @@ fn intervals(series: &Series, rows: usize) -> Vec<Block> {
     })];
     if hidden > 0 {
         blocks.push(Block::Text(format!(
-            "{hidden} earlier intervals are not listed; --rows {total} lists them, --csv and --json \\
+            "{hidden} earlier intervals are not listed; --rows {total} lists them, --csv and --json \
              have all."
         )));
     }

@@ -27,7 +27,7 @@ pub(super) fn section(content: &Content<'_>) -> Option<Section> {
     let own = [
         match device.counting {
             Counting::WholeDevice => {
-                "Open units and the reserve are part of the spare space, so that each stream takes some \\
+                "Open units and the reserve are part of the spare space, so that each stream takes some \
                  of it."
             }
             Counting::ClosedUnits => {
