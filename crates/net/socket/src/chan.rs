@@ -199,6 +199,15 @@ impl Chan {
         self.wake_at(self.segment.side, wait_slots, clock::ticks());
     }
 
+    /// Wakes our own threads that are blocked in a receive or a send of the channel. Polls and epoll
+    /// sets sleep on: their slots are in both words, a receive's or send's is in one.
+    pub(crate) fn wake_own_callers(&self) {
+        let ours = self.ours();
+        let wait_slots =
+            ours.rx_wait_slots.load(Ordering::SeqCst) ^ ours.tx_wait_slots.load(Ordering::SeqCst);
+        self.wake_at(self.segment.side, wait_slots, clock::ticks());
+    }
+
     fn wake_peer(&self, wait_slots: u64) {
         if wait_slots == 0 {
             return;

@@ -122,13 +122,14 @@ fn others_inside(socket: &'static Socket) -> bool {
 }
 
 /// Keeps the connection for threads that are inside, possibly blocked. As in the kernel, they go on
-/// with the connection that they called on, which ends when the last of them returns. Sleeping
-/// threads change over to our copy of the descriptor.
+/// with the connection that they called on, which ends when the last of them returns. Threads that
+/// sleep in a receive or send change over to our copy of the descriptor. A poll sleeps on: the
+/// kernel has its file, and if woken it would find the number closed (POLLNVAL).
 fn keep_for_callers(fd: Fd, socket: &'static Socket) {
     if let Ok(copy) = sys::fcntl(fd, libc::F_DUPFD_CLOEXEC, rt::floor()) {
         socket.own_copy.store(rt::hidden(copy), Ordering::SeqCst);
         if let Some(chan) = Chan::of(socket) {
-            chan.wake_own_threads();
+            chan.wake_own_callers();
         }
     }
 }

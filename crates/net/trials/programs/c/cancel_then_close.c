@@ -46,7 +46,7 @@ static void cancelled(int fd)
     MUST(close(set));
 }
 
-/* Closed while the thread still sleeps: the connection ends when the thread does. */
+/* Closed while the thread still sleeps, which does not wake it: the connection ends when it does. */
 static void cancelled_late(int fd)
 {
     struct sleeper sleeper;
@@ -54,6 +54,7 @@ static void cancelled_late(int fd)
     start_sleeper(&sleeper, block);
     MUST(close(fd));
     MUST(close(set));
+    await_asleep(sleeper.tid);
     MUST(-pthread_cancel(sleeper.thread));
     say("way %d cancelled %d", way, join_sleeper(&sleeper));
 }
