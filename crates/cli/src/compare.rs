@@ -306,7 +306,7 @@ fn conduct<W: Workload>(
         // Not earlier: a new campaign may overwrite the runs of a finished one.
         campaign.finish(engine::now())?;
     }
-    finish::print(&written, args.json)?;
+    finish::print(&written, args)?;
     finish::check_done(&result, stopped.as_deref(), out)?;
     Ok((result, verdict))
 }

@@ -75,14 +75,16 @@ pub struct Section {
     pub blocks: Vec<Block>,
 }
 
-/// The renderings that show a section.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// How early a reader needs a section or a group of ratios, the earliest first. A text ends at the
+/// level that [`Style::shown`](crate::text::Style) names; the HTML page has every level.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Visibility {
-    /// Shown in every rendering.
+    /// Part of the answer, even in a few lines of text.
+    Answer,
+    /// What a careful reader wants to see beside the answer.
     Summary,
-    /// Shown on the HTML page; on a terminal only if [`evidence`](crate::text::Style) is set.
     Detail,
-    /// Like `Detail`, and folded on the HTML page.
+    /// Folded on the HTML page.
     Evidence,
 }
 
@@ -191,6 +193,7 @@ pub struct ForestGroup {
     pub title: String,
     /// A sentence about the property that the rows share.
     pub note: String,
+    pub visibility: Visibility,
     /// Rows from top to bottom.
     pub rows: Vec<ForestRow>,
 }

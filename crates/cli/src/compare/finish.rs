@@ -4,7 +4,7 @@ use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use saiga_document::model::Document;
+use saiga_document::model::{Document, Visibility};
 use saiga_document::{html, text};
 use saiga_experiment::analysis::{NO_RATIO, Shortfall, conclude_by};
 use saiga_experiment::cores::Cores;
@@ -189,8 +189,9 @@ pub(super) fn write(result: &ExperimentResult, out: &Path) -> anyhow::Result<Wri
     })
 }
 
-/// Prints the report, or the result as JSON.
-pub(super) fn print(written: &Written, json: bool) -> anyhow::Result<()> {
+/// Prints the answer and where the report is, or also the report's summary (`--details`), or the
+/// result as JSON.
+pub(super) fn print(written: &Written, args: &Args) -> anyhow::Result<()> {
     let Written {
         data,
         report,
@@ -198,13 +199,18 @@ pub(super) fn print(written: &Written, json: bool) -> anyhow::Result<()> {
     } = written;
     let mut stdout = std::io::stdout().lock();
     let [result_path, report_path] = paths.each_ref().map(|path| path.display());
-    if json {
+    if args.json {
         stdout
             .write_all(data.as_bytes())
             .context("cannot print the result")?;
         exit::say(&format!("wrote {result_path} and {report_path}"));
     } else {
-        let text = text::render(report, style());
+        let shown = if args.details {
+            Visibility::Summary
+        } else {
+            Visibility::Answer
+        };
+        let text = text::render(report, text::Style { shown, ..style() });
         write!(stdout, "{text}\n{result_path}\n{report_path}\n")?;
     }
     stdout.flush()?;

@@ -59,6 +59,9 @@ pub(crate) struct Args {
     /// Exit with status 1 unless the headline comparison shows this
     #[arg(long, value_enum)]
     pub(crate) expect: Option<Expectation>,
+    /// Print more of the report: all placements, comparisons without a gain, warnings, CPU time
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) details: bool,
     /// Print result.json on stdout instead of the report
     #[arg(long)]
     pub(crate) json: bool,

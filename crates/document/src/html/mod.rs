@@ -113,7 +113,7 @@ fn hero(page: &mut Markup, document: &Document) {
 fn section(page: &mut Markup, section: &Section) {
     page.element("section", &[("id", section.id)], |page| {
         match section.visibility {
-            Visibility::Summary | Visibility::Detail => {
+            Visibility::Answer | Visibility::Summary | Visibility::Detail => {
                 page.leaf("h2", &[], &section.title);
                 section.blocks.iter().for_each(|part| block(page, part));
             }

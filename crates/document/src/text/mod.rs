@@ -1,8 +1,8 @@
 //! Renders a document as plain text, for a terminal or a pipe.
 //!
-//! Prints the sections of [`Visibility::Summary`]; [`Style::evidence`] adds the others. A forest
-//! plot becomes a table with ratio, interval and verdict; it drops columns if it is wider than the
-//! terminal. Colour carries no information of its own: every verdict is a word.
+//! Prints the sections up to the level [`Style::shown`]. A forest plot becomes a table with ratio,
+//! interval and verdict; it drops columns if it is wider than the terminal. Colour carries no
+//! information of its own: every verdict is a word.
 
 mod spark;
 mod table;
@@ -25,8 +25,9 @@ pub struct Style {
     pub colour: bool,
     /// Width of the output in columns.
     pub width: usize,
-    /// Whether to print the sections of [`Visibility::Detail`] and [`Visibility::Evidence`], too.
-    pub evidence: bool,
+    /// The last level of sections and groups to print. Where it is [`Visibility::Answer`], a list
+    /// names what the reader must not miss in the levels that are left out.
+    pub shown: Visibility,
 }
 
 impl Style {
@@ -35,7 +36,7 @@ impl Style {
         Self {
             colour: false,
             width: 120,
-            evidence: false,
+            shown: Visibility::Summary,
         }
     }
 
@@ -44,7 +45,7 @@ impl Style {
         Self {
             colour: true,
             width: width.max(40),
-            evidence: false,
+            shown: Visibility::Summary,
         }
     }
 }
@@ -75,9 +76,12 @@ pub fn render(document: &Document, style: Style) -> String {
     }
     page.grid(grid, &[&[2]]);
     for section in &document.sections {
-        if section.visibility == Visibility::Summary || style.evidence {
+        if section.visibility <= style.shown {
             page.section(section);
         }
+    }
+    if style.shown == Visibility::Answer {
+        page.pointers(document);
     }
     page.out
 }
@@ -88,6 +92,24 @@ struct Page {
 }
 
 impl Page {
+    /// Lists the pointers to sections that are not printed.
+    fn pointers(&mut self, document: &Document) {
+        let is_printed = |id: &str| {
+            let mut sections = document.sections.iter();
+            sections.any(|one| one.id == id && one.visibility <= self.style.shown)
+        };
+        let pointers = document.pointers.iter();
+        let left_out: Vec<_> = pointers.filter(|one| !is_printed(&one.section)).collect();
+        if left_out.is_empty() {
+            return;
+        }
+        self.gap();
+        self.line(&self.bold("In the report"));
+        for pointer in left_out {
+            self.item(&pointer.text, "  - ", None);
+        }
+    }
+
     fn section(&mut self, section: &Section) {
         self.gap();
         self.line(&self.bold(&section.title));
@@ -137,7 +159,8 @@ impl Page {
         let mut grid = Grid::new(vec![Left, Right, Right, Right, Left, Right, Left]);
         let headings = ["", a, b, "ratio", "95 % interval", "pairs", "verdict"];
         grid.row(headings.into_iter().map(GridCell::heading).collect());
-        for group in &forest.groups {
+        let shown = self.style.shown;
+        for group in forest.groups.iter().filter(|one| one.visibility <= shown) {
             grid.group(&group.title);
             for row in &group.rows {
                 let [left, right] = &row.values;

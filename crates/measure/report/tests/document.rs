@@ -1,6 +1,6 @@
 //! Sentences, order and tone of the report, for complete, extreme and empty results.
 
-use saiga_document::model::{Block, Forest, Tone};
+use saiga_document::model::{Block, Forest, Tone, Visibility};
 use saiga_document::{Document, html, text};
 use saiga_experiment::result::{ExperimentResult, Verdict};
 use saiga_experiment::stats::Method;
@@ -59,6 +59,25 @@ fn best_against_best_comes_first_and_apart_from_the_same_placement() {
     );
     assert_eq!(first.values, ["101,700", "700,100"]);
     assert!(forest.groups[1].rows.iter().all(|row| row.note.is_none()));
+}
+
+/// A terminal should show the whole answer: the best placements only, and what else to read.
+#[test]
+fn the_answer_is_short_and_names_what_it_leaves_out() {
+    let report = document(&sample());
+    let shown = Visibility::Answer;
+    let plain = text::Style::plain();
+    let answer = text::render(&report, text::Style { shown, ..plain });
+    assert!(answer.starts_with(&format!("{}\n", report.title)), "{answer}");
+    assert!(answer.contains(&report.figures[0].value) && answer.contains("Best against best"));
+    for left_out in ["Same placement", "Server CPU\n", "  ! "] {
+        assert!(!answer.contains(left_out), "{left_out}: {answer}");
+        assert!(as_text(&report).contains(left_out), "{left_out}");
+    }
+    let (_, after_table) = answer.split_once("In the report\n").expect("a list of pointers");
+    for pointer in &report.pointers {
+        assert!(after_table.contains(&format!("  - {}\n", pointer.text)), "{answer}");
+    }
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 mod support;
 
+use saiga_document::model::Visibility;
 use saiga_document::{html, text};
 use saiga_experiment::result::ExperimentResult;
 use saiga_report::document;
@@ -84,7 +85,7 @@ fn no_text_controls_the_terminal() {
     let shown = text::render(
         &report,
         text::Style {
-            evidence: true,
+            shown: Visibility::Evidence,
             ..text::Style::plain()
         },
     );

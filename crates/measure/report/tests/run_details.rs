@@ -4,7 +4,7 @@ mod details;
 mod support;
 
 use details::{POINTS, detail};
-use saiga_document::model::{Block, CurvePanel, Row, Tone};
+use saiga_document::model::{Block, CurvePanel, Row, Tone, Visibility};
 use saiga_document::{Document, html, text};
 use saiga_experiment::result::detail::Series;
 use saiga_experiment::result::{Detail, ExperimentResult};
@@ -193,7 +193,7 @@ fn settings_that_differ_are_named_and_the_others_counted() {
     let page = text::render(
         &report,
         text::Style {
-            evidence: true,
+            shown: Visibility::Evidence,
             ..text::Style::plain()
         },
     );
@@ -215,7 +215,7 @@ fn settings_that_differ_are_named_and_the_others_counted() {
 #[test]
 fn a_terminal_shows_a_time_series_in_one_line() {
     let style = text::Style {
-        evidence: true,
+        shown: Visibility::Evidence,
         ..text::Style::plain()
     };
     let page = text::render(&document(&sample()), style);

@@ -9,6 +9,7 @@ mod support;
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
+use saiga_document::model::Visibility;
 use saiga_document::{html, text};
 use saiga_ftl::replay::{Options, Placement};
 use saiga_ftl::steady::Length;
@@ -179,7 +180,7 @@ fn the_report_can_be_printed_as_text() {
     let text = text::render(
         &report(),
         text::Style {
-            evidence: true,
+            shown: Visibility::Evidence,
             ..text::Style::plain()
         },
     );

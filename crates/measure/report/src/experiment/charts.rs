@@ -14,7 +14,7 @@ use saiga_document::number;
 /// The ratios of the main metric, subject against reference.
 pub(super) fn main_ratios(view: &View) -> Section {
     let name = format::metric(view.main_metric);
-    let mut section = new_section("ratios", &name.title, Visibility::Summary);
+    let mut section = new_section("ratios", &name.title, Visibility::Answer);
     let Some(forest) = forest(view, view.reference, view.subject, view.main_metric) else {
         return section;
     };
@@ -182,7 +182,17 @@ fn forest(view: &View, a: &str, b: &str, metric: &str) -> Option<Forest> {
             .iter()
             .filter(|(cell, _)| cell.params.placement == placement);
         let rows = own.map(|(cell, one)| forest_row(view, cell, one)).collect();
-        ForestGroup { title, note, rows }
+        let is_answer = is_fair(placement) || !found.iter().any(|(_, one)| is_best(one));
+        ForestGroup {
+            title,
+            note,
+            visibility: if is_answer {
+                Visibility::Answer
+            } else {
+                Visibility::Summary
+            },
+            rows,
+        }
     });
     Some(Forest {
         caption: format!("{}: {b} divided by {a}", format::metric(metric).title),

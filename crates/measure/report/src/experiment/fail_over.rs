@@ -11,7 +11,7 @@ const WITHOUT_SERVICE: &str = "without_service_s";
 
 /// One row per cell and arm; the section is empty when no master was killed.
 pub(super) fn section(view: &View) -> Section {
-    let mut section = new_section("fail-over", "Fail-over", Visibility::Summary);
+    let mut section = new_section("fail-over", "Fail-over", Visibility::Answer);
     let killed = |run: &&Run| run.rejected.is_none() && run.metrics.contains_key(WITHOUT_SERVICE);
     let runs: Vec<&Run> = view.result.runs.iter().filter(killed).collect();
     let mut rows = Vec::new();

@@ -12,7 +12,7 @@ const CONNECTIONS: &str = "idle_connections";
 
 /// One row per arm; the section is empty when no run had idle connections beside it.
 pub(super) fn connections(view: &View) -> Section {
-    let mut section = new_section("idle", "Idle connections", Visibility::Summary);
+    let mut section = new_section("idle", "Idle connections", Visibility::Answer);
     let beside = |run: &&Run| run.rejected.is_none() && run.metrics.contains_key(CONNECTIONS);
     let runs: Vec<&Run> = view.result.runs.iter().filter(beside).collect();
     let row_of = |arm: &str| {

@@ -16,7 +16,7 @@ struct Checked<'a> {
 
 /// A sentence with the counts, and a warning for each rule that a run violates.
 pub(in super::super) fn violations(view: &View) -> Section {
-    let mut section = new_section("checks", "Validity and consistency", Visibility::Summary);
+    let mut section = new_section("checks", "Validity and consistency", Visibility::Answer);
     let all = all(view);
     if all.is_empty() {
         return section;
