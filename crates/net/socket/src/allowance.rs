@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn memory_lent_beyond_a_mebibyte_is_returned_once() {
-        let socket = Socket::open(-1, crate::sock::origin::CREATED).expect("a record");
+        let socket = Socket::open(-1, crate::sock::Origin::Connected).expect("a record");
         let before = LENT.load(Ordering::Relaxed);
         lend(socket, 20);
         assert_eq!(LENT.load(Ordering::Relaxed) - before, 0);

@@ -7,7 +7,8 @@ use crate::chan::{Chan, rx, tx};
 use crate::epoll_wait as waiting;
 use crate::epoll_wait::{Call, KernelWait};
 use crate::gather::Gather;
-use crate::sock::{NOT_BOUND, Socket, origin, phase};
+use crate::sock::{NOT_BOUND, Origin, Socket};
+use crate::state::Phase;
 use crate::table::Entry;
 use crate::{
     allowance, asleep, chaos, close, epoll, idle, iov, kernel, recv, reset, rt, send, settings,
@@ -50,27 +51,27 @@ pub fn c_result(result: Sys<usize>) -> isize {
 
 /// Starts to track a socket that `accept(2)` has just returned.
 pub fn track_accepted(fd: Fd, nonblocking: bool) {
-    track(fd, origin::ACCEPTED, Some(nonblocking));
+    track(fd, Origin::Accepted, Some(nonblocking));
 }
 
 /// Starts to track a TCP socket that `socket(2)` has just made.
 pub fn track_created(fd: Fd, nonblocking: bool) {
-    track(fd, origin::CREATED, Some(nonblocking));
+    track(fd, Origin::Connected, Some(nonblocking));
 }
 
 /// Starts to track a socket that connects. A socket that is tracked already stays tracked.
 pub fn track_connected(fd: Fd) {
     match table::get(fd) {
         Entry::Socket(s) => {
-            s.origin.store(origin::CONNECTED, Ordering::Relaxed);
+            s.accepted.store(false, Ordering::Relaxed);
             tcp_use::note(s); // The connect has made the listener readable.
         }
-        Entry::Unknown => track(fd, origin::CONNECTED, None),
+        Entry::Unknown => track(fd, Origin::Connected, None),
         Entry::Epoll(_) | Entry::Hidden => {}
     }
 }
 
-fn track(fd: Fd, how: u8, nonblocking: Option<bool>) {
+fn track(fd: Fd, origin: Origin, nonblocking: Option<bool>) {
     close::forget_stale(fd);
     if !rt::ENABLED.load(Ordering::Relaxed) {
         settings::look_again();
@@ -78,7 +79,7 @@ fn track(fd: Fd, how: u8, nonblocking: Option<bool>) {
     if !rt::ENABLED.load(Ordering::Relaxed) || !matches!(table::get(fd), Entry::Unknown) {
         return;
     }
-    let Some(socket) = Socket::open(fd, how) else {
+    let Some(socket) = Socket::open(fd, origin) else {
         return;
     };
     if let Some(yes) = nonblocking {
@@ -129,7 +130,7 @@ impl Handle {
         let Some(_pin) = self.0.pin_as(fd) else {
             return;
         };
-        let settled = self.0.phase.load(Ordering::Relaxed) == phase::NEVER;
+        let settled = self.0.phase.get() == Phase::Never;
         // A connection that stays on TCP, and whose rings are not empty yet, may now be used by a
         // process that calls no hook.
         if !settled || (self.0.is_bound() && close::leaves_the_hooks(reason)) {
@@ -455,7 +456,7 @@ pub fn epoll_ctl(epfd: Fd, op: i32, fd: Fd, event: Option<(u32, u64)>) -> Option
         (Entry::Epoll(set), Entry::Socket(s)) => Some(epoll::control(epfd, set, op, fd, s, event)),
         (_, Entry::Socket(s)) => {
             // The set is unknown (received from elsewhere): its members stay on TCP.
-            if matches!(s.phase.load(Ordering::Relaxed), phase::NEVER) {
+            if s.phase.get() == Phase::Never {
                 return None;
             }
             Handle(s).stay_on_tcp(fd, Reason::EpollUnknown);
@@ -547,15 +548,15 @@ pub fn known(first: Fd, last: Fd) -> impl Iterator<Item = Fd> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sock::mode;
+    use crate::state::ModeEvent;
 
-    /// A thread can see the mode BOUND while another thread's attempt to bind is failing.
+    /// A thread can see the mode `Bound` while another thread's attempt to bind is failing.
     #[test]
     fn a_call_that_finds_no_channel_goes_to_the_kernel() {
         assert!(table::init());
-        let socket = Socket::open(80, origin::CREATED).expect("there is room");
+        let socket = Socket::open(80, Origin::Connected).expect("there is room");
         assert!(table::set_socket(80, socket));
-        socket.mode.store(mode::BOUND, Ordering::SeqCst);
+        assert!(socket.mode.transition(ModeEvent::Bind));
         let (handle, mut byte) = (lookup(80).expect("it was put there"), 0u8);
         let part = [iovec {
             iov_base: (&raw mut byte).cast(),

@@ -7,7 +7,8 @@
 
 use crate::chan::{Chan, rx, tx};
 use crate::gather::Gather;
-use crate::sock::{Socket, mode, phase};
+use crate::sock::Socket;
+use crate::state::{Mode, ModeEvent, Phase, PhaseEvent};
 use crate::{
     allowance, asleep, clock, epoll, kernel, links, recv, reset, rt, send, table, tcp_use, upgrade,
     uring,
@@ -178,12 +179,12 @@ pub(crate) fn forked() {
     }
     asleep::forked();
     for socket in Socket::all() {
-        let closing = socket.mode.load(Ordering::Relaxed) == mode::CLOSING;
+        let closing = socket.mode.get() == Mode::Closing;
         let copied = socket.own_copy.load(Ordering::Relaxed) >= 0;
         let open = socket.refs.load(Ordering::Relaxed) != 0;
         let inside = socket.pins.load(Ordering::Relaxed) != 0;
         if !inside && (copied || !(closing || open)) {
-            socket.mode.store(mode::CLOSING, Ordering::SeqCst);
+            socket.mode.transition(ModeEvent::Close);
             release(socket);
         } else if !closing && !socket.is_bound() {
             upgrade::forked(socket);
@@ -230,7 +231,7 @@ pub(crate) fn downgrade(fd: Fd, socket: &'static Socket, reason: Reason) {
     }
     socket.note_end(reason);
     // Before the rings end: a thread that finds them ended must not start another upgrade.
-    let first = socket.phase.swap(phase::NEVER, Ordering::Relaxed) != phase::NEVER;
+    let first = socket.phase.transition(PhaseEvent::Stop);
     if let Some(chan) = Chan::of(socket) {
         leave_rx(fd, socket, &chan, reason);
         leave_tx(fd, socket, &chan, reason);
@@ -255,7 +256,7 @@ fn stop_trying(fd: Fd, socket: &'static Socket, reason: Reason) -> bool {
     if socket.is_bound() {
         return false;
     }
-    if socket.phase.load(Ordering::Relaxed) != phase::NEVER {
+    if socket.phase.get() != Phase::Never {
         upgrade::abandon(socket);
         socket.never(fd, reason);
     }
@@ -438,9 +439,9 @@ pub(crate) fn settle(fd: Fd, socket: &'static Socket) {
         return;
     }
     // Mode first, pins second: a thread that comes in now sees one of the two changes.
-    socket.mode.store(mode::PLAIN, Ordering::SeqCst);
+    socket.mode.transition(ModeEvent::Unbind);
     if socket.pins.load(Ordering::SeqCst) != 1 {
-        socket.mode.store(mode::BOUND, Ordering::SeqCst);
+        socket.mode.transition(ModeEvent::Bind);
         epoll::look_again(socket); // A thread that examined it before saw a plain socket.
         return;
     }
@@ -451,7 +452,7 @@ pub(crate) fn settle(fd: Fd, socket: &'static Socket) {
     allowance::take_back(socket);
     links::leave_slot(chan.link);
     rt::header().channels.fetch_sub(1, Ordering::Relaxed);
-    if socket.phase.load(Ordering::Relaxed) != phase::NEVER {
+    if socket.phase.get() != Phase::Never {
         rt::header().count_downgrade(socket.end_reason());
         socket.begin_again(socket.end_reason());
         socket.forget_end();

@@ -45,6 +45,7 @@ mod settings;
 mod signals_blocked;
 mod sock;
 mod start;
+mod state;
 mod table;
 mod tcp_use;
 mod thread;

@@ -7,7 +7,7 @@
 use crate::chan::{Chan, tx};
 use crate::gather::Gather;
 use crate::signals_blocked::SignalsBlocked;
-use crate::sock::{NOT_BOUND, Socket, count_one, origin};
+use crate::sock::{NOT_BOUND, Socket, count_one};
 use crate::wait::{Until, Wait, WaitFor};
 use crate::{allowance, clock, epoll, kernel, reset, tcp_use};
 use core::sync::atomic::Ordering;
@@ -532,7 +532,7 @@ fn counters(fd: Fd) -> Option<(u64, u64)> {
 /// Bytes that the kernel was given to send on this socket; `None` when it cannot tell.
 pub(crate) fn sent_by_kernel(fd: Fd, socket: &Socket) -> Option<u64> {
     // The kernel counts the SYN of an active open as acknowledged.
-    let syn = u64::from(socket.origin.load(Ordering::Relaxed) != origin::ACCEPTED);
+    let syn = u64::from(!socket.accepted.load(Ordering::Relaxed));
     for _ in 0..8 {
         let (before, _) = counters(fd)?;
         let queued = sys::ioctl_int(fd, libc::TIOCOUTQ).ok()?;

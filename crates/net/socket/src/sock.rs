@@ -1,7 +1,7 @@
 //! The record of one TCP connection (an open file description) in this process.
 //!
-//! While `mode` is PLAIN, calls pass to the kernel and are counted as evidence. While it is BOUND,
-//! the connection has a slot in a segment and every call goes through `recv`, `send` and
+//! While its [`Mode`] is `Plain`, calls pass to the kernel and are counted as evidence. While it is
+//! `Bound`, the connection has a slot in a segment and every call goes through `recv`, `send` and
 //! `readiness`. The descriptor stays the kernel's socket.
 
 #![expect(unsafe_code, reason = "pointers to records of the pool")]
@@ -13,11 +13,10 @@ use crate::lock::Lock;
 use crate::nonblock::NonBlock;
 use crate::pace::Pace;
 use crate::pool::{Pool, Record};
+use crate::state::{Mode, ModeEvent, Phase, PhaseEvent, StateCell};
 use crate::thread;
 use crate::{chaos, rt, table};
-use core::sync::atomic::{
-    AtomicBool, AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering,
-};
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use saiga_channel::diag;
 use saiga_channel::sys::{Errno, Fd};
 use saiga_status::{Reason, State};
@@ -31,47 +30,23 @@ static POOL: Pool<Socket, SOCKETS> = Pool::new();
 /// connection.
 pub(crate) const NOT_BOUND: Errno = Errno(libc::ENOTCONN);
 
-/// How calls on the socket are served.
-pub(crate) mod mode {
-    /// By the kernel.
-    pub(crate) const PLAIN: u8 = 0;
-    /// By the channel, beside the kernel socket.
-    pub(crate) const BOUND: u8 = 1;
-    /// The last descriptor is closed; the last caller inside cleans up.
-    pub(crate) const CLOSING: u8 = 2;
-}
-
-/// The next step towards a channel.
-pub(crate) mod phase {
-    /// Gathering evidence, or waiting to try again.
-    pub(crate) const COLD: u8 = 0;
-    /// Listening on the connection's name.
-    pub(crate) const OFFERING: u8 = 1;
-    /// A visitor has connected and not sent its proposal yet.
-    pub(crate) const VISITED: u8 = 2;
-    /// A slot is proposed, and the answer is awaited.
-    pub(crate) const PROPOSED: u8 = 3;
-    /// The connection is never upgraded.
-    pub(crate) const NEVER: u8 = 4;
-}
-
 /// How the connection was opened; decides what TCP_INFO's `bytes_acked` counts.
-pub(crate) mod origin {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Origin {
     /// By accept(2).
-    pub(crate) const ACCEPTED: u8 = 0;
-    /// By connect(2): the SYN counts as one acknowledged byte.
-    pub(crate) const CONNECTED: u8 = 1;
-    /// By socket(2); not connected yet.
-    pub(crate) const CREATED: u8 = 2;
+    Accepted,
+    /// By socket(2) and connect(2): the SYN counts as one acknowledged byte.
+    Connected,
 }
 
 /// One connection's state; all fields are shared by the process's threads.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Socket {
-    pub(crate) mode: AtomicU8,
-    pub(crate) phase: AtomicU8,
-    pub(crate) origin: AtomicU8,
+    pub(crate) mode: StateCell<Mode>,
+    pub(crate) phase: StateCell<Phase>,
+    /// Whether accept(2) has returned the connection; see [`Origin`].
+    pub(crate) accepted: AtomicBool,
     /// O_NONBLOCK, and whether the program waits where a hook sees it.
     pub(crate) nonblock: NonBlock,
     /// Callers inside a call on the socket, in the kernel or in a ring.
@@ -92,12 +67,15 @@ pub(crate) struct Socket {
     pub(crate) sent: AtomicU64,
     /// Bytes received over TCP through the hooks.
     pub(crate) received: AtomicU64,
-    /// Segment, while BOUND or PROPOSED.
+    /// Segment, while `Bound` or `Proposed`.
     pub(crate) link: AtomicPtr<Link>,
-    /// Slot in the segment. While VISITED: message count at which the visitor's time ends.
+    /// Slot in the segment.
     pub(crate) slot: AtomicU32,
-    /// Descriptor of the rendezvous: listener, visitor or proposal; -1 if none.
-    pub(crate) aux: AtomicI32,
+    /// Message count at which the time of a visitor ends, while `Visited`.
+    pub(crate) visit_ends: AtomicU32,
+    /// Descriptor of the rendezvous; -1 if none. While `Offering` the listener, while `Visited` the
+    /// connection that it accepted, while `Proposed` the connection to the other end's listener.
+    pub(crate) rendezvous: AtomicI32,
     /// Our own copy of the descriptor while callers are inside a closed socket; -1 if none.
     pub(crate) own_copy: AtomicI32,
     /// The kernel's identifier of the socket (SO_COOKIE), known while bound.
@@ -166,7 +144,7 @@ impl Drop for Pin {
         let left = thread::drop_one(&self.0.pins);
         if left == 0
             && self.0.refs.load(Ordering::SeqCst) == 0
-            && self.0.mode.swap(mode::CLOSING, Ordering::SeqCst) != mode::CLOSING
+            && self.0.mode.transition(ModeEvent::Close)
         {
             crate::close::release(self.0);
         }
@@ -181,15 +159,15 @@ fn lower(flags: &[&AtomicBool]) {
 
 impl Socket {
     /// A record for a new connection, shown as `fd`. `None` when all records are in use.
-    pub(crate) fn open(fd: Fd, how: u8) -> Option<&'static Socket> {
+    pub(crate) fn open(fd: Fd, origin: Origin) -> Option<&'static Socket> {
         let s = POOL.take()?;
-        s.reset(how);
+        s.reset(origin);
         s.shown_as.store(fd, Ordering::Relaxed);
-        s.mode.store(mode::PLAIN, Ordering::Release);
+        s.mode.transition(ModeEvent::Open);
         Some(s)
     }
 
-    /// Every record, including free ones: their mode is CLOSING.
+    /// Every record, including free ones: their mode is `Closing`.
     pub(crate) fn all() -> impl Iterator<Item = &'static Socket> {
         POOL.all()
     }
@@ -200,11 +178,11 @@ impl Socket {
         unsafe { record.as_ref() }
     }
 
-    fn reset(&self, how: u8) {
+    fn reset(&self, origin: Origin) {
         let Self {
             mode: _,
             phase,
-            origin,
+            accepted,
             nonblock,
             // Zero, except for a thread that looked up the former connection and is still inside.
             pins: _,
@@ -218,7 +196,8 @@ impl Socket {
             received,
             link,
             slot,
-            aux,
+            visit_ends,
+            rendezvous,
             own_copy,
             cookie,
             peer_uid,
@@ -242,12 +221,13 @@ impl Socket {
             interests,
             next_free: _,
         } = self;
-        phase.store(phase::COLD, Ordering::Relaxed);
-        origin.store(how, Ordering::Relaxed);
+        phase.transition(PhaseEvent::Open);
+        accepted.store(origin == Origin::Accepted, Ordering::Relaxed);
         nonblock.forget();
         for zero in [
             messages,
             slot,
+            visit_ends,
             offer_entry,
             peer_uid,
             empty_reads,
@@ -263,7 +243,7 @@ impl Socket {
             zero.store(0, Ordering::Relaxed);
         }
         link.store(core::ptr::null_mut(), Ordering::Relaxed);
-        aux.store(-1, Ordering::Relaxed);
+        rendezvous.store(-1, Ordering::Relaxed);
         own_copy.store(-1, Ordering::Relaxed);
         anchor_events.clear_all();
         lower(&[marked, peer_marked, tx_shut, rx_shut]);
@@ -274,7 +254,7 @@ impl Socket {
 
     /// Returns the record to the pool; no thread is inside and no descriptor refers to it.
     pub(crate) fn free(&'static self) {
-        self.mode.store(mode::CLOSING, Ordering::SeqCst);
+        self.mode.transition(ModeEvent::Close);
         POOL.put(self);
     }
 
@@ -311,7 +291,7 @@ impl Socket {
     }
 
     pub(crate) fn is_bound(&self) -> bool {
-        self.mode.load(Ordering::SeqCst) == mode::BOUND
+        self.mode.get() == Mode::Bound
     }
 
     /// Counts one message of evidence.
@@ -322,10 +302,12 @@ impl Socket {
 
     /// Whether the next step towards a channel is due.
     pub(crate) fn step_due(&self) -> bool {
-        match self.phase.load(Ordering::Relaxed) {
-            phase::NEVER => false,
-            phase::PROPOSED => true, // The answer comes in shared memory: a check costs nothing.
-            _ => self.pace.is_due(self.messages.load(Ordering::Relaxed)),
+        match self.phase.get() {
+            Phase::Never => false,
+            Phase::Proposed => true, // The answer comes in shared memory: a check costs nothing.
+            Phase::Cold | Phase::Offering | Phase::Visited => {
+                self.pace.is_due(self.messages.load(Ordering::Relaxed))
+            }
         }
     }
 
@@ -343,7 +325,7 @@ impl Socket {
     /// Keeps the connection on TCP for good.
     pub(crate) fn never(&self, fd: Fd, reason: Reason) {
         self.unmark(fd);
-        self.phase.store(phase::NEVER, Ordering::Relaxed);
+        self.phase.transition(PhaseEvent::Stop);
         rt::header().count_failure(reason);
         self.show(State::Never, reason);
     }
@@ -368,11 +350,13 @@ impl Socket {
         self.begin_again(reason);
     }
 
-    /// Returns to gathering evidence.
+    /// Returns to gathering evidence, unless another thread has put the connection on TCP for good.
     pub(crate) fn begin_again(&self, reason: Reason) {
-        self.phase.store(phase::COLD, Ordering::Relaxed);
-        self.pause();
-        self.show(State::Tracked, reason);
+        self.phase.transition(PhaseEvent::Retry);
+        if self.phase.get() != Phase::Never {
+            self.pause();
+            self.show(State::Tracked, reason);
+        }
     }
 
     /// Records why this side ends its channel; the first reason stays.
@@ -399,7 +383,7 @@ impl Socket {
     pub(crate) fn leave(&self, fd: Fd, reason: Reason) {
         self.note_end(reason);
         self.unmark(fd);
-        if self.phase.swap(phase::NEVER, Ordering::Relaxed) != phase::NEVER {
+        if self.phase.transition(PhaseEvent::Stop) {
             rt::header().count_downgrade(reason);
         }
         self.show(State::Downgraded, reason);
@@ -439,13 +423,13 @@ mod tests {
     #[test]
     fn a_number_closed_after_the_lookup_is_not_entered() {
         assert!(table::init());
-        let first = Socket::open(70, origin::CREATED).expect("there is room");
+        let first = Socket::open(70, Origin::Connected).expect("there is room");
         assert!(table::set_socket(70, first));
         let found = table::socket(70).expect("it was put there");
         let inside = found.pin_as(70).expect("it is still there");
         table::clear(70);
         assert!(found.pin_as(70).is_none(), "closed");
-        let second = Socket::open(70, origin::CREATED).expect("there is room");
+        let second = Socket::open(70, Origin::Connected).expect("there is room");
         assert!(table::set_socket(70, second));
         assert!(found.pin_as(70).is_none(), "another connection's number");
         assert_eq!(

@@ -6,7 +6,8 @@
 //! channel. Connections that stay on TCP for good do not count: otherwise each use of them would
 //! cost the peers of other connections a system call.
 
-use crate::sock::{Socket, phase};
+use crate::sock::Socket;
+use crate::state::Phase;
 use crate::{clock, rt};
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -31,7 +32,7 @@ pub(crate) fn note_soon(socket: &Socket) {
 }
 
 fn note_at(socket: &Socket, ahead: u64) {
-    if socket.phase.load(Ordering::Relaxed) != phase::NEVER {
+    if socket.phase.get() != Phase::Never {
         LAST.store(clock::ticks() + ahead, Ordering::Relaxed);
     }
 }

@@ -11,7 +11,8 @@ pub(crate) use checks::{leave_for_unseen_wait, waits_for_more_than_a_byte};
 
 use crate::chan::{Chan, rx, tx};
 use crate::links::{self, Known, Link};
-use crate::sock::{self, Socket, mode, phase};
+use crate::sock::{self, Socket};
+use crate::state::{Mode, ModeEvent, Phase, PhaseEvent};
 use crate::{epoll, fork, offers, poll, rt, send, settings, uring};
 use core::sync::atomic::Ordering;
 use saiga_channel::layout::{START_SHIFT, Side};
@@ -38,31 +39,30 @@ pub(crate) fn step(fd: Fd, socket: &'static Socket) -> bool {
         return false;
     }
     let sandboxed = rt::SANDBOXED.load(Ordering::Relaxed);
-    if socket.phase.load(Ordering::Relaxed) == phase::COLD && !sandboxed {
+    if socket.phase.get() == Phase::Cold && !sandboxed {
         uring::look_again();
     }
     let Some(_guard) = socket.state_lock.try_lock() else {
         return false;
     };
-    if socket.mode.load(Ordering::SeqCst) != mode::PLAIN {
+    if socket.mode.get() != Mode::Plain {
         return socket.is_bound();
     }
     if epoll::is_locked_below(socket) {
         return false;
     }
-    let now = socket.phase.load(Ordering::Relaxed);
-    let under_way = matches!(now, phase::OFFERING | phase::VISITED | phase::PROPOSED);
-    if under_way && !rt::ENABLED.load(Ordering::Acquire) {
+    let phase = socket.phase.get();
+    if phase.is_under_way() && !rt::ENABLED.load(Ordering::Acquire) {
         abandon(socket);
         socket.back_off(Reason::KillSwitch);
         return false;
     }
-    match now {
-        phase::COLD => begin(fd, socket),
-        phase::OFFERING => look_for_visitor(fd, socket),
-        phase::VISITED => hear_visitor(fd, socket),
-        phase::PROPOSED => look_for_answer(fd, socket),
-        _ => {}
+    match phase {
+        Phase::Cold => begin(fd, socket),
+        Phase::Offering => look_for_visitor(fd, socket),
+        Phase::Visited => hear_visitor(fd, socket),
+        Phase::Proposed => look_for_answer(fd, socket),
+        Phase::Never => {}
     }
     socket.is_bound()
 }
@@ -193,8 +193,8 @@ fn make_offer(socket: &'static Socket, tuple: &Tuple) {
     }
     match rendezvous::offer(tuple, rt::floor()) {
         Ok(listener) => {
-            socket.aux.store(rt::hidden(listener), Ordering::Relaxed);
-            socket.phase.store(phase::OFFERING, Ordering::Relaxed);
+            socket.rendezvous.store(rt::hidden(listener), Ordering::Relaxed);
+            socket.phase.transition(PhaseEvent::Offer);
             socket.pause();
             socket.show(State::Offering, Reason::None);
         }
@@ -214,7 +214,7 @@ fn end_offer(socket: &'static Socket) -> bool {
     let Some(_guard) = socket.state_lock.try_lock() else {
         return false;
     };
-    if socket.phase.load(Ordering::Relaxed) == phase::OFFERING {
+    if socket.phase.get() == Phase::Offering {
         give_up(socket, Reason::OfferTimedOut);
     }
     true
@@ -222,18 +222,18 @@ fn end_offer(socket: &'static Socket) -> bool {
 
 /// Accepts a visitor of our offer, if there is one.
 fn look_for_visitor(fd: Fd, socket: &'static Socket) {
-    let listener = socket.aux.load(Ordering::Relaxed);
+    let listener = socket.rendezvous.load(Ordering::Relaxed);
     let uid = socket.peer_uid.load(Ordering::Relaxed);
     for _ in 0..VISITORS {
         let Ok(visitor) = rendezvous::accept(listener, rt::floor()) else {
             break;
         };
         if rendezvous::credentials(visitor).is_ok_and(|c| c.uid == uid) {
-            replace_aux(socket, rt::hidden(visitor));
-            socket.phase.store(phase::VISITED, Ordering::Relaxed);
+            replace_rendezvous(socket, rt::hidden(visitor));
+            socket.phase.transition(PhaseEvent::Visit);
             let end = socket.messages.load(Ordering::Relaxed);
             let end = end.saturating_add(VISITOR_MESSAGES);
-            socket.slot.store(end, Ordering::Relaxed);
+            socket.visit_ends.store(end, Ordering::Relaxed);
             return hear_visitor(fd, socket);
         }
         // Any process of this network namespace can connect here. The offer stands.
@@ -243,14 +243,14 @@ fn look_for_visitor(fd: Fd, socket: &'static Socket) {
     socket.pause();
 }
 
-/// Whether a visitor's time is over. While VISITED, `slot` holds the message count of its end.
+/// Whether a visitor's time is over.
 fn visitor_timed_out(socket: &Socket) -> bool {
-    socket.messages.load(Ordering::Relaxed) >= socket.slot.load(Ordering::Relaxed)
+    socket.messages.load(Ordering::Relaxed) >= socket.visit_ends.load(Ordering::Relaxed)
 }
 
 /// Reads the visitor's proposal and binds the socket to the proposed slot.
 fn hear_visitor(fd: Fd, socket: &'static Socket) {
-    let visitor = socket.aux.load(Ordering::Relaxed);
+    let visitor = socket.rendezvous.load(Ordering::Relaxed);
     if socket.pins.load(Ordering::SeqCst) > 1 || poll::has_pollers() {
         // A thread is in the kernel on this socket: it could not be woken for a ring.
         return if visitor_timed_out(socket) {
@@ -278,7 +278,7 @@ fn hear_visitor(fd: Fd, socket: &'static Socket) {
     match take_proposal(fd, visitor, &proposal, passed) {
         Ok((link, slot)) => {
             if bind(fd, socket, link, slot) {
-                replace_aux(socket, -1);
+                replace_rendezvous(socket, -1);
             } else {
                 refuse_after_agreement(socket, link, slot);
                 give_up(socket, Reason::EpollUnknown);
@@ -383,14 +383,14 @@ fn propose(socket: &'static Socket, tuple: &Tuple, fresh: bool) {
         }
         Err(_) => return socket.back_off(Reason::DeniedBySystem),
     };
-    replace_aux(socket, visitor);
+    replace_rendezvous(socket, visitor);
     let peer = match rendezvous::credentials(visitor) {
         Ok(c) if c.uid == socket.peer_uid.load(Ordering::Relaxed) => c,
         _ => return give_up(socket, Reason::DifferentUser),
     };
     match send_proposal(socket, tuple, visitor, peer, fresh) {
         Ok(()) => {
-            socket.phase.store(phase::PROPOSED, Ordering::Relaxed);
+            socket.phase.transition(PhaseEvent::Propose);
             socket.pause();
             socket.show(State::Connecting, Reason::None);
         }
@@ -485,7 +485,7 @@ fn look_for_answer(fd: Fd, socket: &'static Socket) {
             return;
         }
         if bind(fd, socket, chan.link, chan.index) {
-            replace_aux(socket, -1);
+            replace_rendezvous(socket, -1);
         }
         return;
     }
@@ -493,8 +493,7 @@ fn look_for_answer(fd: Fd, socket: &'static Socket) {
     if !socket.pace.is_due(now) {
         return; // A refusal costs a system call to see, and is not urgent.
     }
-    let aux = socket.aux.load(Ordering::Relaxed);
-    match rendezvous::refusal(aux) {
+    match rendezvous::refusal(socket.rendezvous.load(Ordering::Relaxed)) {
         None => socket.pause(),
         Some(_) if chan.slot().agreement.is_accepted() => {}
         Some(refusal) => {
@@ -524,37 +523,36 @@ fn withdraw(socket: &Socket, chan: &Chan) {
 
 /// Ends an attempt. The connection stays on TCP and tries again later.
 fn give_up(socket: &'static Socket, reason: Reason) {
-    replace_aux(socket, -1);
+    replace_rendezvous(socket, -1);
     socket.back_off(reason);
 }
 
 /// Ends the current attempt, if any, of a socket that closes or must not be upgraded.
 pub(crate) fn abandon(socket: &'static Socket) {
-    if socket.phase.load(Ordering::Relaxed) == phase::PROPOSED
+    if socket.phase.get() == Phase::Proposed
         && let Some(chan) = Chan::of(socket)
     {
         withdraw(socket, &chan);
     }
-    replace_aux(socket, -1);
+    replace_rendezvous(socket, -1);
 }
 
 /// In a forked child: a current attempt is the parent's, and so is the slot that it proposed.
 pub(crate) fn forked(socket: &'static Socket) {
-    let phase = socket.phase.load(Ordering::Relaxed);
-    if !matches!(phase, phase::OFFERING | phase::VISITED | phase::PROPOSED) {
+    if !socket.phase.get().is_under_way() {
         return;
     }
     let link = socket.link.swap(core::ptr::null_mut(), Ordering::AcqRel);
     if let Some(link) = links::of(link) {
         links::leave(link);
     }
-    replace_aux(socket, -1);
-    socket.phase.store(phase::COLD, Ordering::Relaxed);
+    replace_rendezvous(socket, -1);
+    socket.phase.transition(PhaseEvent::Retry);
     socket.step_soon();
 }
 
-fn replace_aux(socket: &Socket, fd: Fd) {
-    let gone = socket.aux.swap(fd, Ordering::Relaxed);
+fn replace_rendezvous(socket: &Socket, fd: Fd) {
+    let gone = socket.rendezvous.swap(fd, Ordering::Relaxed);
     if gone >= 0 {
         rt::unhide_and_close(gone);
         offers::give_back(socket);
@@ -574,13 +572,13 @@ fn bind(fd: Fd, socket: &'static Socket, link: &'static Link, slot: usize) -> bo
     socket
         .slot
         .store(u32::try_from(slot).unwrap_or(0), Ordering::Relaxed);
-    socket.mode.store(mode::BOUND, Ordering::SeqCst);
+    socket.mode.transition(ModeEvent::Bind);
     let alone = socket.pins.load(Ordering::SeqCst) == 1 && !poll::has_pollers();
     if !alone || !epoll::bind_all(socket, &chan) {
-        socket.mode.store(mode::PLAIN, Ordering::SeqCst);
+        socket.mode.transition(ModeEvent::Unbind);
         return false;
     }
-    socket.phase.store(phase::COLD, Ordering::Relaxed);
+    socket.phase.transition(PhaseEvent::Bind);
     socket.forget_end();
     socket.epoch.store(fork::forks(), Ordering::Relaxed);
     socket.cookie.store(sock::cookie(fd), Ordering::Relaxed);

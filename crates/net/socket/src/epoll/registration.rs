@@ -15,6 +15,7 @@ use super::{
 use crate::chan::Chan;
 use crate::lock::{self, Guard};
 use crate::sock::Socket;
+use crate::state::{Mode, Phase};
 use crate::{chaos, readiness, rt};
 use core::sync::atomic::Ordering;
 use saiga_channel::sys::{self, Errno, Fd, Sys};
@@ -507,9 +508,8 @@ fn forget_where(socket: &'static Socket, chan: Option<&Chan>, which: impl Fn(&In
 impl Socket {
     /// The channel, if the socket has one, also during its close.
     pub(crate) fn is_bound_or_closing_bound(&self) -> Option<Chan> {
-        use crate::sock::{mode, phase};
-        let plain = self.mode.load(Ordering::SeqCst) == mode::PLAIN;
-        let proposed = self.phase.load(Ordering::Relaxed) == phase::PROPOSED;
+        let plain = self.mode.get() == Mode::Plain;
+        let proposed = self.phase.get() == Phase::Proposed;
         if plain || (proposed && !self.is_bound()) {
             None
         } else {

@@ -125,7 +125,8 @@ fn report(set: &'static EpollSet, interest: &'static Interest, found: i16) -> Op
 mod tests {
     use super::*;
     use crate::links::{self, Known};
-    use crate::sock::{mode, origin};
+    use crate::sock::Origin;
+    use crate::state::ModeEvent;
     use crate::{rt, table};
     use saiga_channel::rendezvous::Credentials;
     use saiga_channel::segment::Segment;
@@ -159,7 +160,7 @@ mod tests {
                 panic!("the set is not known")
             };
             let fd = server.as_raw_fd();
-            let socket = Socket::open(fd, origin::ACCEPTED).expect("a record");
+            let socket = Socket::open(fd, Origin::Accepted).expect("a record");
             let wanted = Some((READABLE | ONESHOT, 7));
             epoll::control(epfd, set, libc::EPOLL_CTL_ADD, fd, socket, wanted).expect("it is new");
             // SAFETY: the list's first member is a pool record.
@@ -210,7 +211,7 @@ mod tests {
             };
             let address = core::ptr::from_ref(link).cast_mut();
             self.socket.link.store(address, Ordering::Release);
-            self.socket.mode.store(mode::BOUND, Ordering::SeqCst);
+            assert!(self.socket.mode.transition(ModeEvent::Bind));
             Chan::of(self.socket).expect("it has a link")
         }
     }
@@ -251,7 +252,7 @@ mod tests {
         assert!(table::set_socket(twin.as_raw_fd(), former.socket));
         epoll::orphan(former.socket, former.server.as_raw_fd());
         epoll::unbind_all(former.socket, &chan);
-        former.socket.mode.store(mode::PLAIN, Ordering::SeqCst);
+        assert!(former.socket.mode.transition(ModeEvent::Unbind));
         assert_eq!(
             former.look(),
             Some(READABLE),

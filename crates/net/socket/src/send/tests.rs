@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::links::{self, Known};
-use crate::sock::mode;
+use crate::sock::Origin;
+use crate::state::ModeEvent;
 use crate::{rt, table};
 use saiga_channel::layout::{Header, Slot};
 use saiga_channel::rendezvous::Credentials;
@@ -26,7 +27,7 @@ impl Drop for Until<'_> {
 /// A socket whose channel the peer has recalled with a few bytes in it.
 fn recalled() -> (&'static Socket, Chan) {
     assert!(table::init());
-    let socket = Socket::open(90, origin::ACCEPTED).expect("a record");
+    let socket = Socket::open(90, Origin::Accepted).expect("a record");
     let segment = Segment::create(rt::floor()).expect("memory");
     segment.populate_start(0).expect("memory");
     segment.open_slot(0).expect("memory");
@@ -37,7 +38,7 @@ fn recalled() -> (&'static Socket, Chan) {
     };
     let address = core::ptr::from_ref(link).cast_mut();
     socket.link.store(address, Ordering::Release);
-    socket.mode.store(mode::BOUND, Ordering::SeqCst);
+    assert!(socket.mode.transition(ModeEvent::Bind));
     let chan = Chan::of(socket).expect("it has a link");
     let put = chan.put(socket, b"unread"[..].into());
     assert!(matches!(put, Put::Bytes { n: 6, .. }));
