@@ -21,6 +21,8 @@ pub mod bus_error;
 #[cfg(not(loom))]
 pub mod diag;
 #[cfg(not(loom))]
+pub mod direction;
+#[cfg(not(loom))]
 pub mod layout;
 #[cfg(not(loom))]
 pub mod own;
@@ -28,6 +30,8 @@ pub mod own;
 pub mod rendezvous;
 #[cfg(not(loom))]
 pub mod segment;
+#[cfg(not(loom))]
+pub mod state;
 #[cfg(not(loom))]
 pub mod sys;
 #[cfg(not(loom))]

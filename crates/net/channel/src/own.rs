@@ -5,7 +5,9 @@
 //! memory: it cannot make a thread wait for a lock that is not held, or move a direction between
 //! TCP and the ring.
 
+use crate::direction::{RxEvent, RxMode, TxEvent, TxMode};
 use crate::layout::{OPEN_CLOSED, OPEN_MAPPED, OPEN_UNUSED, SLOTS};
+use crate::state::StateCell;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// This side's private words of one slot.
@@ -16,10 +18,10 @@ pub struct OwnSlot {
     pub tx_lock: AtomicU32,
     /// Id of the thread that is receiving; 0 if none.
     pub rx_lock: AtomicU32,
-    /// Where received bytes come from. The values belong to the socket layer.
-    pub rx_mode: AtomicU32,
-    /// Where sent bytes go. The values belong to the socket layer.
-    pub tx_mode: AtomicU32,
+    /// Where received bytes come from.
+    pub rx_mode: StateCell<RxMode>,
+    /// Where sent bytes go.
+    pub tx_mode: StateCell<TxMode>,
     /// Bytes still to be read from TCP before the ring.
     pub rx_remaining: AtomicU64,
     /// Wait slots of the peer that single messages made us wake, beyond a few each.
@@ -31,8 +33,8 @@ pub struct OwnSlot {
 }
 
 impl OwnSlot {
-    /// Resets the words for a new connection, with `mode` for both directions.
-    pub fn begin(&self, mode: u32) {
+    /// Resets the words for a new connection, both of whose directions begin on TCP.
+    pub fn begin(&self) {
         let Self {
             tx_lock,
             rx_lock,
@@ -45,8 +47,8 @@ impl OwnSlot {
         } = self;
         tx_lock.store(0, Ordering::Relaxed);
         rx_lock.store(0, Ordering::Relaxed);
-        rx_mode.store(mode, Ordering::Relaxed);
-        tx_mode.store(mode, Ordering::Relaxed);
+        rx_mode.transition(RxEvent::Open);
+        tx_mode.transition(TxEvent::Open);
         rx_remaining.store(0, Ordering::Relaxed);
         extra_wakeups.store(0, Ordering::Relaxed);
         open.store(OPEN_UNUSED, Ordering::Relaxed);
@@ -111,7 +113,7 @@ mod tests {
         let slot = &own.slots[3];
         assert!(slot.claim());
         assert!(!slot.claim());
-        slot.begin(0);
+        slot.begin();
         assert!(!slot.claim(), "a begun channel keeps its slot");
         slot.unclaim();
         assert!(slot.claim());

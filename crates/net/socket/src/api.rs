@@ -3,7 +3,7 @@
 
 #![expect(unsafe_code, reason = "buffers of the hooks' callers")]
 
-use crate::chan::{Chan, rx, tx};
+use crate::chan::Chan;
 use crate::epoll_wait as waiting;
 use crate::epoll_wait::{Call, KernelWait};
 use crate::gather::Gather;
@@ -17,6 +17,7 @@ use crate::{
 use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering;
 use libc::iovec;
+use saiga_channel::direction::{RxMode, TxMode};
 use saiga_channel::sys::{Errno, Fd, Sys};
 use saiga_status::{Entry as Shown, Reason};
 
@@ -211,7 +212,7 @@ impl Handle {
     pub fn ring_room(self) -> Option<usize> {
         let _pin = self.0.pin();
         let chan = self.0.is_bound().then(|| Chan::of(self.0)).flatten()?;
-        let in_ring = chan.own().tx_mode.load(Ordering::Relaxed) == tx::RING;
+        let in_ring = chan.own().tx_mode.peek() == TxMode::Ring;
         (in_ring && !chan.tx_ring().frozen()).then(|| chan.tx_ring().room(allowance::limit()))
     }
 
@@ -343,7 +344,7 @@ fn enter(fd: Fd, socket: &'static Socket) -> bool {
     if chaos::is_on() {
         chaos::strike(socket);
     }
-    if Chan::of(socket).is_some_and(|c| c.own().rx_mode.load(Ordering::Relaxed) != rx::RING) {
+    if Chan::of(socket).is_some_and(|c| c.own().rx_mode.peek() != RxMode::Ring) {
         close::settle(fd, socket);
         return socket.is_bound();
     }
@@ -556,7 +557,7 @@ mod tests {
         assert!(table::init());
         let socket = Socket::open(80, Origin::Connected).expect("there is room");
         assert!(table::set_socket(80, socket));
-        assert!(socket.mode.transition(ModeEvent::Bind));
+        assert!(socket.mode.transition(ModeEvent::Bind).is_some());
         let (handle, mut byte) = (lookup(80).expect("it was put there"), 0u8);
         let part = [iovec {
             iov_base: (&raw mut byte).cast(),

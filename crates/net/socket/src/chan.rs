@@ -15,30 +15,6 @@ use saiga_channel::segment::{RingBytes, Segment};
 use saiga_channel::sys;
 use saiga_status::Reason;
 
-/// How a side receives. Shared by all processes that have the connection open.
-pub(crate) mod rx {
-    /// From TCP; the peer has not switched yet.
-    pub(crate) const TCP: u32 = 0;
-    /// From TCP until a number of remaining bytes is read, then from the ring.
-    pub(crate) const DRAIN: u32 = 1;
-    /// From the ring.
-    pub(crate) const RING: u32 = 2;
-    /// From TCP: the ring has ended and is empty.
-    pub(crate) const AFTER: u32 = 3;
-}
-
-/// How a side sends. Shared by all processes that have the connection open.
-pub(crate) mod tx {
-    /// To TCP; the peer is not ready for the ring yet.
-    pub(crate) const TCP: u32 = 0;
-    /// To the ring.
-    pub(crate) const RING: u32 = 1;
-    /// The ring has ended. TCP follows once the peer has acknowledged the switch to the ring.
-    pub(crate) const ENDED: u32 = 2;
-    /// To TCP: the ring has ended.
-    pub(crate) const AFTER: u32 = 3;
-}
-
 /// A bound socket's channel from our side.
 #[derive(Clone, Copy)]
 pub(crate) struct Chan {
@@ -128,14 +104,14 @@ impl Chan {
 
     /// Makes TCP carry what we send from now on, behind the end of our ring.
     pub(crate) fn go_by_tcp(&self) {
-        self.own().tx_mode.store(tx::AFTER, Ordering::SeqCst);
+        self.own().tx_mode.transition(TxEvent::GoByTcp);
         self.ours().sends_tcp.store(1, Ordering::SeqCst);
     }
 
     /// Undoes [`go_by_tcp`](Self::go_by_tcp): bytes that the peer has recalled must go first.
     pub(crate) fn wait_for_recall(&self) {
         self.ours().sends_tcp.store(0, Ordering::SeqCst);
-        self.own().tx_mode.store(tx::ENDED, Ordering::SeqCst);
+        self.own().tx_mode.transition(TxEvent::Recall);
     }
 
     /// Whether the peer has published that it sends by TCP again.
@@ -256,11 +232,8 @@ impl Chan {
     /// Ends the ring that we write, without waking the peer: the kernel is about to send our FIN.
     pub(crate) fn end_tx(&self) {
         self.tx_ring().freeze();
-        let mode = &self.own().tx_mode;
-        let _ = mode.compare_exchange(tx::RING, tx::ENDED, Ordering::SeqCst, Ordering::SeqCst);
-        let never_switched =
-            mode.compare_exchange(tx::TCP, tx::AFTER, Ordering::SeqCst, Ordering::SeqCst);
-        if never_switched.is_ok() {
+        let before = self.own().tx_mode.transition(TxEvent::End);
+        if before == Some(TxMode::Tcp) {
             self.ours().sends_tcp.store(1, Ordering::SeqCst);
         }
     }
@@ -277,7 +250,7 @@ impl Chan {
     pub(crate) fn recall_rx(&self) {
         self.rx_ring().recall();
         self.rx_ring().take_want_space();
-        self.own().rx_mode.store(rx::AFTER, Ordering::SeqCst);
+        self.own().rx_mode.transition(RxEvent::End);
         self.wake_reader();
         self.wake_writer();
     }
@@ -286,7 +259,7 @@ impl Chan {
     /// once TCP has gone on: the bytes would come behind bytes that were written later.
     pub(crate) fn recall_due(&self) -> bool {
         let ring = self.tx_ring();
-        ring.frozen() && self.own().tx_mode.load(Ordering::SeqCst) != tx::AFTER && self.recalled()
+        ring.frozen() && self.own().tx_mode.get() != TxMode::After && self.recalled()
     }
 
     /// Whether the peer has recalled the ring with unread bytes of ours in it.

@@ -9,7 +9,7 @@
 //! `SAIGA_CHAOS=SEED,unseen` injects no recalls and more of the other faults: recalled bytes return
 //! only at the peer's next call, all other faults must be invisible to the application.
 
-use crate::chan::{Chan, rx};
+use crate::chan::Chan;
 use crate::idle;
 use crate::sock::Socket;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -108,7 +108,7 @@ fn recall(socket: &'static Socket, chan: &Chan) {
     let Some(lock) = chan.lock_rx(socket) else {
         return;
     };
-    let reads_ring = chan.own().rx_mode.load(Ordering::Relaxed) == rx::RING;
+    let reads_ring = chan.own().rx_mode.peek() == RxMode::Ring;
     if reads_ring && !lock.nested && !chan.rx_ring().frozen() {
         chan.recall_rx();
     }

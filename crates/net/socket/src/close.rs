@@ -5,7 +5,7 @@
 //! sent; and another thread or process may go on with the connection. This module restores the
 //! kernel's behaviour in each case, and turns a connection back to plain TCP (a downgrade).
 
-use crate::chan::{Chan, rx, tx};
+use crate::chan::Chan;
 use crate::gather::Gather;
 use crate::sock::Socket;
 use crate::state::{Mode, ModeEvent, Phase, PhaseEvent};
@@ -14,6 +14,7 @@ use crate::{
     uring,
 };
 use core::sync::atomic::{AtomicU64, Ordering};
+use saiga_channel::direction::{RxMode, TxMode};
 use saiga_channel::barriers;
 use saiga_channel::layout::STRIDE_SHIFT;
 use saiga_channel::sys::{self, Fd};
@@ -151,7 +152,7 @@ fn close_shared(fd: Fd, chan: &Chan) -> Closing {
 /// see the bytes in the ring.
 fn reset_if_unread(fd: Fd, chan: &Chan) {
     let unread = chan.rx_ring().pending(STRIDE_SHIFT).unwrap_or(0);
-    if unread > 0 && chan.own().rx_mode.load(Ordering::Relaxed) != rx::AFTER {
+    if unread > 0 && chan.own().rx_mode.peek() != RxMode::After {
         let linger = libc::linger {
             l_onoff: 1,
             l_linger: 0,
@@ -231,7 +232,7 @@ pub(crate) fn downgrade(fd: Fd, socket: &'static Socket, reason: Reason) {
     }
     socket.note_end(reason);
     // Before the rings end: a thread that finds them ended must not start another upgrade.
-    let first = socket.phase.transition(PhaseEvent::Stop);
+    let first = socket.phase.transition(PhaseEvent::Stop).is_some();
     if let Some(chan) = Chan::of(socket) {
         leave_rx(fd, socket, &chan, reason);
         leave_tx(fd, socket, &chan, reason);
@@ -267,12 +268,12 @@ fn leave_rx(fd: Fd, socket: &'static Socket, chan: &Chan, reason: Reason) {
     let Some(_lock) = chan.lock_rx(socket) else {
         return;
     };
-    let mode = || chan.own().rx_mode.load(Ordering::Relaxed);
-    if mode() == rx::TCP {
+    let mode = || chan.own().rx_mode.peek();
+    if mode() == RxMode::Tcp {
         chan.freeze_rx();
         let _ = recv::turn(fd, socket, chan);
     }
-    if mode() == rx::AFTER {
+    if mode() == RxMode::After {
         return;
     }
     let too_late = chan.rx_ring().frozen() && chan.peer_sends_tcp() && chan.rx_ring().readable();
@@ -379,7 +380,7 @@ const RESET_WAIT_MS: u32 = 2000;
 /// ring, so the connection is reset.
 fn leave_tx(fd: Fd, socket: &'static Socket, chan: &Chan, reason: Reason) {
     chan.freeze_tx();
-    let over = || chan.own().tx_mode.load(Ordering::SeqCst) == tx::AFTER;
+    let over = || chan.own().tx_mode.get() == TxMode::After;
     if over() || socket.tx_shut.load(Ordering::Relaxed) {
         return; // Nothing can follow our own FIN.
     }
@@ -461,18 +462,18 @@ pub(crate) fn settle(fd: Fd, socket: &'static Socket) {
 
 /// Whether TCP carries both directions again.
 fn both_over(fd: Fd, socket: &'static Socket, chan: &Chan) -> bool {
-    let tx_mode = chan.own().tx_mode.load(Ordering::Relaxed);
-    let sends_tcp = tx_mode == tx::AFTER || (tx_mode == tx::TCP && chan.tx_ring().frozen());
+    let tx_mode = chan.own().tx_mode.peek();
+    let sends_tcp = tx_mode == TxMode::After || (tx_mode == TxMode::Tcp && chan.tx_ring().frozen());
     if !sends_tcp {
         return false;
     }
-    if chan.own().rx_mode.load(Ordering::Relaxed) == rx::TCP && chan.rx_ring().frozen() {
+    if chan.own().rx_mode.peek() == RxMode::Tcp && chan.rx_ring().frozen() {
         let Some(_lock) = chan.lock_rx(socket) else {
             return false;
         };
         let _ = recv::turn(fd, socket, chan);
     }
-    chan.own().rx_mode.load(Ordering::Relaxed) == rx::AFTER
+    chan.own().rx_mode.peek() == RxMode::After
         && !chan.rx_ring().readable()
         && !chan.recall_due()
         && !socket.is_reset()

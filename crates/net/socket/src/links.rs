@@ -200,7 +200,7 @@ fn take_slot(link: &Link) -> Option<usize> {
     // such slots would free it once more.
     let segment = link.segment()?;
     segment.open_slot(free).ok()?;
-    segment.own_slot(free).begin(0);
+    segment.own_slot(free).begin();
     for side in &segment.slot(free).sides {
         side.open.store(OPEN_UNUSED, Ordering::SeqCst);
     }

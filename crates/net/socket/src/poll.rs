@@ -18,7 +18,7 @@ pub(crate) use scratch::{Mapped, put_back};
 pub(crate) use wait_slots::{Claim, give_back_many, give_back_one, leave_many, sockets_of};
 
 use crate::asleep::{Asleep, Held};
-use crate::chan::{Chan, rx, tx};
+use crate::chan::Chan;
 use crate::sock::{Pin, Socket};
 use crate::table::{self, Entry};
 use crate::thread_bells;
@@ -26,6 +26,7 @@ use crate::{allowance, clock, epoll_wait, idle, kernel, policy, readiness};
 use core::cell::Cell;
 use core::sync::atomic::Ordering;
 use libc::pollfd;
+use saiga_channel::direction::{RxMode, TxMode};
 use saiga_channel::sys::{Errno, Fd, Sys};
 use scratch::Scratch;
 use wait_slots::WaitSlots;
@@ -152,8 +153,8 @@ fn any_event(fds: &[pollfd]) -> bool {
             let reads = p.events & (libc::POLLIN | libc::POLLRDNORM) != 0;
             let writes = p.events & (libc::POLLOUT | libc::POLLWRNORM) != 0;
             let (incoming, outgoing) = (chan.rx_ring(), chan.tx_ring());
-            let receives = chan.own().rx_mode.load(Ordering::Relaxed) == rx::RING;
-            let sends = chan.own().tx_mode.load(Ordering::Relaxed) == tx::RING;
+            let receives = chan.own().rx_mode.peek() == RxMode::Ring;
+            let sends = chan.own().tx_mode.peek() == TxMode::Ring;
             (reads && receives && incoming.readable())
                 || (writes && sends && !outgoing.frozen() && outgoing.writable(allowance::limit()))
         })

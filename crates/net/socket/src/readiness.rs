@@ -3,10 +3,11 @@
 //! Combines the state of both rings with the anchor's events: while both directions use rings,
 //! the kernel is asked only if the anchor may have an event.
 
-use crate::chan::{Chan, rx, tx};
+use crate::chan::Chan;
 use crate::sock::Socket;
 use crate::{allowance, recv, reset, send};
 use core::sync::atomic::Ordering;
+use saiga_channel::direction::{RxMode, TxMode};
 use saiga_channel::sys::{self, Fd};
 use saiga_status::Reason;
 
@@ -34,9 +35,9 @@ pub(crate) fn events_soon(fd: Fd, socket: &'static Socket, chan: &Chan) -> i16 {
     }
     notice_switch(fd, socket, chan);
     send::serve_recall(fd, socket, chan);
-    let rx_mode = chan.own().rx_mode.load(Ordering::Relaxed);
-    let tx_mode = chan.own().tx_mode.load(Ordering::Relaxed);
-    let rings_only = rx_mode == rx::RING && tx_mode == tx::RING && !chan.rx_ring().frozen();
+    let rx_mode = chan.own().rx_mode.peek();
+    let tx_mode = chan.own().tx_mode.peek();
+    let rings_only = rx_mode == RxMode::Ring && tx_mode == TxMode::Ring && !chan.rx_ring().frozen();
     let noted = socket.anchor_events.noted();
     let mut seen = 0;
     if !rings_only || noted.is_some() {
@@ -67,19 +68,19 @@ fn of_reset(socket: &Socket) -> i16 {
 
 /// Acknowledges the peer's switch to the ring as `recv` would, so that a waiting peer can go on.
 pub(crate) fn notice_switch(fd: Fd, socket: &'static Socket, chan: &Chan) {
-    if chan.own().rx_mode.load(Ordering::Relaxed) != rx::TCP {
+    if chan.own().rx_mode.peek() != RxMode::Tcp {
         return;
     }
     if let Some(lock) = chan.lock_rx(socket)
         && !lock.nested
-        && chan.own().rx_mode.load(Ordering::Relaxed) == rx::TCP
+        && chan.own().rx_mode.peek() == RxMode::Tcp
     {
         let _ = recv::turn(fd, socket, chan);
     }
 }
 
-fn incoming(chan: &Chan, rx_mode: u32, seen: i16) -> i16 {
-    if rx_mode != rx::RING {
+fn incoming(chan: &Chan, rx_mode: RxMode, seen: i16) -> i16 {
+    if rx_mode != RxMode::Ring {
         return seen & IN;
     }
     let ring = chan.rx_ring();
@@ -92,25 +93,25 @@ fn incoming(chan: &Chan, rx_mode: u32, seen: i16) -> i16 {
     }
 }
 
-fn outgoing(fd: Fd, socket: &'static Socket, chan: &Chan, tx_mode: u32, seen: i16) -> i16 {
+fn outgoing(fd: Fd, socket: &'static Socket, chan: &Chan, tx_mode: TxMode, seen: i16) -> i16 {
     match tx_mode {
-        tx::RING if seen & ENDED != 0 => {
+        TxMode::Ring if seen & ENDED != 0 => {
             socket.note_end(Reason::HalfClosed);
             chan.freeze_tx();
             sys::poll_now(fd, OUT) & OUT
         }
-        tx::RING if chan.tx_ring().frozen() => sys::poll_now(fd, OUT) & OUT,
-        tx::RING if chan.tx_ring().writable(allowance::limit()) => OUT,
-        tx::RING => 0,
-        tx::ENDED if socket.tx_shut.load(Ordering::Relaxed) => seen & OUT,
-        tx::ENDED if !chan.tx_ring().acknowledged() && seen & ENDED == 0 => {
+        TxMode::Ring if chan.tx_ring().frozen() => sys::poll_now(fd, OUT) & OUT,
+        TxMode::Ring if chan.tx_ring().writable(allowance::limit()) => OUT,
+        TxMode::Ring => 0,
+        TxMode::Ended if socket.tx_shut.load(Ordering::Relaxed) => seen & OUT,
+        TxMode::Ended if !chan.tx_ring().acknowledged() && seen & ENDED == 0 => {
             if !send::overtakes_slowly(socket, chan) && send::overtake(fd, socket, chan) {
                 seen & OUT
             } else {
                 0
             }
         }
-        _ => seen & OUT,
+        TxMode::Tcp | TxMode::Ended | TxMode::After => seen & OUT,
     }
 }
 
@@ -134,10 +135,10 @@ pub(crate) fn events_to_watch(chan: &Chan, wanted: i16) -> i16 {
         watch |= libc::POLLIN | libc::POLLRDHUP;
     }
     if wanted & OUT != 0 {
-        watch |= match chan.own().tx_mode.load(Ordering::Relaxed) {
-            tx::RING if chan.tx_ring().frozen() => libc::POLLOUT,
-            tx::RING | tx::ENDED => libc::POLLRDHUP,
-            _ => libc::POLLOUT,
+        watch |= match chan.own().tx_mode.peek() {
+            TxMode::Ring if chan.tx_ring().frozen() => libc::POLLOUT,
+            TxMode::Ring | TxMode::Ended => libc::POLLRDHUP,
+            TxMode::Tcp | TxMode::After => libc::POLLOUT,
         };
     }
     watch

@@ -9,11 +9,12 @@
     reason = "receives into the caller's buffers from the kernel"
 )]
 
-use crate::chan::{Chan, rx};
+use crate::chan::Chan;
 use crate::signals_blocked::SignalsBlocked;
 use crate::sock::{NOT_BOUND, Socket, count_one};
 use crate::{kernel, reset, send, wait};
 use core::sync::atomic::Ordering;
+use saiga_channel::direction::{RxEvent, RxMode};
 use saiga_channel::layout::STRIDE_SHIFT;
 use saiga_channel::ring::Got;
 use saiga_channel::sys::{self, Errno, Fd, Sys};
@@ -94,7 +95,7 @@ fn goes_on(fd: Fd, chan: &Chan, parts: &[&mut [u8]], done: usize, flags: i32) ->
         return false;
     }
     let ring = chan.rx_ring();
-    let may = if chan.own().rx_mode.load(Ordering::Relaxed) == rx::RING {
+    let may = if chan.own().rx_mode.peek() == RxMode::Ring {
         if ring.readable() {
             return true;
         }
@@ -134,20 +135,20 @@ fn receive_now(
     let Some(lock) = chan.lock_rx(socket) else {
         return reset::abort(fd, socket, Reason::CorruptMemory);
     };
-    let mode = || chan.own().rx_mode.load(Ordering::Relaxed);
+    let mode = || chan.own().rx_mode.peek();
     // In the other modes no later decision depends on the count of bytes received by TCP.
-    let counts = || matches!(mode(), rx::TCP | rx::DRAIN);
+    let counts = || matches!(mode(), RxMode::Tcp | RxMode::Drain);
     let blocked = counts().then(SignalsBlocked::begin);
     let done = match mode() {
         _ if blocked.is_none() && counts() => Ok(Try::Again), // A signal handler changed it.
-        rx::RING => from_ring(fd, socket, chan, parts, skip, flags),
-        rx::TCP => match turn(fd, socket, chan) {
+        RxMode::Ring => from_ring(fd, socket, chan, parts, skip, flags),
+        RxMode::Tcp => match turn(fd, socket, chan) {
             Ok(true) => Ok(Try::Again),
             Ok(false) => before_switch(fd, socket, chan, parts, skip, flags),
             Err(e) => Err(e),
         },
-        rx::DRAIN => drain(fd, socket, chan, parts, skip, flags),
-        _ => after_ring(fd, socket, chan, parts, skip, flags),
+        RxMode::Drain => drain(fd, socket, chan, parts, skip, flags),
+        RxMode::After => after_ring(fd, socket, chan, parts, skip, flags),
     };
     drop(lock); // Before the signals are unblocked: their handlers find the lock free.
     drop(blocked);
@@ -219,14 +220,14 @@ pub(crate) fn turn(fd: Fd, socket: &'static Socket, chan: &Chan) -> Sys<bool> {
         // Frozen before the switch: nothing will ever be in the ring.
         if frozen && ring.pending(STRIDE_SHIFT) == Some(0) {
             ring.acknowledge();
-            chan.own().rx_mode.store(rx::AFTER, Ordering::SeqCst);
+            chan.own().rx_mode.transition(RxEvent::End);
             chan.wake_writer();
             return Ok(true);
         }
         return Ok(false);
     };
     let _blocked = SignalsBlocked::begin();
-    if chan.own().rx_mode.load(Ordering::Relaxed) != rx::TCP {
+    if chan.own().rx_mode.peek() != RxMode::Tcp {
         return Ok(true); // A signal handler was first.
     }
     let Some(had) = received_by_all(fd, socket) else {
@@ -240,8 +241,11 @@ pub(crate) fn turn(fd: Fd, socket: &'static Socket, chan: &Chan) -> Sys<bool> {
     };
     ring.acknowledge();
     chan.own().rx_remaining.store(remaining, Ordering::Relaxed);
-    let next = if remaining == 0 { rx::RING } else { rx::DRAIN };
-    chan.own().rx_mode.store(next, Ordering::SeqCst);
+    chan.own().rx_mode.transition(if remaining == 0 {
+        RxEvent::Switch
+    } else {
+        RxEvent::Drain
+    });
     if ring.frozen() {
         // The peer may wait for the acknowledgement. Read after it, as the peer reads after
         // freezing.
@@ -305,7 +309,7 @@ fn drain(
         let left = remaining - (n as u64).min(remaining);
         word.store(left, Ordering::Relaxed);
         if left == 0 {
-            chan.own().rx_mode.store(rx::RING, Ordering::SeqCst);
+            chan.own().rx_mode.transition(RxEvent::Switch);
         }
     }
     Ok(got)
@@ -343,7 +347,7 @@ fn from_ring(
                 return Ok(Try::Bytes(n));
             }
             Got::Ended => {
-                chan.own().rx_mode.store(rx::AFTER, Ordering::SeqCst);
+                chan.own().rx_mode.transition(RxEvent::End);
                 return Ok(Try::Again);
             }
             Got::Corrupt => return reset::abort(fd, socket, Reason::CorruptMemory),
@@ -454,10 +458,10 @@ pub(crate) fn readable_bytes(fd: Fd, socket: &'static Socket, chan: &Chan) -> u6
     crate::readiness::notice_switch(fd, socket, chan);
     let queued = u64::try_from(sys::ioctl_int(fd, libc::FIONREAD).unwrap_or(0)).unwrap_or(0);
     let ring = chan.rx_ring().pending(STRIDE_SHIFT).unwrap_or(0);
-    match chan.own().rx_mode.load(Ordering::Relaxed) {
-        rx::RING if chan.rx_ring().frozen() => ring + queued,
-        rx::RING => ring,
-        rx::DRAIN => queued.min(chan.own().rx_remaining.load(Ordering::Relaxed)) + ring,
-        _ => queued,
+    match chan.own().rx_mode.peek() {
+        RxMode::Ring if chan.rx_ring().frozen() => ring + queued,
+        RxMode::Ring => ring,
+        RxMode::Drain => queued.min(chan.own().rx_remaining.load(Ordering::Relaxed)) + ring,
+        RxMode::Tcp | RxMode::After => queued,
     }
 }

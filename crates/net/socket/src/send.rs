@@ -4,13 +4,14 @@
 //! Order is the invariant: bytes may follow by TCP only after the peer has acknowledged the switch
 //! to the ring, or cannot miss it; recalled bytes are sent again by TCP before anything else.
 
-use crate::chan::{Chan, tx};
+use crate::chan::Chan;
 use crate::gather::Gather;
 use crate::signals_blocked::SignalsBlocked;
 use crate::sock::{NOT_BOUND, Socket, count_one};
 use crate::wait::{Until, Wait, WaitFor};
 use crate::{allowance, clock, epoll, kernel, reset, tcp_use};
 use core::sync::atomic::Ordering;
+use saiga_channel::direction::{TxEvent, TxMode};
 use saiga_channel::barriers;
 use saiga_channel::layout::STRIDE_SHIFT;
 use saiga_channel::ring::{Got, Put};
@@ -156,7 +157,7 @@ fn send_as(
 /// Before a caller gets EAGAIN: an edge-triggered set must report later room, and no thread would
 /// check for it otherwise. True when there is room already.
 fn is_room_after_all(socket: &'static Socket, chan: &Chan) -> bool {
-    if chan.own().tx_mode.load(Ordering::Relaxed) == tx::RING {
+    if chan.own().tx_mode.peek() == TxMode::Ring {
         return chan.tx_ring().arm_space(allowance::limit());
     }
     epoll::watch_edges_for_room(socket);
@@ -189,22 +190,22 @@ fn send_now(
     if flags & libc::MSG_OOB != 0 {
         end_for_urgent(fd, socket, chan);
     }
-    let mode = || chan.own().tx_mode.load(Ordering::Relaxed);
+    let mode = || chan.own().tx_mode.peek();
     // In the other modes no later decision depends on the count of bytes sent by TCP.
-    let counts = || matches!(mode(), tx::TCP | tx::ENDED);
+    let counts = || matches!(mode(), TxMode::Tcp | TxMode::Ended);
     let blocked = counts().then(SignalsBlocked::begin);
     let shut = socket.tx_shut.load(Ordering::Relaxed);
     let done = match mode() {
         _ if blocked.is_none() && counts() => Ok(Try::Again), // A signal handler changed it.
-        tx::TCP if !shut && may_switch(fd, socket, chan) => {
+        TxMode::Tcp if !shut && may_switch(fd, socket, chan) => {
             chan.tx_ring().switch(socket.sent.load(Ordering::Relaxed));
-            chan.own().tx_mode.store(tx::RING, Ordering::SeqCst);
+            chan.own().tx_mode.transition(TxEvent::Switch);
             socket.show(State::Upgraded, Reason::None);
             Ok(Try::Again)
         }
-        tx::TCP | tx::AFTER => to_tcp(fd, socket, rest, flags),
-        tx::RING => to_ring(fd, socket, chan, rest),
-        _ => leave_ring(fd, socket, chan, flags),
+        TxMode::Tcp | TxMode::After => to_tcp(fd, socket, rest, flags),
+        TxMode::Ring => to_ring(fd, socket, chan, rest),
+        TxMode::Ended => leave_ring(fd, socket, chan, flags),
     };
     drop(lock); // Before the signals are unblocked: their handlers find the lock free.
     drop(blocked);
@@ -246,8 +247,7 @@ fn to_ring(fd: Fd, socket: &'static Socket, chan: &Chan, rest: Gather<'_>) -> Sy
             Ok(Try::Again)
         }
         Put::Frozen => {
-            let mode = &chan.own().tx_mode;
-            let _ = mode.compare_exchange(tx::RING, tx::ENDED, Ordering::SeqCst, Ordering::SeqCst);
+            chan.own().tx_mode.transition(TxEvent::End);
             Ok(Try::Again)
         }
         Put::Corrupt => reset::abort(fd, socket, Reason::CorruptMemory),
@@ -399,7 +399,7 @@ pub(crate) fn leave_unnoticed(fd: Fd, socket: &'static Socket, chan: &Chan) {
         return;
     };
     let blocked = SignalsBlocked::begin();
-    let ended = chan.own().tx_mode.load(Ordering::SeqCst) == tx::ENDED;
+    let ended = chan.own().tx_mode.get() == TxMode::Ended;
     if ended && !lock.nested && !chan.recall_due() && !chan.peer_receives() {
         go_on_by_tcp(fd, socket, chan);
     }
@@ -412,7 +412,7 @@ const LOOKS_US: u64 = 500;
 
 /// Whether the ring has ended and the peer has not acknowledged the switch to it.
 pub(crate) fn awaits_notice(chan: &Chan) -> bool {
-    chan.own().tx_mode.load(Ordering::SeqCst) == tx::ENDED
+    chan.own().tx_mode.get() == TxMode::Ended
         && !chan.tx_ring().acknowledged()
         && !chan.recall_due()
 }
@@ -459,7 +459,7 @@ pub(crate) fn overtake(fd: Fd, socket: &'static Socket, chan: &Chan) -> bool {
     let begun = clock::ticks();
     loop {
         leave_unnoticed(fd, socket, chan);
-        if chan.own().tx_mode.load(Ordering::SeqCst) == tx::AFTER {
+        if chan.own().tx_mode.get() == TxMode::After {
             return true;
         }
         if clock::ticks().wrapping_sub(begun) >= watch_ticks {

@@ -144,7 +144,7 @@ impl Drop for Pin {
         let left = thread::drop_one(&self.0.pins);
         if left == 0
             && self.0.refs.load(Ordering::SeqCst) == 0
-            && self.0.mode.transition(ModeEvent::Close)
+            && self.0.mode.transition(ModeEvent::Close).is_some()
         {
             crate::close::release(self.0);
         }
@@ -383,7 +383,7 @@ impl Socket {
     pub(crate) fn leave(&self, fd: Fd, reason: Reason) {
         self.note_end(reason);
         self.unmark(fd);
-        if self.phase.transition(PhaseEvent::Stop) {
+        if self.phase.transition(PhaseEvent::Stop).is_some() {
             rt::header().count_downgrade(reason);
         }
         self.show(State::Downgraded, reason);

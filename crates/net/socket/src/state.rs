@@ -1,27 +1,13 @@
 //! The two states of a connection in this process, and the events that change them.
 //!
 //! [`Mode`] says who serves the calls on the connection, [`Phase`] how far the attempt to upgrade it
-//! has come. Both are pure values: `after` is their whole table of transitions. A [`StateCell`]
-//! holds one of them for all threads, and [`StateCell::transition`] is the only way to change it. An
-//! event that a state does not know changes nothing, so a thread that comes late cannot, for
-//! example, start a connection again that another thread has just put on TCP for good.
+//! has come. Threads share them as a [`StateCell`](saiga_channel::state::StateCell). An event that a
+//! state does not know changes nothing, so a thread that comes late cannot, for example, start a
+//! connection again that another thread has just put on TCP for good.
+//!
+//! How each direction moves its bytes is [`saiga_channel::direction`].
 
-use core::fmt;
-use core::marker::PhantomData;
-use core::sync::atomic::{AtomicU8, Ordering};
-
-/// A state with few values, and the events that change it.
-pub(crate) trait State: Copy + fmt::Debug {
-    type Event: Copy;
-
-    fn encode(self) -> u8;
-
-    /// The state of a number that `encode` returned.
-    fn decode(number: u8) -> Self;
-
-    /// The state that follows; `None` if the event means nothing in this state.
-    fn after(self, event: Self::Event) -> Option<Self>;
-}
+use saiga_channel::state::State;
 
 /// Who serves the calls on a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -156,32 +142,6 @@ impl State for Phase {
     }
 }
 
-/// A state that all threads of the process share.
-pub(crate) struct StateCell<S>(AtomicU8, PhantomData<S>);
-
-impl<S: State> StateCell<S> {
-    /// The state. In one total order with all transitions and with the counts of callers inside a
-    /// socket, on which `bind` and `settle` depend.
-    pub(crate) fn get(&self) -> S {
-        S::decode(self.0.load(Ordering::SeqCst))
-    }
-
-    /// Applies an event. Returns whether it changed the state: of several threads with the same
-    /// event, one gets true.
-    pub(crate) fn transition(&self, event: S::Event) -> bool {
-        let after = |now: u8| S::decode(now).after(event).map(S::encode);
-        self.0
-            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, after)
-            .is_ok_and(|before| after(before) != Some(before))
-    }
-}
-
-impl<S: State> fmt::Debug for StateCell<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.get().fmt(f)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -233,14 +193,5 @@ mod tests {
     fn numbers_stand_for_the_states_that_they_were_made_from() {
         assert_eq!(MODES.map(|mode| Mode::decode(mode.encode())), MODES);
         assert_eq!(PHASES.map(|phase| Phase::decode(phase.encode())), PHASES);
-    }
-
-    #[test]
-    fn a_cell_tells_which_event_changed_it() {
-        let cell: StateCell<Phase> = StateCell(AtomicU8::new(Phase::Cold.encode()), PhantomData);
-        assert!(cell.transition(Propose) && !cell.transition(Propose), "it is proposed already");
-        assert!(cell.transition(Stop) && !cell.transition(Stop), "it stopped already");
-        assert!(!cell.transition(Retry), "it stays on TCP");
-        assert_eq!(cell.get(), Phase::Never);
     }
 }

@@ -9,7 +9,7 @@ mod checks;
 use checks::{is_tcp, may_wait, waits_unseen};
 pub(crate) use checks::{leave_for_unseen_wait, waits_for_more_than_a_byte};
 
-use crate::chan::{Chan, rx, tx};
+use crate::chan::Chan;
 use crate::links::{self, Known, Link};
 use crate::sock::{self, Socket};
 use crate::state::{Mode, ModeEvent, Phase, PhaseEvent};
@@ -443,14 +443,8 @@ fn prepare_slot(chan: &Chan) {
         side.rx_wait_slots.store(0, Ordering::Relaxed);
         side.tx_wait_slots.store(0, Ordering::Relaxed);
     }
-    chan.own().begin(FROM_TCP);
+    chan.own().begin();
 }
-
-/// Both directions of a new channel begin on TCP.
-const FROM_TCP: u32 = {
-    assert!(rx::TCP == tx::TCP);
-    rx::TCP
-};
 
 /// Agrees to a slot that the peer has proposed for the connection `key`. False if the slot is not,
 /// or no longer, meant for this connection, or another connection of this process uses it.
@@ -458,7 +452,7 @@ fn accept(chan: &Chan, key: &[u8; 36]) -> bool {
     if chan.segment.side != Side(1) || !chan.own().claim() {
         return false;
     }
-    chan.own().begin(FROM_TCP);
+    chan.own().begin();
     let opened = chan.segment.open_slot(chan.index).is_ok();
     let agreed = opened && chan.slot().agreement.accept(key);
     if !agreed {

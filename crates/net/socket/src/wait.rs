@@ -6,10 +6,11 @@
 #![expect(unsafe_code, reason = "waits through libc")]
 
 use crate::asleep::{Asleep, Held};
-use crate::chan::{Chan, rx, tx};
+use crate::chan::Chan;
 use crate::sock::Socket;
 use crate::{allowance, asleep, clock, idle, kernel, lock, policy, send, thread_bells, wake_cost};
 use core::sync::atomic::Ordering;
+use saiga_channel::direction::{RxMode, TxMode};
 use saiga_channel::sys::{self, Errno, Fd, Sys};
 use saiga_status::Reason;
 
@@ -113,16 +114,16 @@ impl Wait {
         match self.what {
             WaitFor::Bytes => {
                 let ring = chan.rx_ring();
-                match chan.own().rx_mode.load(Ordering::Relaxed) {
-                    rx::RING => ring.readable() || ring.frozen(),
-                    rx::TCP => ring.switched().is_some(),
-                    _ => false,
+                match chan.own().rx_mode.peek() {
+                    RxMode::Ring => ring.readable() || ring.frozen(),
+                    RxMode::Tcp => ring.switched().is_some(),
+                    RxMode::Drain | RxMode::After => false,
                 }
             }
-            WaitFor::Space => match chan.own().tx_mode.load(Ordering::Relaxed) {
-                tx::RING => chan.tx_ring().writable(allowance::limit()),
-                tx::ENDED => chan.tx_ring().acknowledged(),
-                _ => false,
+            WaitFor::Space => match chan.own().tx_mode.peek() {
+                TxMode::Ring => chan.tx_ring().writable(allowance::limit()),
+                TxMode::Ended => chan.tx_ring().acknowledged(),
+                TxMode::Tcp | TxMode::After => false,
             },
         }
     }
@@ -132,11 +133,11 @@ impl Wait {
         match self.what {
             WaitFor::Bytes => {
                 let something = chan.rx_ring().arm();
-                chan.own().rx_mode.load(Ordering::Relaxed) == rx::RING && something
+                chan.own().rx_mode.peek() == RxMode::Ring && something
             }
             WaitFor::Space => {
                 let space = chan.tx_ring().arm_space(allowance::limit());
-                chan.own().tx_mode.load(Ordering::Relaxed) == tx::RING && space
+                chan.own().tx_mode.peek() == TxMode::Ring && space
             }
         }
     }
@@ -147,11 +148,11 @@ impl Wait {
             // Recalled bytes are sent as soon as TCP takes them.
             WaitFor::Bytes if chan.recall_due() => libc::POLLIN | libc::POLLRDHUP | libc::POLLOUT,
             WaitFor::Bytes => libc::POLLIN | libc::POLLRDHUP,
-            WaitFor::Space => match chan.own().tx_mode.load(Ordering::Relaxed) {
+            WaitFor::Space => match chan.own().tx_mode.peek() {
                 // Recalled bytes wait for room on TCP.
-                tx::ENDED if chan.recall_due() => libc::POLLOUT | libc::POLLRDHUP,
-                tx::RING | tx::ENDED => libc::POLLRDHUP,
-                _ => libc::POLLOUT,
+                TxMode::Ended if chan.recall_due() => libc::POLLOUT | libc::POLLRDHUP,
+                TxMode::Ring | TxMode::Ended => libc::POLLRDHUP,
+                TxMode::Tcp | TxMode::After => libc::POLLOUT,
             },
         }
     }

@@ -337,7 +337,7 @@ fn make_anew(epfd: Fd, fd: Fd, former: (u32, u64), new: (u32, u64)) -> Sys<()> {
 }
 
 /// Moves every registration of a socket to the library. False, with all of them back in the kernel,
-/// if one cannot be moved. The caller holds the state lock; the socket's mode is BOUND already.
+/// if one cannot be moved. The caller holds the state lock; the socket's mode is `Bound` already.
 pub(crate) fn bind_all(socket: &'static Socket, chan: &Chan) -> bool {
     for interest in of_socket(socket) {
         let Some(set) = interest.set() else { continue };

@@ -4,12 +4,13 @@
 //! one-shot event would come twice, and a pool of threads would serve a connection twice, or one
 //! that it has freed.
 
-use crate::chan::{Chan, tx};
+use crate::chan::Chan;
 use crate::epoll::{self, EDGE, EpollSet, Interest, ONESHOT};
 use crate::readiness;
 use crate::send;
 use crate::sock::{Pin, Socket};
 use core::sync::atomic::Ordering;
+use saiga_channel::direction::{TxEvent, TxMode};
 use saiga_channel::sys::{self, Fd};
 
 /// A connection that may have room to send after [`send::overtake`], which takes too long to run
@@ -65,7 +66,7 @@ pub(super) fn examine(
         found = readiness::events_soon(fd, socket, &chan) & wanted;
     }
     let lacks_room = wanted & !found & libc::POLLOUT != 0;
-    if lacks_room && chan.own().tx_mode.load(Ordering::Relaxed) != tx::RING {
+    if lacks_room && chan.own().tx_mode.peek() != TxMode::Ring {
         epoll::watch_for_room(set, interest, fd);
         if send::overtakes_slowly(socket, &chan) {
             note_overdue(set, interest, (socket, fd), overdue);
@@ -211,7 +212,7 @@ mod tests {
             };
             let address = core::ptr::from_ref(link).cast_mut();
             self.socket.link.store(address, Ordering::Release);
-            assert!(self.socket.mode.transition(ModeEvent::Bind));
+            assert!(self.socket.mode.transition(ModeEvent::Bind).is_some());
             Chan::of(self.socket).expect("it has a link")
         }
     }
@@ -252,7 +253,7 @@ mod tests {
         assert!(table::set_socket(twin.as_raw_fd(), former.socket));
         epoll::orphan(former.socket, former.server.as_raw_fd());
         epoll::unbind_all(former.socket, &chan);
-        assert!(former.socket.mode.transition(ModeEvent::Unbind));
+        assert!(former.socket.mode.transition(ModeEvent::Unbind).is_some());
         assert_eq!(
             former.look(),
             Some(READABLE),
@@ -289,7 +290,8 @@ mod tests {
         let chan = scene.bind();
         assert_eq!(scene.kernel_reports(), 1);
         assert!(epoll::bind_all(scene.socket, &chan));
-        chan.own().tx_mode.store(tx::ENDED, Ordering::SeqCst); // Its beginning was not noticed.
+        chan.own().tx_mode.transition(TxEvent::Switch);
+        chan.own().tx_mode.transition(TxEvent::End); // Its beginning was not noticed.
         let room = libc::EPOLLOUT.cast_unsigned();
         scene.arm(room);
         let mut overdue = None;

@@ -5,6 +5,7 @@ use crate::links::{self, Known};
 use crate::sock::Origin;
 use crate::state::ModeEvent;
 use crate::{rt, table};
+use saiga_channel::direction::TxMode;
 use saiga_channel::layout::{Header, Slot};
 use saiga_channel::rendezvous::Credentials;
 use saiga_channel::segment::Segment;
@@ -31,14 +32,14 @@ fn recalled() -> (&'static Socket, Chan) {
     let segment = Segment::create(rt::floor()).expect("memory");
     segment.populate_start(0).expect("memory");
     segment.open_slot(0).expect("memory");
-    segment.own_slot(0).begin(tx::RING);
+    segment.own_slot(0).begin(TxMode::Ring);
     segment.slot(0).rings[0].reset(saiga_channel::layout::START_SHIFT);
     let Known::Ours(link) = links::adopt(segment, Credentials { pid: 1, uid: 0 }) else {
         panic!("it is new")
     };
     let address = core::ptr::from_ref(link).cast_mut();
     socket.link.store(address, Ordering::Release);
-    assert!(socket.mode.transition(ModeEvent::Bind));
+    assert!(socket.mode.transition(ModeEvent::Bind).is_some());
     let chan = Chan::of(socket).expect("it has a link");
     let put = chan.put(socket, b"unread"[..].into());
     assert!(matches!(put, Put::Bytes { n: 6, .. }));
