@@ -68,15 +68,23 @@ fn the_answer_is_short_and_names_what_it_leaves_out() {
     let shown = Visibility::Answer;
     let plain = text::Style::plain();
     let answer = text::render(&report, text::Style { shown, ..plain });
-    assert!(answer.starts_with(&format!("{}\n", report.title)), "{answer}");
+    assert!(
+        answer.starts_with(&format!("{}\n", report.title)),
+        "{answer}"
+    );
     assert!(answer.contains(&report.figures[0].value) && answer.contains("Best against best"));
     for left_out in ["Same placement", "Server CPU\n", "  ! "] {
         assert!(!answer.contains(left_out), "{left_out}: {answer}");
         assert!(as_text(&report).contains(left_out), "{left_out}");
     }
-    let (_, after_table) = answer.split_once("In the report\n").expect("a list of pointers");
+    let (_, after_table) = answer
+        .split_once("In the report\n")
+        .expect("a list of pointers");
     for pointer in &report.pointers {
-        assert!(after_table.contains(&format!("  - {}\n", pointer.text)), "{answer}");
+        assert!(
+            after_table.contains(&format!("  - {}\n", pointer.text)),
+            "{answer}"
+        );
     }
 }
 

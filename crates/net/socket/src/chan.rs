@@ -8,6 +8,7 @@ use crate::links::Link;
 use crate::sock::Socket;
 use crate::{allowance, chaos, clock, rt, tcp_use, thread};
 use core::sync::atomic::{AtomicU32, Ordering, compiler_fence};
+use saiga_channel::direction::{RxEvent, TxEvent, TxMode};
 use saiga_channel::layout::{OPEN_CLOSED, OPEN_MAPPED, Side, SideBlock, Slot};
 use saiga_channel::own::OwnSlot;
 use saiga_channel::ring::{Put, Ring};

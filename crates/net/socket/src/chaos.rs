@@ -13,6 +13,7 @@ use crate::chan::Chan;
 use crate::idle;
 use crate::sock::Socket;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use saiga_channel::direction::RxMode;
 
 /// State of the generator; 0: off.
 static STATE: AtomicU64 = AtomicU64::new(0);

@@ -14,8 +14,8 @@ use crate::{
     uring,
 };
 use core::sync::atomic::{AtomicU64, Ordering};
-use saiga_channel::direction::{RxMode, TxMode};
 use saiga_channel::barriers;
+use saiga_channel::direction::{RxMode, TxMode};
 use saiga_channel::layout::STRIDE_SHIFT;
 use saiga_channel::sys::{self, Fd};
 use saiga_channel::tuple::Tuple;

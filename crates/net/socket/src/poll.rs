@@ -24,7 +24,6 @@ use crate::table::{self, Entry};
 use crate::thread_bells;
 use crate::{allowance, clock, epoll_wait, idle, kernel, policy, readiness};
 use core::cell::Cell;
-use core::sync::atomic::Ordering;
 use libc::pollfd;
 use saiga_channel::direction::{RxMode, TxMode};
 use saiga_channel::sys::{Errno, Fd, Sys};

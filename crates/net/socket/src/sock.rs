@@ -13,11 +13,12 @@ use crate::lock::Lock;
 use crate::nonblock::NonBlock;
 use crate::pace::Pace;
 use crate::pool::{Pool, Record};
-use crate::state::{Mode, ModeEvent, Phase, PhaseEvent, StateCell};
+use crate::state::{Mode, ModeEvent, Phase, PhaseEvent};
 use crate::thread;
 use crate::{chaos, rt, table};
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use saiga_channel::diag;
+use saiga_channel::state::StateCell;
 use saiga_channel::sys::{Errno, Fd};
 use saiga_status::{Reason, State};
 

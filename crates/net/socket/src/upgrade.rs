@@ -193,7 +193,9 @@ fn make_offer(socket: &'static Socket, tuple: &Tuple) {
     }
     match rendezvous::offer(tuple, rt::floor()) {
         Ok(listener) => {
-            socket.rendezvous.store(rt::hidden(listener), Ordering::Relaxed);
+            socket
+                .rendezvous
+                .store(rt::hidden(listener), Ordering::Relaxed);
             socket.phase.transition(PhaseEvent::Offer);
             socket.pause();
             socket.show(State::Offering, Reason::None);

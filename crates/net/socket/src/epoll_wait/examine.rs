@@ -10,7 +10,7 @@ use crate::readiness;
 use crate::send;
 use crate::sock::{Pin, Socket};
 use core::sync::atomic::Ordering;
-use saiga_channel::direction::{TxEvent, TxMode};
+use saiga_channel::direction::TxMode;
 use saiga_channel::sys::{self, Fd};
 
 /// A connection that may have room to send after [`send::overtake`], which takes too long to run
@@ -129,6 +129,7 @@ mod tests {
     use crate::sock::Origin;
     use crate::state::ModeEvent;
     use crate::{rt, table};
+    use saiga_channel::direction::TxEvent;
     use saiga_channel::rendezvous::Credentials;
     use saiga_channel::segment::Segment;
     use std::io::Write as _;
