@@ -1,6 +1,7 @@
 //! Fork handlers: the child keeps its parent's records and is another process.
 
-use crate::{chaos, close, contention, links, lock, poll, rt, thread};
+use crate::policy::contention;
+use crate::{chaos, close, links, lock, poll, rt, thread};
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// The words that every fork changes. They share a cache line because each page that a child

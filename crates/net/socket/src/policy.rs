@@ -3,19 +3,35 @@
 //! The time of the answer is not known, so the rules use what a waiter can observe
 //! (docs/waiting.md): where the peer ran, the cost of a wake-up, how long a yield took (at once: no
 //! other thread wants this CPU; soon: a thread of our own kind ran; late: a foreign thread ran),
-//! and whether such waits were recently worthwhile.
+//! and whether such waits were recently worthwhile. `decision.rs` has the rules, as values without
+//! a clock; this file gives them what this machine shows and does what they say.
 
-use crate::contention::{self, OnCpu, YieldOutcome};
-use crate::history::{self, AttemptKind};
-use crate::{clock, fork_group, rt, wake_cost};
+pub(crate) mod contention;
+pub(crate) mod cpu_turns;
+mod decision;
+mod history;
+#[cfg(test)]
+mod simulation;
+pub(crate) mod wake_cost;
+
+use crate::{clock, fork_group, rt};
+use contention::Spinner;
+use core::cell::Cell;
+use core::sync::atomic::Ordering;
+use decision::{Action, Wait, Waiter};
+use history::Histories;
 use saiga_channel::segment::Segment;
 
 /// Spinning for less than this never pays for a sleep.
 const LEAST_SPIN_US: u64 = 10;
-/// Interval of a spinner's yields.
-const YIELD_EVERY_US: u64 = 4;
-/// Turns that other threads may take before the waiter sleeps.
-const MOST_TURNS: u32 = 2;
+/// Waits that a thread counts before it adds them to the process's counters, which all threads
+/// share.
+const BATCH: u32 = 64;
+
+thread_local! {
+    static HISTORIES: Cell<Histories> = const { Cell::new(Histories::NEW) };
+    static UNCOUNTED: Cell<u32> = const { Cell::new(0) };
+}
 
 /// Polls `has_event` for a short while without sleeping. `peer_cpu` is the CPU where the peer ran
 /// when it last woke us; `segment` is shared with the peer. True when there is an event.
@@ -24,38 +40,56 @@ pub(crate) fn wait_awake(
     segment: Option<&Segment>,
     has_event: impl Fn() -> bool,
 ) -> bool {
-    let start = OnCpu::now();
+    let now = contention::moment();
     if let Some(segment) = segment {
-        segment.note_turn(start.at);
+        segment.note_turn(now.at);
     }
-    let found = attempt(start, peer_cpu, &has_event);
-    history::count(found);
+    let waiter = Waiter {
+        now,
+        turn_began: contention::turn_began(),
+        peer_cpu,
+        limit: spin_limit(),
+        turns: fork_group::turns_on(now.cpu),
+    };
+    let mut wait = update(|histories| Wait::begin(&waiter, histories));
+    let found = carry_out(&mut wait, &has_event);
+    update(|histories| wait.end(found, histories));
+    count(found);
     found
 }
 
-fn attempt(start: OnCpu, peer_cpu: u32, has_event: &impl Fn() -> bool) -> bool {
-    let limit = spin_limit();
-    if limit == 0 || cfg!(feature = "without-spin") {
-        return has_event();
-    }
-    if peer_cpu == start.cpu {
-        // The peer cannot answer while we spin, and beside a foreign thread a yield costs a time
-        // slice.
-        if fork_group::has_foreign_load(start.cpu, start.at) {
-            return has_event();
+/// Changes the thread's histories. A signal handler that waits meanwhile has its change lost.
+fn update<T>(change: impl FnOnce(&mut Histories) -> T) -> T {
+    let mut histories = HISTORIES.get();
+    let result = change(&mut histories);
+    HISTORIES.set(histories);
+    result
+}
+
+/// Does what the wait says until it finds an event or must sleep. True: there is an event.
+fn carry_out(wait: &mut Wait, has_event: &impl Fn() -> bool) -> bool {
+    loop {
+        let found = match wait.next() {
+            Action::Spin(limit) => spin(limit, has_event),
+            Action::SpinAmongFew(limit) => {
+                Spinner::enter().is_some_and(|_one| spin(limit, has_event))
+            }
+            Action::Yield => {
+                let outcome = contention::yield_and_classify();
+                if has_event() {
+                    return true;
+                }
+                wait.yielded(outcome);
+                continue;
+            }
+            Action::Check => return has_event(),
+            Action::Sleep => return false,
+        };
+        if found {
+            return true;
         }
-        return history::try_if_worthwhile(AttemptKind::Yield, || yield_turns(has_event))
-            .unwrap_or_else(has_event);
+        wait.spun(clock::ticks());
     }
-    let spun = history::try_if_worthwhile(AttemptKind::Spin, || {
-        if fork_group::has_foreign_load(start.cpu, start.at) {
-            // A yield would cost a time slice here.
-            contention::Spinner::enter().is_some_and(|_one| spin(limit, has_event))
-        } else {
-            spin_with_yields(start, limit, has_event)
-        }
-    });
-    spun.unwrap_or_else(has_event)
 }
 
 /// About the cost of a wake-up: then waiting costs at most twice what it would with foresight.
@@ -65,45 +99,8 @@ fn spin_limit() -> u64 {
     wake_cost::cost().map_or(most, |cost| cost.clamp(least, most))
 }
 
-/// Gives a peer on the same CPU the chance to answer.
-fn yield_turns(has_event: &impl Fn() -> bool) -> bool {
-    for _ in 0..MOST_TURNS {
-        let outcome = contention::yield_and_classify();
-        if has_event() {
-            return true;
-        }
-        if outcome == YieldOutcome::Foreign {
-            return false;
-        }
-    }
-    false
-}
-
-/// Spins while no other thread wants the CPU. Yields every few microseconds, and gives up after a
-/// few turns of other threads.
-fn spin_with_yields(start: OnCpu, limit: u64, has_event: &impl Fn() -> bool) -> bool {
-    if start.is_overdue() && contention::yield_and_classify() == YieldOutcome::Foreign {
-        return has_event();
-    }
-    let mut turns = 0;
-    loop {
-        if spin(clock::us(YIELD_EVERY_US), has_event) {
-            return true;
-        }
-        let now = clock::ticks();
-        if now.wrapping_sub(start.at) > limit {
-            return false;
-        }
-        match contention::yield_and_classify() {
-            YieldOutcome::Alone => {}
-            YieldOutcome::Brief if turns + 1 < MOST_TURNS => turns += 1,
-            YieldOutcome::Brief | YieldOutcome::Foreign => return has_event(),
-        }
-    }
-}
-
 fn spin(limit: u64, has_event: &impl Fn() -> bool) -> bool {
-    let start = OnCpu::now().at;
+    let start = contention::moment().at;
     loop {
         let found = (0..8).any(|_| {
             core::hint::spin_loop();
@@ -113,4 +110,17 @@ fn spin(limit: u64, has_event: &impl Fn() -> bool) -> bool {
             return found;
         }
     }
+}
+
+/// Counts a wait that ended without a sleep (`found`), or one that must sleep now.
+fn count(found: bool) {
+    let n = UNCOUNTED.get() + u32::from(found);
+    if found && n < BATCH {
+        return UNCOUNTED.set(n);
+    }
+    UNCOUNTED.set(0);
+    let header = rt::header();
+    header.spins.fetch_add(u64::from(n), Ordering::Relaxed);
+    let slept = u64::from(!found);
+    header.sleeps.fetch_add(slept, Ordering::Relaxed);
 }

@@ -1,7 +1,7 @@
 //! Start-up: reads the settings and switches the library on in a process.
 
 use crate::{
-    allowance, asleep, chaos, clock, contention, fork_group, kernel, process, rt, settings, table,
+    allowance, asleep, chaos, clock, fork_group, kernel, policy, process, rt, settings, table,
     thread,
 };
 use saiga_settings::{SYSTEM_FILE, Sources};
@@ -55,7 +55,7 @@ pub fn start(with: &Start<'_>) {
     clock::calibrate();
     allowance::start();
     saiga_channel::barriers::join();
-    contention::set_cpus(process::cpus());
+    policy::contention::set_cpus(process::cpus());
     fork_group::begin();
     let sources = Sources {
         system_file: Path::new(SYSTEM_FILE),

@@ -7,8 +7,9 @@
 
 use crate::asleep::{Asleep, Held};
 use crate::chan::Chan;
+use crate::policy::wake_cost;
 use crate::sock::Socket;
-use crate::{allowance, asleep, clock, idle, kernel, lock, policy, send, thread_bells, wake_cost};
+use crate::{allowance, asleep, clock, idle, kernel, lock, policy, send, thread_bells};
 use core::sync::atomic::Ordering;
 use saiga_channel::direction::{RxMode, TxMode};
 use saiga_channel::sys::{self, Errno, Fd, Sys};

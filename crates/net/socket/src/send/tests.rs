@@ -5,7 +5,7 @@ use crate::links::{self, Known};
 use crate::sock::Origin;
 use crate::state::ModeEvent;
 use crate::{rt, table};
-use saiga_channel::direction::TxMode;
+use saiga_channel::direction::RxEvent;
 use saiga_channel::layout::{Header, Slot};
 use saiga_channel::rendezvous::Credentials;
 use saiga_channel::segment::Segment;
@@ -32,7 +32,10 @@ fn recalled() -> (&'static Socket, Chan) {
     let segment = Segment::create(rt::floor()).expect("memory");
     segment.populate_start(0).expect("memory");
     segment.open_slot(0).expect("memory");
-    segment.own_slot(0).begin(TxMode::Ring);
+    let own = segment.own_slot(0);
+    own.begin();
+    own.rx_mode.transition(RxEvent::Switch);
+    own.tx_mode.transition(TxEvent::Switch);
     segment.slot(0).rings[0].reset(saiga_channel::layout::START_SHIFT);
     let Known::Ours(link) = links::adopt(segment, Credentials { pid: 1, uid: 0 }) else {
         panic!("it is new")

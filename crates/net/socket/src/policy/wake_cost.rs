@@ -4,7 +4,8 @@
 //! them with its own clock. Both values are hints from a process that may lie: a sample can only
 //! make a spin shorter than the settings allow.
 
-use crate::{clock, contention, fork_group, rt, thread};
+use super::contention;
+use crate::{clock, fork_group, rt, thread};
 use core::sync::atomic::{AtomicU64, Ordering};
 use saiga_channel::wait_slot::WaitSlot;
 
