@@ -1,5 +1,5 @@
-//! Finds out from the help text of redis-benchmark whether it has the option `--seed`. Redis 7.0 does
-//! not have the option; later versions do.
+//! Finds out from the help text of redis-benchmark whether it has the option `--seed`. Redis 7.0
+//! does not have the option; later versions do.
 
 use std::time::Duration;
 

@@ -41,7 +41,7 @@ pub enum WithoutError {
 }
 
 impl LeftOut {
-    /// Finds the files that `words` select. Each word is a stream of the rules in `sets`, or a glob.
+    /// Finds the files that `words` select. A word is a stream of the rules in `sets`, or a glob.
     ///
     /// # Errors
     /// A word selects no written file, or is not a valid glob.

@@ -1,8 +1,8 @@
-//! `saiga bench tpcc`: TPC-C on the tables of BenchmarkSQL 5, with its props files or with options.
+//! `saiga bench tpcc`: TPC-C on the tables of BenchmarkSQL 5, with its props files or options.
 //!
 //! Each step has a module: `build` creates and loads the tables, `check` compares them with the
-//! specification, `run` puts load on them, and `destroy` drops them. `run` also has the step `merge`,
-//! which adds up the results of several load hosts. Without a step, `whole` runs all of them on
+//! specification, `run` puts load on them, and `destroy` drops them. The step `merge`, which adds
+//! up the results of several load hosts, is in `run`. Without a step, `whole` runs all steps on
 //! SQLite.
 
 mod build;

@@ -73,8 +73,8 @@ impl StoreError {
             Some(ErrorCode::DiskFull) => Self::Full { path },
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Locked { path },
             Some(ErrorCode::NotADatabase) => Self::Foreign { path },
-            // SQLite returns one of these codes if it cannot create or flush the journal because the
-            // disk or a quota is full.
+            // SQLite returns one of these codes if it cannot create or flush the journal because
+            // the disk or a quota is full.
             Some(ErrorCode::CannotOpen | ErrorCode::SystemIoFailure) if is_full() => {
                 Self::Full { path }
             }
