@@ -47,8 +47,8 @@ pub(super) struct ProgressDisplay {
 }
 
 impl ProgressDisplay {
-    /// Opens a panel if `with_panel` is set and stderr is a terminal. Writes the figures to
-    /// `load_file`, too, which the calling process reads.
+    /// Opens a panel if `with_panel` is set and there is a terminal. Also writes the figures to
+    /// `load_file`, which the calling process reads.
     pub(super) fn new(
         names: Vec<String>,
         host: &Arc<Host>,

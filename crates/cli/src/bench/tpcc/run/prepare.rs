@@ -1,5 +1,5 @@
-//! Prepares a run: inspects and checks the tables, connects the terminals, and claims the places for
-//! the results.
+//! Prepares a run: inspects and checks the tables, connects the terminals, and claims the
+//! destinations of the results.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -177,8 +177,8 @@ pub(super) fn claim_all<'t>(
     Ok(ready)
 }
 
-/// Returns `path`, or a name such as `path_2` if a previous database of this experiment has the same
-/// directory. This happens if props files differ only in the port.
+/// Returns `path`, or a name such as `path_2` if a previous database of this experiment has the
+/// same directory. This happens if props files differ only in the port.
 fn beside(path: PathBuf, taken: &[PathBuf]) -> PathBuf {
     let numbered = (2..).map(|number| {
         let mut name = path.clone().into_os_string();
