@@ -1,6 +1,6 @@
 //! Decides whether each part of a server is written through a reclaim unit handle of its own.
 //!
-//! sysfs does not show handles. The caller reads them from the drive and passes the drive's answers.
+//! sysfs does not show handles. The caller reads them from the drive and passes the answers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,8 +33,8 @@ impl Layout {
     /// Decides whether each part has a handle of its own, and returns the reason. `answers` has an
     /// answer for each of [`Layout::namespaces`].
     ///
-    /// The verdict is [`Reach::No`] if a part has no handle of its own, even if the handles of other
-    /// parts are unknown.
+    /// The verdict is [`Reach::No`] if a part has no handle of its own, even if the handles of
+    /// other parts are unknown.
     #[must_use]
     pub fn verdict(&self, answers: &Answers) -> (Reach, String) {
         let against = [
@@ -54,8 +54,8 @@ impl Layout {
         (Reach::Yes, why)
     }
 
-    /// Returns the names of the parts on each disk. For a file system without a disk, the type of the
-    /// file system is used as the name.
+    /// Returns the names of the parts on each disk. A file system without a disk is listed under
+    /// its type, such as `tmpfs`.
     fn disks(&self) -> BTreeMap<&str, Vec<&'static str>> {
         let mut disks: BTreeMap<&str, Vec<&'static str>> = BTreeMap::new();
         for part in &self.parts {
