@@ -9,7 +9,7 @@ use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 #[derive(Debug)]
 #[repr(align(64))]
 pub(crate) struct Changed {
-    /// Number of forks by this process, and by its ancestors before they forked towards it.
+    /// Number of forks by this process, added to the number that it inherited from its parent.
     forks: AtomicU32,
     /// Incremented only in the child of a fork; the parent stays in its epoch.
     pub(crate) epoch: AtomicU32,
