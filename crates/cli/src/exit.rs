@@ -3,7 +3,7 @@
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 
-/// The exit code of a verb that is done and whose answer is no.
+/// The exit code of a verb that completed with the answer no, such as a check that failed.
 pub(crate) const NO: u8 = 1;
 /// The exit code of a verb that failed.
 pub(crate) const COULD_NOT: u8 = 2;
@@ -30,11 +30,11 @@ pub(crate) fn say(text: &str) {
     // File names in the text must not control the terminal.
     let is_order = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
     let text = text.replace(is_order, "?");
-    // Ignored if stderr is closed; the exit code still reports the failure.
+    // Errors of a closed stderr are ignored; the exit code still reports a failure.
     let _ = writeln!(std::io::stderr(), "saiga: {text}");
 }
 
-/// Whether the error is EPIPE from a closed stdout.
+/// Whether a cause of the error is EPIPE. The cause is assumed to be a closed stdout.
 pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error
         .chain()

@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context as _, bail};
 use saiga_experiment::output;
 
-/// Checks that `path` can be written, before an hour of work whose result belongs there.
+/// Checks that `path` can be written. Called before long work, so that its result is not lost.
 pub(crate) fn check(path: &Path) -> anyhow::Result<()> {
     let (folder, _) = parts(path)?;
     if path.is_dir() {
@@ -24,7 +24,7 @@ pub(crate) fn check(path: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Replaces the file and prints its path to stderr.
+/// Replaces the contents of the file atomically, and prints its path to stderr.
 pub(crate) fn write(path: &Path, content: &str) -> anyhow::Result<()> {
     let (folder, name) = parts(path)?;
     output::write_file(folder, name, content)?;
@@ -32,6 +32,7 @@ pub(crate) fn write(path: &Path, content: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Splits a path into its folder and its file name.
 fn parts(path: &Path) -> anyhow::Result<(&Path, &str)> {
     let name = path.file_name().and_then(|name| name.to_str());
     let name = name.with_context(|| format!("{} is not a file name", path.display()))?;

@@ -1,7 +1,7 @@
-//! `saiga enable UNIT` and `saiga disable UNIT`: systemd starts a service under Saiga, or without.
+//! `saiga enable UNIT` and `saiga disable UNIT`: a service starts under Saiga, or without it.
 //!
-//! `saiga-service` decides and writes. This module prints what was done, why nothing was done, and
-//! what is left to the user: the restart.
+//! The crate `saiga-service` decides and writes. This module prints the changes, or the reason why
+//! nothing was changed, and the next step for the user, which is to restart the service.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -87,7 +87,8 @@ pub(crate) fn enable(args: Enable) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Prints the obstacles, and the lines that `--relax` would write.
+/// Prints the obstacles, and the lines that `--relax` would write. Returns the exit code for a
+/// refusal.
 fn refuse(name: &UnitName, obstacles: &[Obstacle]) -> ExitCode {
     exit::say(&format!("{name} was not enabled:"));
     for obstacle in obstacles {
@@ -137,7 +138,7 @@ pub(crate) fn disable(args: Disable) -> anyhow::Result<ExitCode> {
     print(&lines)
 }
 
-/// Makes a running systemd read changed units again. False if systemd does not run.
+/// Makes systemd read its units again if one has changed. Returns false if systemd is not running.
 fn reload(root: &Root, changes: &[Change]) -> anyhow::Result<bool> {
     let Some(manager) = Manager::of(root) else {
         return Ok(false);
@@ -148,7 +149,7 @@ fn reload(root: &Root, changes: &[Change]) -> anyhow::Result<bool> {
     Ok(true)
 }
 
-/// The next step for the user; `how` is "under Saiga" or "without Saiga".
+/// Describes the next step for the user. `how` is "under Saiga" or "without Saiga".
 fn next_step(name: &UnitName, cluster: Option<&Cluster>, is_running: bool, how: &str) -> String {
     match cluster {
         _ if is_running => format!("to start it {how}: systemctl restart {name}"),

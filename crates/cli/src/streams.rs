@@ -66,7 +66,7 @@ fn print_json(value: &serde_json::Value) -> anyhow::Result<()> {
     print_text(&(serde_json::to_string_pretty(value)? + "\n"))
 }
 
-/// The route of hints from one directory, as JSON.
+/// Returns the route of hints from one directory as JSON.
 fn report_json(report: &saiga_streams::route::Report) -> serde_json::Value {
     serde_json::json!({
         "dir": report.dir.display().to_string(),

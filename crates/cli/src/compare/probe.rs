@@ -10,10 +10,10 @@ use saiga_status::reader::{Page, Socket};
 /// Descriptors of a server besides those of its clients, with a margin.
 const OTHER_DESCRIPTORS: u32 = 64;
 
-/// Maximum number of cached pages: more than any run has servers.
+/// Maximum number of cached pages, more than the number of servers in any run.
 const MAX_PAGES: usize = 16;
 
-/// Caches the pages, because finding a page again means scanning all descriptors.
+/// Caches the status pages by PID, because opening a page scans all descriptors of the process.
 #[derive(Default)]
 struct StatusPages {
     last: RefCell<BTreeMap<u32, Page>>,

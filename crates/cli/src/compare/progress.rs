@@ -14,13 +14,13 @@ use crate::panel::Panel;
 
 /// Time to start and stop servers for a run.
 const RUN_OVERHEAD: Duration = Duration::from_millis(60);
-/// Runs with many clients last longer; this is the factor on average.
+/// Mean factor by which runs last longer than planned, because runs with many clients do.
 const USUAL_FACTOR: f64 = 1.15;
 /// Time to start a server and warm up for a run of fixed length.
 const WARM_UP: Duration = Duration::from_millis(1100);
-/// Time between two lines without a terminal.
+/// Time between two lines if stderr is not a terminal.
 const LINE_PAUSE: Duration = Duration::from_secs(10);
-/// Maximum number of rejections that are printed; the result has all of them.
+/// Notices from this number on are not printed; the result has all rejections.
 const MAX_SHOWN: u32 = 20;
 
 /// Prints the progress of an experiment and the remaining time.
@@ -30,7 +30,8 @@ pub(crate) struct Progress {
     panel: Option<Panel>,
     terminal: bool,
     now: PanelState,
-    /// End of the first visit, which may also make data, and its number of runs.
+    /// The end of the first visit, and the number of its runs. They do not count for the pace,
+    /// because the first visit may also create data.
     paced: Option<(Instant, usize)>,
     last_line: Instant,
     planned_run: Option<Duration>,
@@ -38,7 +39,7 @@ pub(crate) struct Progress {
     done: usize,
     shown: u32,
     sequential: bool,
-    /// The interval of the least precise cell.
+    /// Width of the least precise interval, and number of the cells that are not precise enough.
     open: Option<String>,
 }
 
@@ -52,7 +53,7 @@ struct PanelState {
 }
 
 impl Progress {
-    /// For a new plan; prints its seed and size. A `sequential` plan may end before its last pair.
+    /// Prints the seed and size of the plan. A `sequential` plan may end before its last pair.
     pub(crate) fn new<L>(plan: &Plan<L>, sequential: bool, panel: Option<Panel>) -> Self {
         let target = match panel {
             Some(_) => ProgressDrawTarget::hidden(),
@@ -143,7 +144,7 @@ impl Progress {
         self.show();
     }
 
-    /// Shows the cells that are not precise enough after a round.
+    /// Takes the cells that are not precise enough after a round; later lines mention them.
     pub(crate) fn on_check(&mut self, open: &[Width]) {
         let unknown = open.iter().any(|width| width.half_width.is_none());
         let widest = open.iter().filter_map(|width| width.half_width);
@@ -189,6 +190,7 @@ impl Progress {
         format!("{} of {at_most}{} runs", self.done, self.runs)
     }
 
+    /// Prints a rejection or an arm that was given up, up to a maximum number.
     fn notice(&mut self, text: &str) {
         self.shown += 1;
         match self.shown {
@@ -198,6 +200,7 @@ impl Progress {
         }
     }
 
+    /// Prints a line if stderr is not a terminal.
     fn line(&mut self) {
         self.last_line = Instant::now();
         if !self.terminal {
@@ -205,7 +208,7 @@ impl Progress {
         }
     }
 
-    /// Mean time of a run; `None` until the second visit has begun.
+    /// Mean time of a run; `None` until the second visit has ended.
     fn pace(&self) -> Option<Duration> {
         let (since, first) = self.paced?;
         let done = u32::try_from(self.done - first).ok()?;
@@ -243,7 +246,7 @@ impl PanelState {
     fn end(&mut self, run: &Run) {
         self.last.retain(|(arm, _)| *arm != run.arm);
         self.last.push((run.arm.clone(), figures(run)));
-        // Sorted by arm, so that the lines keep their places.
+        // Sorted by arm, so that each arm keeps its line.
         self.last.sort();
     }
 }

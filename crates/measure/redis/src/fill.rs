@@ -1,4 +1,4 @@
-//! Sets the keys that redis-benchmark will GET.
+//! Sets the keys that redis-benchmark reads with GET.
 //!
 //! With `--cluster` each key contains a tag that redis-benchmark chooses for each master
 //! (`key:{06S}:000000000042`). A few SETs by redis-benchmark reveal the tags; the other keys are
@@ -20,9 +20,9 @@ use crate::topology::Topology;
 
 /// Number of SETs that are sent before their answers are read.
 const BATCH: u32 = 500;
-/// SETs by redis-benchmark, enough to reach every master.
+/// Number of SETs by redis-benchmark, enough to reach every master.
 const SAMPLES: &str = "600";
-/// Time-out of these SETs, which take milliseconds.
+/// Time-out of all these SETs, which take milliseconds.
 const SAMPLE_LIMIT: Duration = Duration::from_secs(20);
 /// The key of redis-benchmark without `-r`.
 const ONE_KEY: &str = "key:__rand_int__";
@@ -51,7 +51,7 @@ pub(crate) fn fill(
         .map_err(failed)
 }
 
-/// Runs a few SETs by redis-benchmark.
+/// Runs a few SETs by redis-benchmark, so that each master has a key with its tag.
 fn sample(
     fleet: &Fleet,
     arm: &RedisArm,
@@ -75,6 +75,7 @@ fn sample(
     })
 }
 
+/// Sets the keys of one master of a cluster; takes the tag from a key that redis-benchmark has set.
 fn fill_tagged(node: &Server, load: &RedisLoad) -> io::Result<()> {
     if load.keys == 0 {
         return Ok(()); // The SETs by redis-benchmark have set the only key.
@@ -90,7 +91,7 @@ fn fill_tagged(node: &Server, load: &RedisLoad) -> io::Result<()> {
     }
 }
 
-/// Sets the keys of `redis-benchmark -r`, or its single key.
+/// Sets the `keys` keys of `redis-benchmark -r` on one server, or its single key if `keys` is 0.
 pub(crate) fn fill_one(
     control: &mut Control,
     prefix: &str,

@@ -1,9 +1,9 @@
-//! The Redis workload: redis-servers that Saiga starts, alone or as a topology; redis-benchmark as
-//! load; processes of this program that write during fail-overs or hold idle connections.
+//! The Redis workload. Saiga starts redis-servers, alone or as a topology, and redis-benchmark as
+//! the load. Processes of this program write during fail-overs or hold idle connections.
 //!
-//! [`RedisWorkload`] implements the engine's workload; [`cells`] contains the default and the full
-//! plan. Deliberately absent: servers that other programs started (except [`remote`]), and how
-//! connections are accelerated (see [`saiga_experiment::acceleration`]).
+//! [`RedisWorkload`] implements the engine's workload; [`cells`] contains the cells of the default
+//! and the full plan. Deliberately absent: servers that other programs started (except for
+//! [`remote`]), and how connections are accelerated (see [`saiga_experiment::acceleration`]).
 
 mod acceleration;
 mod arm;

@@ -6,12 +6,12 @@ use saiga_experiment::port::{self, PortError};
 
 use crate::topology::Topology;
 
-/// Offset of the port of a node's cluster bus.
+/// Difference between the port of a node's cluster bus and the port of the node.
 const BUS: u16 = 10_000;
 /// Maximum number of ports to try.
 const MAX_TRIES: u32 = 400;
 
-/// The ports are not available.
+/// Why no ports were chosen.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PortsError {
     /// A port is in use, or no port is free.
@@ -30,7 +30,8 @@ pub(crate) enum PortsError {
     },
 }
 
-/// Chooses a port for each process: a range that begins at the user's port, or any free ports.
+/// Chooses a port for each process: a range that begins at `wanted`, the user's port, or any free
+/// ports.
 pub(crate) fn choose(topology: Topology, wanted: Option<u16>) -> Result<Vec<u16>, PortsError> {
     let count = count(topology);
     match wanted {
@@ -39,7 +40,7 @@ pub(crate) fn choose(topology: Topology, wanted: Option<u16>) -> Result<Vec<u16>
     }
 }
 
-/// The error if another process took a port that the user chose.
+/// Returns the error for a range of the user in which another process has taken a port.
 pub(crate) fn taken(topology: Topology, first: u16) -> PortsError {
     let (port, count) = (first, count(topology));
     PortsError::Port(PortError::Taken { port, first, count })

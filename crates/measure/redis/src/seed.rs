@@ -1,5 +1,5 @@
-//! Checks whether redis-benchmark has the option `--seed`, by its help text. Redis 7.0 has no such
-//! option; later versions have it.
+//! Finds out from the help text of redis-benchmark whether it has the option `--seed`. Redis 7.0
+//! does not have the option; later versions do.
 
 use std::time::Duration;
 
@@ -9,11 +9,12 @@ use saiga_experiment::tool;
 
 use crate::server::PACKAGE;
 
+/// The option for the seed of redis-benchmark's random keys.
 pub const OPTION: &str = "--seed";
 /// Time-out of `--help`, which takes milliseconds.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// Runs `redis-benchmark --help` of this machine. Returns false if that fails.
+/// Whether the redis-benchmark of this machine has the option; false if its `--help` fails.
 #[must_use]
 pub fn is_taken() -> bool {
     let line = CommandLine::new("redis-benchmark", ["--help"]);

@@ -28,8 +28,8 @@ pub struct RedisWorkload {
     arms: Vec<RedisArm>,
     topology: Topology,
     port: Option<u16>,
-    /// The path of this program, which is also the writer of fail-overs and the holder of idle
-    /// connections.
+    /// The path of this program, which is also started as the writer during fail-overs and as the
+    /// holder of idle connections.
     tool: PathBuf,
     probe: Option<Rc<dyn AccelerationProbe>>,
     versions: BTreeMap<String, String>,
@@ -47,7 +47,7 @@ impl fmt::Debug for RedisWorkload {
 
 impl RedisWorkload {
     /// Finds the programs that `topology` needs. Servers listen on `port` and the ports after it,
-    /// or on any free ports; `tool` is the path of this program.
+    /// or on any free ports if `port` is `None`. `tool` is the path of this program.
     ///
     /// # Errors
     /// Fails if a program is missing or does not print its version.
@@ -74,7 +74,7 @@ impl RedisWorkload {
         })
     }
 
-    /// A workload for dry runs; the programs need not be installed.
+    /// Creates a workload for dry runs. The programs need not be installed.
     #[must_use]
     pub fn without_programs(
         arms: Vec<RedisArm>,
@@ -259,7 +259,7 @@ impl Target for RedisTarget {
     }
 }
 
-/// The counters of key look-ups before a run of GETs; `None` for other tests.
+/// Reads the counters of key look-ups before a run of GETs; `None` for other tests.
 fn hits_before(test: Test, serving: &[&Server]) -> Result<Option<Lookups>, Failure> {
     if test != Test::Get {
         return Ok(None);

@@ -11,7 +11,8 @@ pub(crate) struct RateMeter {
 }
 
 impl RateMeter {
-    /// Events per second since the previous call; `None` if either call had no reading.
+    /// Events per second since the previous call; `None` if either call had no reading, no time has
+    /// passed, or the counter has decreased.
     pub(crate) fn rate(&mut self, at_s: f64, now: Option<u64>) -> Option<f64> {
         let before = std::mem::replace(&mut self.before, now.map(|now| (at_s, now)));
         let ((before_s, before), now) = (before?, now?);

@@ -1,10 +1,11 @@
-//! How threads that sleep in a set learn of entries that become ready there.
+//! Counts the threads that sleep in an epoll set, and decides whether an entry that becomes ready
+//! must ring the bell that wakes them.
 //!
-//! A list of ready entries changes under a lock. A thread that adds an entry checks, under the same
-//! lock, whether to ring the bell. A thread that is about to sleep joins first and then checks the
-//! list under the lock. The critical section that comes second sees what the other thread did.
-//! Without the lock, the addition could become visible only after the check, and neither thread
-//! would see the other. `tests/loom/sleepers.rs` tries every interleaving.
+//! The list of ready entries changes under a lock. A thread that adds an entry checks, under the
+//! same lock, whether to ring the bell. A thread that is about to sleep joins first, and then
+//! checks the list under the lock. So the second critical section sees what the other thread did.
+//! Without the lock, the entry could become visible only after the check of the list, and neither
+//! thread would see the other. `tests/loom/sleepers.rs` tries every interleaving.
 
 use crate::crowd::{Crowd, Ticket};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
@@ -15,13 +16,13 @@ pub struct Sleepers {
     asleep: Crowd,
     /// Name of the bell; 0 while the set has none.
     bell: AtomicU64,
-    /// 1 once something other than a thread in the set polls the bell.
+    /// 1 once the set itself is polled: by another set, poll, select or io_uring.
     latched: AtomicU32,
 }
 
 impl Sleepers {
     #[cfg(loom)]
-    /// The sleepers of a fresh set, for the model checker.
+    /// Creates the sleepers of a new set, for the model checker.
     pub fn model() -> Self {
         Self {
             asleep: Crowd::model(),
@@ -30,7 +31,7 @@ impl Sleepers {
         }
     }
 
-    /// Removes all threads and the bell, for a record whose set begins or has ended.
+    /// Removes all threads and the bell, for the record of a set that begins or has ended.
     pub fn clear(&self) {
         let Self {
             asleep,
@@ -42,8 +43,8 @@ impl Sleepers {
         latched.store(0, Ordering::Relaxed);
     }
 
-    /// Counts the caller as asleep. Before it sleeps it must check the list, or, while the set has
-    /// no bell, check for a bell.
+    /// Counts the caller as asleep. Before the caller sleeps, it must check the list, or check that
+    /// the set still has no bell.
     pub fn join(&self, epoch: u32) -> Ticket {
         self.asleep.join(epoch)
     }
@@ -59,30 +60,32 @@ impl Sleepers {
         self.asleep.is_empty(epoch)
     }
 
-    /// Name of the bell, once there is one.
+    /// Name of the bell; `None` while the set has none.
     pub fn bell(&self) -> Option<u64> {
         Some(self.bell.load(Ordering::SeqCst)).filter(|name| *name != 0)
     }
 
-    /// Sets the bell, which rings from here on. The caller is about to add the set's first entry.
+    /// Sets the bell. The caller then adds the first entry of the set.
     pub fn hang_bell(&self, name: u64) {
         self.bell.store(name, Ordering::SeqCst);
     }
 
-    /// Makes the bell ring for every entry from here on. True if it did so before.
+    /// Makes the bell ring for every later entry, even without sleepers. True if it already did.
     pub fn latch(&self) -> bool {
         self.latched.swap(1, Ordering::SeqCst) != 0
     }
 
-    /// The bell to ring after an addition to the list, for a thread that still holds its lock.
+    /// Returns the bell to ring after an entry was added to the list; `None` if no ring is needed.
+    /// The caller still holds the list's lock.
     #[must_use]
     pub fn to_ring(&self, epoch: u32) -> Option<u64> {
         let watched = !self.are_none(epoch) || self.latched.load(Ordering::Relaxed) != 0;
         watched.then(|| self.bell()).flatten()
     }
 
-    /// As [`to_ring`](Self::to_ring), for a thread that leaves the set, and was awake, so that no
-    /// bell rang for it. It holds the lock; `has_events` returns whether it leaves an event behind.
+    /// As [`to_ring`](Self::to_ring), for a thread that leaves the set. While the thread was awake,
+    /// no bell rang for it, so other threads must learn of the events that are left: `has_events`
+    /// returns whether there are any. The caller holds the list's lock.
     pub fn hand_over(&self, epoch: u32, has_events: impl FnOnce() -> bool) -> Option<u64> {
         self.to_ring(epoch).filter(|_| has_events())
     }

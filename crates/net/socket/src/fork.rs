@@ -1,19 +1,20 @@
-//! Fork handlers: the child keeps its parent's records and is another process.
+//! Handlers that run before and after a fork. The child has a copy of its parent's records, and
+//! corrects what differs in another process.
 
 use crate::policy::contention;
 use crate::{chaos, close, links, lock, poll, rt, thread};
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-/// The words that every fork changes. They share a cache line because each page that a child
-/// writes first costs a copy.
+/// The words that every fork changes. They share a cache line, and thus a page: the kernel copies
+/// each page that a child writes for the first time.
 #[derive(Debug)]
 #[repr(align(64))]
 pub(crate) struct Changed {
-    /// Forks on this process's line of descent, its own included.
+    /// Number of forks by this process, added to the number that it inherited from its parent.
     forks: AtomicU32,
-    /// As `forks`, but a fork's parent stays in its epoch.
+    /// Incremented only in the child of a fork; the parent stays in its epoch.
     pub(crate) epoch: AtomicU32,
-    /// The process that the private records describe; differs in a vfork child.
+    /// PID of the process that the private records describe. The PID of a vfork child differs.
     pub(crate) pid: AtomicU32,
     /// Whether the mapped status page is the parent's.
     pub(crate) parents_page: AtomicBool,
@@ -26,17 +27,17 @@ pub(crate) static CHANGED: Changed = Changed {
     parents_page: AtomicBool::new(false),
 };
 
-/// Number of forks so far: a connection bound before the latest fork may be shared.
+/// Number of forks so far. A connection that was bound at another number may be shared.
 pub(crate) fn forks() -> u32 {
     CHANGED.forks.load(Ordering::Relaxed)
 }
 
-/// Prepares the parent for a fork; runs before it.
+/// Runs in the parent before a fork: counts the fork, for both processes.
 pub fn prepare() {
     CHANGED.forks.fetch_add(1, Ordering::SeqCst);
 }
 
-/// Corrects the records of the child; runs after a fork.
+/// Runs in the child after a fork: corrects its records.
 pub fn child() {
     lock::forked();
     thread::forked();

@@ -1,8 +1,8 @@
-//! Receiving on a bound socket: from TCP up to the switch, then from the ring, and from TCP again
+//! Receives on a bound socket: from TCP up to the switch, then from the ring, and from TCP again
 //! after the ring has ended.
 //!
-//! Only the kernel decides on the end of the stream: FIN and reset are read from the anchor, and
-//! only when the ring is empty, so no byte that was sent before is lost.
+//! Only the kernel decides on the end of the stream: FIN and reset are read from the anchor. They
+//! are read only while the ring is empty, so that no byte sent before them is lost.
 
 #![expect(
     unsafe_code,
@@ -26,11 +26,11 @@ pub(crate) type Parts<'a, 'b> = &'a mut [&'b mut [u8]];
 /// Outcome of one attempt that did not wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Try {
-    /// This many bytes; 0 is the end of the stream.
+    /// Number of bytes received; 0 is the end of the stream.
     Bytes(usize),
-    /// Nothing now.
+    /// No byte is available now.
     Empty,
-    /// The mode changed: try again at once.
+    /// The mode has changed: try again at once.
     Again,
 }
 
@@ -87,9 +87,10 @@ pub(crate) fn recv(
     }
 }
 
-/// Whether bytes may follow those just received. A short read means to callers that nothing is left
-/// (`man 7 epoll`), so the change from TCP to the ring and back must be invisible; but a read ends
-/// before the urgent mark (`man 7 tcp`).
+/// Whether more bytes may be available for the same call.
+///
+/// Callers conclude from a short read that no byte is left (`man 7 epoll`). So one read continues
+/// across the change from TCP to the ring and back. It ends before the urgent mark (`man 7 tcp`).
 fn goes_on(fd: Fd, chan: &Chan, parts: &[&mut [u8]], done: usize, flags: i32) -> bool {
     if flags & libc::MSG_PEEK != 0 {
         return false;
@@ -106,7 +107,7 @@ fn goes_on(fd: Fd, chan: &Chan, parts: &[&mut [u8]], done: usize, flags: i32) ->
     may && sys::poll_now(fd, libc::POLLPRI) & libc::POLLPRI == 0
 }
 
-/// Whether the first `done` bytes fill some parts exactly: TCP is asked for one part at a time.
+/// Whether the first `done` bytes end exactly where a part ends.
 fn ends_a_part(parts: &[&mut [u8]], done: usize) -> bool {
     let mut end = 0;
     parts.iter().any(|part| {
@@ -115,7 +116,7 @@ fn ends_a_part(parts: &[&mut [u8]], done: usize) -> bool {
     })
 }
 
-/// One attempt under the receiver's lock.
+/// Makes one attempt to receive, under the receiver's lock. Does not wait.
 fn receive_now(
     fd: Fd,
     socket: &'static Socket,
@@ -150,13 +151,15 @@ fn receive_now(
         RxMode::Drain => drain(fd, socket, chan, parts, skip, flags),
         RxMode::After => after_ring(fd, socket, chan, parts, skip, flags),
     };
-    drop(lock); // Before the signals are unblocked: their handlers find the lock free.
+    drop(lock); // Before the signals are unblocked, so that their handlers find the lock free.
     drop(blocked);
     done
 }
 
-/// Reads from TCP after the ring has ended. A peer that sent FIN before it could send recalled
-/// bytes again left them in the ring: nothing followed them on TCP, so they come now.
+/// Reads from TCP after the ring has ended.
+///
+/// If the peer sent FIN before it could send recalled bytes again, these bytes are still in the
+/// ring. No byte can follow them on TCP, so they are delivered before the end of the stream.
 fn after_ring(
     fd: Fd,
     socket: &'static Socket,
@@ -179,7 +182,7 @@ fn after_ring(
     end_by_tcp(fd, socket, chan, parts, got)
 }
 
-/// The result of a TCP read, but for the end of the stream the check of [`end_of_stream`].
+/// Returns the result of a TCP read. At the end of the stream, returns [`end_of_stream`] instead.
 fn end_by_tcp(
     fd: Fd,
     socket: &'static Socket,
@@ -193,8 +196,8 @@ fn end_by_tcp(
     Ok(got)
 }
 
-/// Reads from TCP before the peer has switched. An end of the stream counts only if the peer has
-/// not switched since: otherwise the ring comes first.
+/// Reads from TCP before the peer has switched. If the read returns the end of the stream, but the
+/// peer has switched since, the bytes in the ring come first.
 fn before_switch(
     fd: Fd,
     socket: &'static Socket,
@@ -211,13 +214,13 @@ fn before_switch(
     end_by_tcp(fd, socket, chan, parts, got)
 }
 
-/// Acts on the peer's switch to the ring, or on the end of a ring that was never used. True when
-/// the mode changed.
+/// Changes the mode after the peer's switch to the ring, or after the end of a ring that was never
+/// used. Returns true if the mode has changed.
 pub(crate) fn turn(fd: Fd, socket: &'static Socket, chan: &Chan) -> Sys<bool> {
     let ring = chan.rx_ring();
     let frozen = ring.frozen();
     let Some(total) = ring.switched() else {
-        // Frozen before the switch: nothing will ever be in the ring.
+        // Frozen before the switch: the ring will never hold a byte.
         if frozen && ring.pending(STRIDE_SHIFT) == Some(0) {
             ring.acknowledge();
             chan.own().rx_mode.transition(RxEvent::End);
@@ -247,17 +250,18 @@ pub(crate) fn turn(fd: Fd, socket: &'static Socket, chan: &Chan) -> Sys<bool> {
         RxEvent::Drain
     });
     if ring.frozen() {
-        // The peer may wait for the acknowledgement. Read after it, as the peer reads after
-        // freezing.
+        // The peer may wait for the acknowledgement. `frozen` is read after the acknowledgement was
+        // written, and the peer freezes before it reads the acknowledgement, so one of the two
+        // reads sees the other side's write.
         chan.wake_writer();
     }
     Ok(true)
 }
 
-/// Whether bytes were read without the hooks: the kernel has delivered more than we counted. Asked
-/// once for each switch.
+/// Whether the application has read bytes without our hooks: the kernel has delivered more bytes
+/// than we counted. Checked once for each switch, because it costs system calls.
 fn has_strayed(fd: Fd, socket: &Socket) -> bool {
-    // Once both directions have ended, the kernel's count may include a FIN or not.
+    // Once both directions have ended, the kernel's count may or may not include a FIN.
     if socket.maybe_shared() || sys::poll_now(fd, 0) & libc::POLLHUP != 0 {
         return false;
     }
@@ -265,14 +269,14 @@ fn has_strayed(fd: Fd, socket: &Socket) -> bool {
     send::delivered_by_kernel(fd).is_some_and(|delivered| delivered > known)
 }
 
-/// Recalls a ring to which the peer has switched, because our reader may go on without the hooks,
-/// which only TCP supports: the peer sends the ring's bytes again. The caller holds the receiver's
-/// lock.
+/// Recalls a ring to which the peer has switched, so that the peer sends the ring's bytes again by
+/// TCP. Our application may read without the hooks again, which only TCP supports. The caller holds
+/// the receiver's lock.
 fn stay_on_tcp(fd: Fd, socket: &'static Socket, chan: &Chan) -> Sys<bool> {
     let ring = chan.rx_ring();
     socket.leave(fd, Reason::MovedOutside);
     if ring.frozen() && chan.peer_sends_tcp() && ring.readable() {
-        // The peer has sent by TCP since; those bytes cannot come behind the ring's.
+        // The peer has sent bytes by TCP since, and these would come before the ring's bytes.
         return reset::abort(fd, socket, Reason::MovedOutside);
     }
     ring.acknowledge();
@@ -281,8 +285,10 @@ fn stay_on_tcp(fd: Fd, socket: &'static Socket, chan: &Chan) -> Sys<bool> {
     Ok(true)
 }
 
-/// Bytes that TCP has delivered. A process that shares the connection over a fork may have received
-/// some that we did not count; then the kernel is asked.
+/// Number of bytes that TCP has delivered to all processes; `None` if the kernel cannot tell.
+///
+/// After a fork, another process may have received bytes that we did not count. Only then is the
+/// kernel's count used.
 fn received_by_all(fd: Fd, socket: &Socket) -> Option<u64> {
     if socket.maybe_shared() {
         send::delivered_by_kernel(fd)
@@ -291,7 +297,8 @@ fn received_by_all(fd: Fd, socket: &Socket) -> Option<u64> {
     }
 }
 
-/// Reads the last bytes that the peer sent before the switch.
+/// Reads from TCP the bytes that the peer sent before its switch, and changes to the ring after the
+/// last of them.
 fn drain(
     fd: Fd,
     socket: &'static Socket,
@@ -315,11 +322,11 @@ fn drain(
     Ok(got)
 }
 
-/// Checks of a ring that is empty, has ended, and is empty and has not ended again: an honest peer
-/// causes three.
+/// Maximum number of attempts to read from a ring while it is empty but an end is reported. An
+/// honest peer causes three; a hostile peer could change the shared words again and again.
 const LOOKS: u32 = 64;
 
-/// Reads from the ring; when it is empty, finds out whether the stream has ended.
+/// Reads from the ring. If the ring is empty, checks whether the stream has ended.
 fn from_ring(
     fd: Fd,
     socket: &'static Socket,
@@ -329,7 +336,7 @@ fn from_ring(
     flags: i32,
 ) -> Sys<Try> {
     if chan.rx_ring().readable() && parts.iter().all(|p| p.is_empty()) {
-        return Ok(Try::Bytes(0)); // As the kernel: an empty buffer takes 0 bytes.
+        return Ok(Try::Bytes(0)); // As in the kernel, an empty buffer receives 0 bytes.
     }
     let peek = flags & libc::MSG_PEEK != 0;
     let mut eof = false;
@@ -361,7 +368,7 @@ fn from_ring(
                     return Ok(Try::Empty);
                 }
                 match sys::recv(fd, &mut [0], libc::MSG_PEEK | libc::MSG_DONTWAIT) {
-                    // FIN: bytes written to the ring before it are visible by now.
+                    // FIN. Bytes that the peer wrote to the ring before it are visible now.
                     Ok(0) => eof = true,
                     Ok(_) if chan.rx_ring().frozen() => {}
                     Ok(_) => return reset::abort(fd, socket, Reason::MovedOutside),
@@ -379,7 +386,8 @@ fn from_ring(
     reset::abort(fd, socket, Reason::CorruptMemory)
 }
 
-/// Reads from a ring into the parts behind the first `skip` bytes.
+/// Reads from a ring into the space behind the first `skip` bytes of the parts. If `skip` is not 0,
+/// fills at most one part.
 fn read_behind(
     parts: Parts<'_, '_>,
     mut skip: usize,
@@ -397,15 +405,15 @@ fn read_behind(
     Got::Empty
 }
 
-/// Whether an anchor without noted events is asked for an empty ring: at the sixteenth empty read
-/// in a row.
+/// Whether an empty read also checks an anchor that has no noted events: every sixteenth in a row
+/// does, if the call does not block.
 fn anchor_due(fd: Fd, socket: &Socket, flags: i32) -> bool {
     let n = socket.empty_reads.load(Ordering::Relaxed).wrapping_add(1);
     n.is_multiple_of(16) && (flags & libc::MSG_DONTWAIT != 0 || socket.nonblock.is_set(fd))
 }
 
-/// Handles FIN behind an empty ring: the end, or the error of a reset that no call has returned
-/// yet.
+/// Returns the end of the stream: ECONNRESET if the peer has died with our bytes unread and no call
+/// has returned this error yet, otherwise 0 bytes.
 fn end_of_stream(fd: Fd, socket: &'static Socket, chan: &Chan) -> Sys<Try> {
     let is_reset = reset::notice_peer_death(fd, socket, chan);
     if is_reset && !socket.reset_reported.load(Ordering::Relaxed) {
@@ -414,7 +422,7 @@ fn end_of_stream(fd: Fd, socket: &'static Socket, chan: &Chan) -> Sys<Try> {
     Ok(Try::Bytes(0))
 }
 
-/// Reads at most `limit` bytes from the kernel, into the parts behind the first `skip` bytes.
+/// Reads at most `limit` bytes from TCP into the space behind the first `skip` bytes of the parts.
 fn from_tcp(
     fd: Fd,
     socket: &'static Socket,
@@ -439,7 +447,7 @@ fn from_tcp(
             used += 1;
         }
     }
-    // SAFETY: every vector is within a part, which is writable.
+    // SAFETY: every vector lies within a part, which is writable.
     match unsafe { kernel::recv(fd, &mut iov[..used], flags) } {
         Ok(n) => {
             if flags & libc::MSG_PEEK == 0 {
@@ -453,7 +461,8 @@ fn from_tcp(
     }
 }
 
-/// Bytes that a read would find now (FIONREAD): on TCP and in the ring. The caller holds a pin.
+/// Number of bytes that a read would find now on TCP and in the ring (FIONREAD). The caller holds a
+/// pin.
 pub(crate) fn readable_bytes(fd: Fd, socket: &'static Socket, chan: &Chan) -> u64 {
     crate::readiness::notice_switch(fd, socket, chan);
     let queued = u64::try_from(sys::ioctl_int(fd, libc::FIONREAD).unwrap_or(0)).unwrap_or(0);

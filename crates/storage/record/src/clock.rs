@@ -2,12 +2,12 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Most readings of both clocks until one is close enough.
+/// Maximum number of readings of both clocks.
 const READINGS: usize = 8;
-/// A reading that took less than this is close enough.
+/// A reading that takes less time than this is precise enough.
 const CLOSE_NS: u64 = 1_000_000;
 
-/// Returns CLOCK_MONOTONIC in nanoseconds, the clock of events.
+/// Returns the time of CLOCK_MONOTONIC, the clock of events, in nanoseconds.
 pub(crate) fn now_ns() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     let parts = u64::try_from(now.tv_sec)
@@ -41,9 +41,10 @@ impl Reading {
     }
 }
 
-/// Converts a time by the closest of several readings. On a busy host, other threads may run
-/// between the readings of two clocks for tens of milliseconds; the birth of a file would appear to
-/// be after its first writes.
+/// Converts a time by the shortest of several readings.
+///
+/// On a busy host, other threads may run for tens of milliseconds between the readings of the two
+/// clocks. The result of such a reading is too early by that time.
 fn convert((seconds, nanoseconds): (i64, u32), read: &mut dyn FnMut() -> Reading) -> u64 {
     let mut best = read();
     for _ in 1..READINGS {
@@ -67,8 +68,8 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// Simulates clocks that advance by a microsecond between readings, plus interruptions in
-    /// milliseconds.
+    /// Converts a time on simulated clocks, which advance by a microsecond between readings, plus
+    /// interruptions in milliseconds.
     fn found(interruptions: &[(u64, u64)]) -> u64 {
         let mut left = interruptions.iter();
         let mut now_ns = 70 * MS;

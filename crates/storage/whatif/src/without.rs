@@ -8,11 +8,12 @@ use saiga_streams::rules::{FilePaths, Problem};
 
 use crate::sets::{Kind, Set, written_bytes};
 
-/// Left-out files of a trace.
+/// Files of a trace that are left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftOut {
-    /// The words that name them, joined.
+    /// The words that select the files, separated by commas.
     pub name: String,
+    /// Number of the files.
     pub files: usize,
     /// Bytes that the trace writes to the files.
     pub written_bytes: u64,
@@ -20,7 +21,7 @@ pub struct LeftOut {
     is_out: Vec<bool>,
 }
 
-/// An error of a word that names no written files.
+/// Why a word of `--without` selects no written file.
 #[derive(Debug, thiserror::Error)]
 pub enum WithoutError {
     /// The word is a stream without written files.
@@ -40,11 +41,10 @@ pub enum WithoutError {
 }
 
 impl LeftOut {
-    /// Finds the files that some words name: each word is a `stream` of the rules in `sets`, or a
-    /// glob.
+    /// Finds the files that `words` select. A word is a stream of the rules in `sets`, or a glob.
     ///
     /// # Errors
-    /// A word names no written file.
+    /// A word selects no written file, or is not a valid glob.
     pub fn of(words: &[String], trace: &Trace, sets: &[&Set]) -> Result<Self, WithoutError> {
         let written = written_bytes(trace);
         let mut is_out = vec![false; trace.files.len()];
@@ -74,7 +74,7 @@ impl LeftOut {
     }
 }
 
-/// Returns the streams of the rules, each once.
+/// Returns the names of the streams of all rules, each once.
 fn streams<'a>(sets: &[&'a Set]) -> Vec<&'a str> {
     let mut streams: Vec<&str> = Vec::new();
     for set in sets {
@@ -90,7 +90,7 @@ fn streams<'a>(sets: &[&'a Set]) -> Vec<&'a str> {
     streams
 }
 
-/// Returns for each file whether a word names it.
+/// Returns for each file whether a word selects it.
 fn named(word: &str, trace: &Trace, sets: &[&Set]) -> Result<Vec<bool>, WithoutError> {
     if streams(sets).contains(&word) {
         let is_of_stream = |name: &String| {
@@ -119,6 +119,7 @@ fn paths<'a>(trace: &Trace, name: &'a str) -> FilePaths<'a> {
     }
 }
 
+/// Creates the error for a word that selects no written file.
 fn nothing(word: &str, sets: &[&Set]) -> WithoutError {
     let word = word.to_owned();
     let streams = streams(sets);

@@ -57,7 +57,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Builds one database; returns a sentence on the result.
+/// Builds one database and returns a sentence about the result.
 pub(super) fn build(target: &Target, args: &Args, interrupt: &Interrupt) -> anyhow::Result<String> {
     let part = args.part();
     match &target.props.csv {
@@ -161,7 +161,7 @@ fn write_files(
 }
 
 impl Args {
-    /// Options that build everything that does not exist yet.
+    /// Options of a build that creates everything that does not exist yet.
     pub(super) fn to_completion() -> Self {
         Self {
             resume: true,
@@ -183,6 +183,7 @@ impl Args {
     }
 }
 
+/// The current time in seconds since 1970.
 fn now() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| {

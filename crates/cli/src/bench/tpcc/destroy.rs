@@ -48,6 +48,7 @@ fn drop_tables(target: &Target, args: &Args) -> anyhow::Result<String> {
     Ok(format!("dropped {what}, by {}", plan.source()))
 }
 
+/// Describes the tables that a database in this state has.
 fn describe(state: &State) -> String {
     match state {
         State::Complete(loaded) => {
@@ -71,7 +72,7 @@ fn describe(state: &State) -> String {
     }
 }
 
-/// Asks for confirmation on a terminal; fails elsewhere.
+/// Asks the user for confirmation. Fails if stdin is not a terminal.
 fn is_confirmed(target: &Target, what: &str) -> anyhow::Result<bool> {
     if !std::io::stdin().is_terminal() {
         bail!("this would drop {what}; confirm with --yes");

@@ -1,8 +1,9 @@
-//! `saiga bench tpcc`: TPC-C on the tables of BenchmarkSQL 5, from its props files.
+//! `saiga bench tpcc`: TPC-C on the tables of BenchmarkSQL 5, with its props files or options.
 //!
-//! One module for each step: `build` creates and loads the tables, `check` compares them with the
-//! specification, `run` puts load on them, `destroy` drops them; `merge` adds up the results of
-//! several load hosts.
+//! Each step has a module: `build` creates and loads the tables, `check` compares them with the
+//! specification, `run` puts load on them, and `destroy` drops them. The step `merge`, which adds
+//! up the results of several load hosts, is in `run`. Without a step, `whole` runs all steps on
+//! SQLite.
 
 mod build;
 mod check;
@@ -43,7 +44,7 @@ enum Step {
     Destroy(destroy::Args),
 }
 
-/// Runs one step, or all steps.
+/// Runs the given step, or all steps if none is given.
 pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
     match args.step {
         Some(Step::Build(args)) => build::run(&args),

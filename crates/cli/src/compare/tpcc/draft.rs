@@ -1,4 +1,4 @@
-//! The files in `--out` before a campaign has started there; removed if none starts.
+//! Files that are written to `--out` before a campaign starts, and removed if none starts.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use saiga_experiment::campaign;
 use saiga_experiment::output::{self, OutputError};
 
-/// The result directory and the files in it that this process made. On drop, removes them unless
-/// the directory has a campaign.
+/// The result directory and the files that this process has created in it. On drop, removes these
+/// files, and the directory if it is new, unless the directory has a campaign.
 #[derive(Debug)]
 pub(super) struct Draft {
     dir: PathBuf,
@@ -27,6 +27,7 @@ impl Draft {
         })
     }
 
+    /// Writes a file; one that existed before is replaced, and is not removed on drop.
     pub(super) fn write(&mut self, name: &str, text: &str) -> Result<(), OutputError> {
         let is_new = !self.dir.join(name).exists();
         let path = output::write_file(&self.dir, name, text)?;
@@ -45,7 +46,7 @@ impl Drop for Draft {
             let _ = fs::remove_file(file);
         }
         if self.is_new {
-            // Fails if another process has put a file there.
+            // Fails, as intended, if another process has put a file there.
             let _ = fs::remove_dir(&self.dir);
         }
     }
@@ -79,7 +80,7 @@ mod tests {
         drop(drafted("begun"));
         fs::remove_file(dir.join(campaign::FILE)).unwrap();
         drop(drafted("begun"));
-        // It existed before.
+        // The last draft did not create this file.
         assert!(dir.join("experiment.toml").exists());
     }
 }

@@ -1,5 +1,5 @@
-//! Loads the rules, and reloads them on SIGHUP and when a rule file changes. Invalid rules change
-//! nothing.
+//! Loads the rules, and reloads them on SIGHUP and when a rule file changes. If the new rules are
+//! invalid, the old rules stay in force.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,21 +12,24 @@ use crate::rules::{RuleSet, Rules, RulesError, Warning};
 pub(super) struct Loaded {
     pub(super) rules: Vec<Arc<Rules>>,
     pub(super) warnings: Vec<Warning>,
+    /// `None` for a file that could not be read.
     texts: Vec<Option<Vec<u8>>>,
 }
 
-/// The reason of a reload.
+/// Why rules are reloaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Cause {
-    /// A directory of rule files has changed.
+    /// A directory that contains rule files has changed.
     Changed,
     /// SIGHUP.
     Signal,
 }
 
 impl Loaded {
+    /// Loads the rules of each database, in the order of the databases. With `force`, every rule
+    /// also overwrites hints that other programs have set.
     pub(super) fn load(databases: &[Database], force: bool) -> Result<Self, RulesError> {
-        // Read the texts first, so that a change before the load causes another reload.
+        // The texts are read first, so that a change between this and the load causes a reload.
         let texts = texts(databases);
         let (mut all, mut warnings) = (Vec::new(), Vec::new());
         for database in databases {
@@ -62,8 +65,8 @@ fn texts(databases: &[Database]) -> Vec<Option<Vec<u8>>> {
 }
 
 impl Labeller<'_> {
-    /// Returns the directories of the rule files. These are watched, not the files: editors replace
-    /// files.
+    /// Returns the directories of the rule files. The labeller watches directories, not files,
+    /// because editors replace files.
     pub(super) fn rule_dirs(&self) -> Vec<PathBuf> {
         let parents = files(&self.options.databases).map(|file| {
             let parent = file.parent().unwrap_or(Path::new(""));
@@ -76,6 +79,8 @@ impl Labeller<'_> {
         parents.collect()
     }
 
+    /// Loads the rules again and labels all files by them. Does nothing on [`Cause::Changed`] if
+    /// the texts of the rule files are the same as before.
     pub(super) fn reload(&mut self, cause: Cause) {
         let databases = &self.options.databases;
         if cause == Cause::Changed && texts(databases) == self.loaded.texts {

@@ -1,7 +1,7 @@
 //! Finds the NVMe controller of a disk in sysfs.
 //!
-//! The names do not show it: with native multipath, `nvme0n1` is the first namespace of subsystem
-//! 0, and `nvme0` may be the controller of another drive.
+//! The name of a disk does not identify its controller: with native multipath, `nvme0n1` is the
+//! first namespace of subsystem 0, and `nvme0` may be the controller of another drive.
 
 use std::path::{Path, PathBuf};
 
@@ -12,22 +12,22 @@ use super::System;
 pub struct Controller {
     /// The kernel's name, such as `nvme0`.
     pub name: String,
-    /// Its ID on the drive (CNTLID).
+    /// The controller's ID on the drive (CNTLID).
     pub id: u16,
 }
 
-/// An error of finding the controller of a disk.
+/// Why a disk does not have exactly one known controller.
 #[derive(Debug, thiserror::Error)]
 pub enum ControllerError {
     #[error("{disk} is not on an NVMe drive, so it cannot be divided into namespaces")]
     NotNvme { disk: String },
-    /// `place`, the directory of the disk's controller or subsystem, does not list a controller.
+    /// `place`, the directory in sysfs that contains the disk, is not a controller and lists none.
     #[error(
         "the controller of {disk} is unknown: {} has no controller with a cntlid; `nvme list -v` \
          shows the controllers", place.display()
     )]
     Unknown { disk: String, place: PathBuf },
-    /// A plan attaches namespaces to one controller.
+    /// The drive has several controllers, but a plan attaches namespaces to only one.
     #[error(
         "{disk} has {} controllers ({}): a plan for one of them would take the namespaces from \
          the others; no plan is made", names.len(), names.join(", ")
@@ -54,8 +54,8 @@ pub fn controller(system: &System, disk: &str) -> Result<Controller, ControllerE
         disk: disk.to_owned(),
         place: place.to_owned(),
     };
-    // The disk is in the folder of its controller, or of its subsystem when several controllers can
-    // lead to it.
+    // The parent directory is that of the controller, or that of the subsystem if the kernel can
+    // reach the disk through several controllers.
     let own = read(parent);
     let subsystem = match &own {
         Some(own) => subsystem_of(system, &own.name),
@@ -75,7 +75,7 @@ pub fn controller(system: &System, disk: &str) -> Result<Controller, ControllerE
     }
 }
 
-/// Reads the controller of a directory of sysfs; `None` if the directory is not a controller's.
+/// Reads the controller in a directory of sysfs; `None` if the directory is not a controller.
 fn read(folder: &Path) -> Option<Controller> {
     let name = folder.file_name()?.to_str()?.to_owned();
     let id = std::fs::read_to_string(folder.join("cntlid")).ok()?;
@@ -92,8 +92,8 @@ fn controllers(subsystem: &Path) -> Vec<Controller> {
     found
 }
 
-/// Returns a name for the drive of the disks in `parent`, the directory of their controller or
-/// subsystem: the name of the subsystem, or of the controller on kernels without subsystems.
+/// Returns a name for the drive whose disks are in `parent`, the directory of their controller or
+/// subsystem. It is the name of the subsystem, or of the controller on kernels without subsystems.
 pub(super) fn drive(system: &System, parent: &Path) -> String {
     let subsystem = read(parent).and_then(|own| subsystem_of(system, &own.name));
     let folder = subsystem.as_deref().unwrap_or(parent);
@@ -116,8 +116,8 @@ mod tests {
 
     use super::*;
 
-    /// Creates a sysfs with drives: the directory of each disk below `sys/devices`, and the
-    /// controllers of each subsystem with their IDs.
+    /// Creates a sysfs with drives. `disks` are directories below `sys/devices`; `subsystems` are
+    /// names, each with its controllers and their IDs.
     fn machine(disks: &[&str], subsystems: &[(&str, &[(&str, u16)])]) -> tempfile::TempDir {
         let root = tempfile::tempdir().unwrap();
         let sys = root.path().join("sys");

@@ -1,4 +1,4 @@
-//! Errors of the sample file.
+//! Errors of opening, reading and writing the sample file.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use rusqlite::ErrorCode;
 use super::row::RowFault;
 use crate::disk_space;
 
-/// An error of the sample file.
+/// Why the sample file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     #[error("there is no {}: saiga waf watch creates it, or name another --file", path.display())]
@@ -16,7 +16,7 @@ pub enum StoreError {
     /// The file or its directory cannot be accessed.
     #[error("cannot read {}: {error}; run as its owner, or name another --file", path.display())]
     Unreachable { path: PathBuf, error: io::Error },
-    /// The process that created the file could not store a sample.
+    /// The process that created the file ended before it could store a sample.
     #[error("{} is empty: saiga waf watch stores the first sample", path.display())]
     Empty { path: PathBuf },
     #[error("cannot create {}: {error}", path.display())]
@@ -43,7 +43,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Whether the error may be temporary, so that waiting may help.
+    /// Whether the same operation may succeed later.
     #[must_use]
     pub fn is_temporary(&self) -> bool {
         matches!(self, Self::Full { .. } | Self::Locked { .. })
@@ -57,7 +57,7 @@ impl StoreError {
         Self::Create { path, error }
     }
 
-    /// Creates the error for a file that cannot be accessed.
+    /// Creates the error for a file that does not exist or cannot be accessed.
     pub(super) fn missing(path: &Path, error: io::Error) -> Self {
         let path = path.to_owned();
         if error.kind() == io::ErrorKind::NotFound {
@@ -73,8 +73,8 @@ impl StoreError {
             Some(ErrorCode::DiskFull) => Self::Full { path },
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Locked { path },
             Some(ErrorCode::NotADatabase) => Self::Foreign { path },
-            // SQLite reports a full disk or quota like this if it cannot create or flush the
-            // journal.
+            // SQLite returns one of these codes if it cannot create or flush the journal because
+            // the disk or a quota is full.
             Some(ErrorCode::CannotOpen | ErrorCode::SystemIoFailure) if is_full() => {
                 Self::Full { path }
             }

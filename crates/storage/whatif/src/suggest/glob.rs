@@ -1,15 +1,17 @@
-//! Creates globs from file names, and matches them as the labeller does.
+//! Creates globs from places of files, and matches them as the labeller does.
+//!
+//! A place is the path of a file in its recorded directory ([`saiga_ftl::trace::Trace::place`]).
 
 use std::path::Path;
 
 use saiga_streams::rules::{Pattern, file};
 
-/// Returns the glob that only matches this place; `None` if no rule can name it.
+/// Returns the glob for exactly this place; `None` if no rule can match it.
 pub(super) fn exact(place: &str) -> Option<String> {
     checked(place, false)
 }
 
-/// Returns the glob for all places that only differ in numbers; `None` if no rule can name them.
+/// Returns the glob for places that differ only in numbers; `None` if no rule can match them.
 pub(super) fn of_kind(place: &str) -> Option<String> {
     checked(place, true)
 }
@@ -44,8 +46,10 @@ pub(super) fn escaped(text: &str) -> String {
     out
 }
 
+/// Returns the glob for a place, or for all places of its kind, if the glob matches the place.
 fn checked(place: &str, is_kind: bool) -> Option<String> {
-    // Without directories in the trace, names may be absolute: a rule can still match the end.
+    // If the trace has no directories, places may be absolute. Rules match relative paths, so the
+    // glob matches any path with this end.
     let (prefix, place) = match place.strip_prefix('/') {
         Some(rest) => ("**/", rest),
         None => ("", place),
@@ -60,7 +64,8 @@ fn checked(place: &str, is_kind: bool) -> Option<String> {
     is_found.then_some(glob)
 }
 
-/// Replaces numbers by `[0-9]*`, and eight or more hexadecimal digits by `[0-9A-F]*`.
+/// Replaces each run of eight or more upper-case hexadecimal digits by `[0-9A-F]*`, and each other
+/// run of digits by `[0-9]*`. Escapes all other characters.
 fn numbers_replaced(place: &str) -> String {
     let mut out = String::new();
     let mut rest = place;
@@ -101,7 +106,7 @@ mod tests {
     }
 
     proptest! {
-        /// For names with any special characters.
+        /// The names contain all special characters of globs.
         #[test]
         fn a_place_matches_its_globs_and_no_other_place_its_exact_one(
             place in "[a-c0-3*?{},!\\[\\]\\\\ .#-]{1,6}(/[a-c0-3*?{},!\\[\\]\\\\#]{1,4}){0,2}",

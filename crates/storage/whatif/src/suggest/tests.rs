@@ -1,4 +1,4 @@
-//! Suggestions for synthetic traces, and properties of all suggestions.
+//! Tests of suggestions for synthetic traces, and of properties of all suggestions.
 
 use std::path::Path;
 
@@ -22,6 +22,7 @@ const DEFAULT: Condition = Condition {
     unit_pages: None,
 };
 
+/// Makes a trace with one row per millisecond.
 #[derive(Default)]
 struct Maker {
     trace: Trace,
@@ -34,6 +35,7 @@ impl Maker {
         u32::try_from(self.trace.files.len() - 1).unwrap()
     }
 
+    /// Adds a row for `pages` pages from page `first` on.
     fn row(&mut self, op: Op, first: u64, pages: u64, file: u32) {
         self.trace.rows.push(Row {
             t_ns: self.now_ns,
@@ -78,7 +80,7 @@ impl Maker {
     }
 }
 
-/// A ring, a table, and logs that are deleted.
+/// A redo log that is a ring, a table with random writes, and logs that are appended and deleted.
 fn mix() -> Maker {
     let mut maker = Maker::default();
     let redo = maker.file("ib_logfile0");
@@ -126,7 +128,7 @@ fn kinds_are_distinguished_and_rings_cost_nothing() {
     for other in ["ib_logfileN", "binlog.N"] {
         assert_ne!(&found(&suggestion, other).stream, table, "{other}");
     }
-    // On the whole trace, pages of rings are hardly ever moved.
+    // On the whole trace, garbage collection moves few pages of the redo log and the binlogs.
     let footprint = Footprint::of(&maker.trace, PAGE).unwrap();
     let set = Set::of_labels("suggested", suggestion.rules.clone(), false);
     let joined = set.join(&maker.trace, By::Stream).unwrap();
@@ -155,7 +157,7 @@ fn kinds_are_distinguished_and_rings_cost_nothing() {
     );
 }
 
-/// All pages die within minutes, so that absolute limits would give the same hint to all.
+/// All pages live for minutes at most, so absolute limits would give all classes the same hint.
 #[test]
 fn hints_are_given_by_rank() {
     let suggestion = mix().suggest(60);
@@ -179,7 +181,7 @@ fn hints_are_given_by_rank() {
     assert!(whole.by_hint < 0.97 * whole.none, "{whole:?}");
 }
 
-/// With more handles than a set may have streams, the suggestion can still be simulated.
+/// If the device has more handles than a set may have streams, the suggestion can be simulated.
 #[test]
 fn there_are_no_more_streams_than_a_set_may_have() {
     let mut maker = Maker::default();
@@ -240,7 +242,7 @@ fn rules_have_reasons_and_can_be_read_back() {
     );
 }
 
-/// The names of tables do not show which is hot, so the hot one gets its own rule.
+/// The names of the tables do not show which table is hot, so the hot table gets its own rule.
 #[test]
 fn a_hot_table_of_a_kind_gets_its_own_rule() {
     let mut maker = Maker::default();
@@ -342,7 +344,7 @@ fn no_more_is_simulated_than_allowed() {
     }
     for allowed in [3, 4, 7] {
         let searched = maker.suggest(allowed).searched.unwrap();
-        // One for one stream, then two for each grouping.
+        // One simulation with a single stream, then two for each grouping.
         let expected = 1 + (allowed - 1) / 2 * 2;
         assert_eq!(searched.simulations, expected, "{searched:?}");
         assert!(searched.found.is_finite(), "{searched:?}");
@@ -387,7 +389,8 @@ fn a_search_can_be_ended() {
     assert_eq!(made, 3);
 }
 
-/// Writes to a file with one of several behaviours.
+/// Adds the rows of a file: a ring, random writes, a file that is deleted, a file that is not
+/// written, or a file that is written once.
 fn behave(maker: &mut Maker, how: u8, number: u64, file: u32, random: &mut fastrand::Rng) {
     let first = number * 10_000;
     match how {
@@ -405,7 +408,7 @@ fn behave(maker: &mut Maker, how: u8, number: u64, file: u32, random: &mut fastr
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// For any names and behaviours, each file gets the class that was measured.
+    /// For any names and behaviours, the rules give each file the hint and stream of its class.
     #[test]
     fn every_file_gets_the_class_that_the_measurement_gave_it(
         files in prop::collection::btree_map("[ab]?[0-2]{0,2}(/[ab*][0-9]{0,2}){0,2}(\\.[xy][0-1]?)?", 0..5_u8, 1..20),

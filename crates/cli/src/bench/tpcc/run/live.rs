@@ -15,12 +15,12 @@ use crate::host::Host;
 use crate::load_file::{Row, Second, Writer};
 use crate::panel::Panel;
 
-/// Time between two lines without a terminal, in seconds.
+/// Time between two lines if stderr is not a terminal, in seconds.
 const LINE_PAUSE_S: u64 = 10;
-/// Minimum pause of the server that is shown.
+/// A time without a transaction is shown if it is at least this long.
 const PAUSE: Duration = Duration::from_secs(3);
 
-/// Marks of the host's rows.
+/// Marks of the rows about the host, one for each phase of the run.
 const RAMP_UP: &str = "warm-up";
 const MEASURED: &str = "measured";
 
@@ -47,8 +47,8 @@ pub(super) struct ProgressDisplay {
 }
 
 impl ProgressDisplay {
-    /// `with_panel` asks for a panel if there is a terminal. `load_file` shows the figures to the
-    /// calling process.
+    /// Opens a panel if `with_panel` is set and there is a terminal. Also writes the figures to
+    /// `load_file`, which the calling process reads.
     pub(super) fn new(
         names: Vec<String>,
         host: &Arc<Host>,
@@ -77,7 +77,8 @@ impl ProgressDisplay {
         }
     }
 
-    /// Updates one database. The display changes with the first database that still runs.
+    /// Stores the progress of one database. Updates the display if this is the first database that
+    /// still runs.
     pub(super) fn update(&self, index: usize, now: &Progress) {
         let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
         latest[index] = DatabaseState::Latest(now.clone());
@@ -139,7 +140,7 @@ impl DatabaseState {
     }
 }
 
-/// Sums over the databases; of the quantiles the largest.
+/// Formats the sums over the running databases, and the largest of their quantiles.
 fn line(all: &[&Progress]) -> String {
     let Some(first) = all.first() else {
         return String::new();
@@ -173,7 +174,7 @@ fn line(all: &[&Progress]) -> String {
     text
 }
 
-/// Counts of late, queued and lost requests, if not zero.
+/// Describes late requests, queued deliveries, lost connections and a pause, if there are any.
 fn troubles(all: &[&Progress]) -> Vec<String> {
     let sum = |of: fn(&Progress) -> u64| all.iter().map(|now| of(now)).sum::<u64>();
     let counts = [
@@ -189,7 +190,7 @@ fn troubles(all: &[&Progress]) -> Vec<String> {
     counts.chain(pause(all)).collect()
 }
 
-/// The longest current time without a transaction.
+/// Describes the longest current time without a transaction, if it is at least [`PAUSE`].
 fn pause(all: &[&Progress]) -> Option<String> {
     let (unserved, most) = all.iter().filter_map(|now| now.unserved).max()?;
     (unserved >= PAUSE).then(|| {
@@ -199,7 +200,7 @@ fn pause(all: &[&Progress]) -> Option<String> {
     })
 }
 
-/// The progress on the clock of the first database.
+/// The progress for the panel. Its times are those of the first running database.
 fn campaign(all: &[&Progress], names: &[String]) -> Option<Campaign> {
     let first = all.first()?;
     let seconds = |time: Duration| usize::try_from(time.as_secs()).unwrap_or(usize::MAX);
@@ -219,7 +220,7 @@ fn campaign(all: &[&Progress], names: &[String]) -> Option<Campaign> {
     })
 }
 
-/// Sums over the databases; of the latencies the largest.
+/// The load for the panel: sums over the running databases, and the largest of their latencies.
 fn load(all: &[&Progress]) -> Option<LoadNow> {
     let first = all.first()?;
     let quantile_ms = |at: usize| {

@@ -1,4 +1,5 @@
-//! Prepares a run: inspects and checks the tables, connects the terminals, claims the directories.
+//! Prepares a run: inspects and checks the tables, connects the terminals, and claims the
+//! destinations of the results.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -26,9 +27,10 @@ use crate::bench::tpcc::target::Target;
 use crate::exit;
 use saiga_document::number::{counted, time};
 
-/// A check that takes longer than this is announced.
+/// A check is announced if its expected time is at least this long.
 const LONG_CHECK: Duration = Duration::from_secs(30);
 
+/// A database with checked tables and connected terminals.
 pub(super) struct Prepared<'t> {
     pub(super) target: &'t Target,
     server: Server,
@@ -105,8 +107,8 @@ impl<'t> Prepared<'t> {
         })
     }
 
-    /// Claims a directory for the results, whose name may contain the time of the start. `before`
-    /// are the directories of the previous databases.
+    /// Claims the destination of the results. The name of a directory may contain the time of the
+    /// start. `before` contains the directories of the previous databases.
     fn claim(
         self,
         options: &Options,
@@ -135,7 +137,7 @@ impl<'t> Prepared<'t> {
     }
 }
 
-/// Prints the expected time of long checks.
+/// Prints the expected time of the checks if it is long.
 fn announce_estimate(target: &Target, scope: Scope, warehouses: u32) {
     let each = scope.estimate(warehouses);
     if each >= LONG_CHECK {
@@ -149,7 +151,8 @@ fn announce_estimate(target: &Target, scope: Scope, warehouses: u32) {
     }
 }
 
-/// Claims a directory for each database, if they are to have one.
+/// Claims the destination of the results of each database. On an error, removes the directories
+/// claimed before.
 pub(super) fn claim_all<'t>(
     all: Vec<Prepared<'t>>,
     own: &[Options],
@@ -174,8 +177,8 @@ pub(super) fn claim_all<'t>(
     Ok(ready)
 }
 
-/// A free directory name: `result_2` if a previous database of this experiment has the same
-/// directory, as in props files that differ only in the port.
+/// Returns `path`, or a name such as `path_2` if a previous database of this experiment has the
+/// same directory. This happens if props files differ only in the port.
 fn beside(path: PathBuf, taken: &[PathBuf]) -> PathBuf {
     let numbered = (2..).map(|number| {
         let mut name = path.clone().into_os_string();
@@ -187,7 +190,7 @@ fn beside(path: PathBuf, taken: &[PathBuf]) -> PathBuf {
 }
 
 impl Destination {
-    /// Removes the directory of a run that did not start.
+    /// Removes the empty directory of a run that did not start.
     fn remove(&self) {
         if let Self::Directory(dir) = self {
             dir.remove_if_empty();
@@ -200,7 +203,7 @@ impl<'t> Ready<'t> {
         self.prepared.target.name()
     }
 
-    /// The result directory, unless this host runs only a part.
+    /// The result directory; `None` for a part of a run, and if no results are kept.
     pub(super) fn folder(&self) -> Option<&Path> {
         match &self.destination {
             Destination::Directory(dir) => Some(dir.path()),
@@ -256,8 +259,8 @@ impl<'t> Ready<'t> {
     }
 }
 
-/// The server's version and settings, the parameters of the load, and the offset of the server's
-/// clock.
+/// Reads the server's version and settings, the parameters of the load, and the offset of the
+/// server's clock. Fails unless the build is complete.
 fn loaded(target: &Target) -> anyhow::Result<(Server, LoadInfo, Option<Offset>)> {
     let mut session = target.open_existing()?;
     let server = session.server().clone();
@@ -283,10 +286,11 @@ fn loaded(target: &Target) -> anyhow::Result<(Server, LoadInfo, Option<Offset>)>
     }
 }
 
-/// Prepared statements of a terminal on MySQL: 29, and inserts of 4 to 15 rows into ORDER-LINE.
+/// Number of prepared statements of a terminal on MySQL: 29, and 12 that insert 4 to 15 rows into
+/// ORDER-LINE.
 const STATEMENTS: u32 = 41;
 
-/// Advice if the server's limit does not allow all prepared statements of the terminals.
+/// Returns advice if the server's limit is too low for the prepared statements of all terminals.
 fn room_for_statements(target: &Target, terminals: u32) -> anyhow::Result<Option<String>> {
     let is_prepared = target.options.protocol == Protocol::Prepared;
     if target.props.url.engine != Engine::MySql || !is_prepared {
@@ -305,7 +309,7 @@ fn room_for_statements(target: &Target, terminals: u32) -> anyhow::Result<Option
     }))
 }
 
-/// The result directory, if its name does not contain the time.
+/// The result directory, if its name does not contain the time of the start.
 fn fixed_directory(target: &Target, options: &Options, out: Option<&PathBuf>) -> Option<PathBuf> {
     if options.worker.is_some() {
         return None;

@@ -1,7 +1,7 @@
-//! Reads a database's own counters during a run, over a separate connection.
+//! Reads the counters of a database during a run, over a separate connection.
 //!
-//! The sampler uses a thread of its own for this source, so that neither the terminals nor the
-//! host's rows wait for an answer. Only counters are read, outside of transactions.
+//! The sampler reads this source in a separate thread, so neither the terminals nor the rows about
+//! the host wait for the database. Only counters are read, outside of transactions.
 
 use saiga_sampler::status::{Kind, ReadError, StatusSource, Variable};
 use saiga_tpcc::db::Session;
@@ -16,27 +16,27 @@ const LEVELS: [&str; 4] = [
     "Innodb_buffer_pool_pages_dirty",
     "Innodb_row_lock_current_waits",
 ];
-/// Seconds since the start of the server: its rate is 1.
+/// Seconds since the start of the server. Left out, because its rate is always 1.
 const CLOCK: &str = "Uptime";
-/// Common prefix of PostgreSQL's views.
+/// Common prefix of PostgreSQL's views; the names of variables leave it out.
 const PREFIX: &str = "pg_stat_";
 
 pub(super) struct DatabaseStatus {
     label: String,
     sessions: Sessions,
-    /// `None` after the connection was lost, until the next read.
+    /// `None` after a failed read, until the next read connects again.
     session: Option<Box<dyn Session>>,
-    /// The server's names, in the order of `variables`.
+    /// The names that the server uses, in the order of `variables`.
     names: Vec<String>,
     variables: Vec<Variable>,
 }
 
 impl DatabaseStatus {
-    /// Connects and reads the names of the counters; `None` for SQLite, which has none. `number`
-    /// distinguishes several databases of one system.
+    /// Connects and reads the names of the counters. Returns `None` if the database has none, such
+    /// as SQLite. `number` distinguishes several databases of one system.
     ///
     /// # Errors
-    /// The error from the server.
+    /// The connection failed, or the server did not return its counters.
     pub(super) fn open(sessions: Sessions, number: usize) -> Result<Option<Self>, ReadError> {
         if sessions.url.engine == Engine::Sqlite {
             return Ok(None);
@@ -92,7 +92,7 @@ fn log_in(sessions: &Sessions) -> Result<Box<dyn Session>, ReadError> {
     Ok(connect(url, user, password, options)?)
 }
 
-/// The label of a database: `mysql`, `postgres2`.
+/// The label of a database, such as `mysql` or `postgres2`.
 fn label(engine: Engine, number: usize) -> String {
     let name = match engine {
         Engine::MySql => "mysql",

@@ -1,6 +1,7 @@
-//! The server's first packet, and what a client answers: what both can, and who it is.
+//! The server's first packet (`HandshakeV10`) and the client's answer (`HandshakeResponse41`). The
+//! answer contains the capabilities of both sides, and the user's name and proof.
 //!
-//! Protocol version 10, as MySQL has spoken it since 4.1 and MariaDB always.
+//! Supports protocol version 10 as in MySQL since 4.1, and in MariaDB.
 
 use super::parts::{Parts, put_text};
 use crate::db::tls::Tls;
@@ -17,17 +18,18 @@ const MULTI_RESULTS: u32 = 1 << 17;
 const PS_MULTI_RESULTS: u32 = 1 << 18;
 const PLUGIN_AUTH: u32 = 1 << 19;
 const DEPRECATE_EOF: u32 = 1 << 24;
-/// MySQL sets it always; MariaDB leaves it out to say that it has more to say.
+/// Always set by MySQL. MariaDB leaves it out if `own_flags` follow.
 const MYSQL: u32 = 1;
-/// Of MariaDB's own: columns are not described again while they stay the same.
+/// A flag of MariaDB: columns are not described again while they stay the same.
 const CACHED_COLUMNS: u32 = 1 << 4;
-/// Likewise: one command has the values of many executions.
+/// A flag of MariaDB: one command can have the values of many executions.
 const BULK: u32 = 1 << 2;
 
-/// What a server must have, or it is older than anything that runs TPC-C.
+/// Capabilities that a server must have. All supported servers have them.
 const NEEDED: u32 = PROTOCOL_41 | SECURE_CONNECTION | PLUGIN_AUTH;
-/// What is used where the server has it. `FOUND_ROWS` makes an UPDATE count the rows that it
-/// found, as JDBC does. Statements are single ones: several in one text are refused.
+/// Capabilities that are used if the server has them. With `FOUND_ROWS`, an UPDATE counts the rows
+/// that it found, as with JDBC. `MULTI_STATEMENTS` is absent, so the server refuses a text with
+/// several statements.
 const WANTED: u32 = FOUND_ROWS
     | LONG_FLAG
     | CONNECT_WITH_DB
@@ -38,45 +40,48 @@ const WANTED: u32 = FOUND_ROWS
     | DEPRECATE_EOF;
 
 const UTF8MB4_GENERAL_CI: u8 = 45;
-/// The largest packet that we send: 16 MiB.
+/// The largest packet that the client sends: 16 MiB.
 const LARGEST_PACKET: u32 = 1 << 24;
 
-/// What a server says first.
+/// The first packet of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Greeting {
-    /// By which passwords are changed on their way: 20 bytes.
+    /// Random bytes, normally 20, that are hashed with the password.
     pub(super) salt: Vec<u8>,
-    /// How the server would like passwords to be sent.
+    /// The authentication plugin that the server prefers.
     pub(super) plugin: String,
+    /// Capabilities of the server.
     flags: u32,
+    /// Capabilities that only MariaDB has; 0 for MySQL.
     own_flags: u32,
 }
 
-/// What both sides can.
+/// Capabilities that both sides have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Agreed {
-    /// Columns end without a packet that says so, and rows end with an OK packet.
+    /// No EOF packet follows the columns, and an OK packet follows the rows (`DEPRECATE_EOF`).
     pub(super) no_eof: bool,
-    /// MariaDB's columns that are not described again.
+    /// MariaDB does not describe columns again while they stay the same.
     pub(super) cached_columns: bool,
-    /// MariaDB's command that executes a statement many times.
+    /// MariaDB has the command that executes a statement many times.
     pub(super) bulk: bool,
 }
 
-/// Who logs in.
+/// The user that logs in, and the conditions of the log-in.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Who<'a> {
     pub(super) user: &'a str,
     pub(super) password: &'a str,
     pub(super) database: &'a str,
-    /// The server's public key may be taken from the server.
+    /// Whether the client may request the server's public key from the server itself.
     pub(super) takes_public_key: bool,
-    /// How the connection is encrypted, and the host that the certificate is for.
+    /// The settings of TLS and the host name that the certificate must have; `None` without TLS.
     pub(super) tls: Option<(&'a Tls, &'a str)>,
 }
 
 impl Greeting {
-    /// `None` when it is none.
+    /// Parses the first packet. Returns `None` if it is not a greeting of protocol version 10, or
+    /// if the server lacks a needed capability.
     pub(super) fn parse(payload: &[u8]) -> Option<Self> {
         let mut parts = Parts(payload);
         let version = parts.u8().filter(|version| *version == 10)?;
@@ -104,13 +109,13 @@ impl Greeting {
         })
     }
 
-    /// Whether the server can go on by TLS.
+    /// Whether the server supports TLS on this connection.
     pub(super) fn offers_tls(&self) -> bool {
         self.flags & TLS != 0
     }
 
-    /// Appends the beginning of the answer: what both sides can. Alone, it asks the server to go on
-    /// by TLS, if `who` does.
+    /// Appends the beginning of the answer: the capabilities that both sides have. If `who` uses
+    /// TLS, this beginning alone is the request to start TLS (`SSLRequest`).
     pub(super) fn put_head(&self, out: &mut Vec<u8>, who: &Who<'_>) {
         let by_tls = who.tls.map_or(0, |_| TLS);
         let flags = self.flags & (NEEDED | WANTED | MYSQL | by_tls);
@@ -121,12 +126,12 @@ impl Greeting {
         out.extend((self.own_flags & (CACHED_COLUMNS | BULK)).to_le_bytes());
     }
 
-    /// Appends the answer, with what stands for the password.
+    /// Appends the answer. `proof` is what `plugin` sends in place of the password.
     pub(super) fn answer(&self, out: &mut Vec<u8>, who: &Who<'_>, plugin: &str, proof: &[u8]) {
         self.put_head(out, who);
         out.extend(who.user.as_bytes());
         out.push(0);
-        put_text(out, proof); // At most 32 bytes: its length is one byte.
+        put_text(out, proof); // At most 32 bytes, so the length takes one byte.
         out.extend(who.database.as_bytes());
         out.push(0);
         out.extend(plugin.as_bytes());

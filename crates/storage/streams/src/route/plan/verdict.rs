@@ -1,6 +1,6 @@
 //! Decides whether each part of a server is written through a reclaim unit handle of its own.
 //!
-//! Handles are not in sysfs: the caller reads them from the drive and passes its answers.
+//! sysfs does not show handles. The caller reads them from the drive and passes the answers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,23 +17,24 @@ pub enum Answer {
         default: u16,
         /// Whether the namespace was created with a list of handles.
         is_specified: bool,
-        /// All handles, among which a file system can choose by hints.
+        /// All handles of the namespace. A file system can choose among them by hints.
         all: Vec<u16>,
     },
-    /// The namespace does not place data, and why.
+    /// The namespace does not place data; the text is the reason.
     None(String),
-    /// The drive gave no answer, and why.
+    /// The drive gave no answer; the text is the reason.
     Unknown(String),
 }
 
-/// The answers for namespaces, by the kernel's names of their disks.
+/// The answers of drives, by the kernel's name of the namespace.
 pub type Answers = BTreeMap<String, Answer>;
 
 impl Layout {
-    /// Decides whether each part has a handle of its own, and why. `answers` are those for
-    /// [`Layout::namespaces`].
+    /// Decides whether each part has a handle of its own, and returns the reason. `answers` has an
+    /// answer for each of [`Layout::namespaces`].
     ///
-    /// A part without its own handle makes the verdict a no, even if other parts are unknown.
+    /// The verdict is [`Reach::No`] if a part has no handle of its own, even if the handles of
+    /// other parts are unknown.
     #[must_use]
     pub fn verdict(&self, answers: &Answers) -> (Reach, String) {
         let against = [
@@ -53,7 +54,8 @@ impl Layout {
         (Reach::Yes, why)
     }
 
-    /// Returns the names of the parts on each disk.
+    /// Returns the names of the parts on each disk. A file system without a disk is listed under
+    /// its type, such as `tmpfs`.
     fn disks(&self) -> BTreeMap<&str, Vec<&'static str>> {
         let mut disks: BTreeMap<&str, Vec<&'static str>> = BTreeMap::new();
         for part in &self.parts {
@@ -68,6 +70,7 @@ impl Layout {
         disks
     }
 
+    /// Describes each disk that holds several parts.
     fn on_one_disk(&self) -> Vec<String> {
         let disks = self.disks().into_iter();
         let several = disks.filter(|(_, parts)| parts.len() > 1);
@@ -76,6 +79,7 @@ impl Layout {
             .collect()
     }
 
+    /// Describes each disk with parts that cannot have a handle of their own.
     fn without_handle(&self, answers: &Answers) -> Vec<String> {
         let disks = self.disks().into_iter();
         let missing = disks.filter_map(|(disk, parts)| {
@@ -96,7 +100,7 @@ impl Layout {
         missing.collect()
     }
 
-    /// Describes each handle that several namespaces have, also those that hold no part.
+    /// Describes each handle that several namespaces share, including namespaces without a part.
     fn sharing(&self, answers: &Answers) -> Vec<String> {
         let disks = self.disks();
         let mut users: BTreeMap<(&str, u16, u16), Vec<String>> = BTreeMap::new();

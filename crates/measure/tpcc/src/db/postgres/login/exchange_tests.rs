@@ -1,15 +1,17 @@
-//! Every state against every demand; what is inside of SCRAM is tested by its crate.
+//! Tests every state with every demand. The computations of SCRAM are tested by the crate
+//! `postgres_protocol`.
 
 use super::*;
 
 const SALT: &[u8] = b"8ec7ac7ada43d12a226934c43c5f83f04985898fba7e77bbee948ae3454fe4fe";
 
-/// openGauss's own demand, with one iteration.
+/// A demand in openGauss's own format, with one iteration. `kept_by` names the hash: 2 is SHA-256,
+/// 3 is SM3.
 fn gauss_demand(kept_by: u8) -> Vec<u8> {
     [&[0, 0, 0, kept_by], SALT, b"2cf71f10", &[0, 0, 0, 1]].concat()
 }
 
-/// All demands that have a meaning, each with its data.
+/// The demands under test, each with name, code and data. Some are truncated or unknown.
 fn demands() -> Vec<(&'static str, i32, Vec<u8>)> {
     vec![
         ("ok", 0, vec![]),
@@ -45,7 +47,7 @@ fn shown(result: &Result<Step, Refusal>) -> &'static str {
     }
 }
 
-/// What each demand leads to after `before`.
+/// Returns the result of each demand after the demands in `before` were answered.
 fn table(dialect: Engine, before: &[(i32, &[u8])]) -> Vec<(&'static str, &'static str)> {
     let of = |(name, code, data): &(&'static str, i32, Vec<u8>)| {
         let mut exchange = Exchange::new(dialect, "user", "secret");
@@ -57,6 +59,7 @@ fn table(dialect: Engine, before: &[(i32, &[u8])]) -> Vec<(&'static str, &'stati
     demands().iter().map(of).collect()
 }
 
+/// The same result `others` for each demand, except for the demands in `known`.
 fn except(
     others: &'static str,
     known: &[(&'static str, &'static str)],
@@ -97,7 +100,8 @@ fn behind_an_answer_there_is_only_admission() {
     assert_eq!(table(Engine::OpenGauss, &[(10, &gauss_demand(2))]), only);
 }
 
-/// A server that has our nonce and admits us without its own proof is not a server of ours.
+/// After SCRAM has begun, only its next message is accepted. The server cannot admit the user
+/// before it has proved that it knows the password.
 #[test]
 fn scram_keeps_its_order_and_demands_a_proof() {
     let begun: [(i32, &[u8]); 1] = [(10, b"SCRAM-SHA-256\0\0")];
