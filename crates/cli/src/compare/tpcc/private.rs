@@ -2,8 +2,8 @@
 //! run.
 //!
 //! The server's files are in a temporary directory, which is removed when the command ends. The
-//! directory's name is derived from `--out`, so that a resumed campaign has the same paths. The rows
-//! are generated from a fixed seed.
+//! directory's name is derived from `--out`, so that a resumed campaign has the same paths. The
+//! rows are generated from a fixed seed.
 
 use std::fs;
 use std::io::ErrorKind;
