@@ -41,7 +41,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
 /// Reads the settings as the library does, and warns of unknown `SAIGA_` variables.
 ///
 /// # Errors
-/// The first invalid file or variable.
+/// Returns the error of the first invalid file or variable.
 pub(crate) fn load() -> anyhow::Result<Settings> {
     for name in saiga_settings::unknown_variables(std::env::vars_os().map(|(name, _)| name)) {
         exit::say(&format!(

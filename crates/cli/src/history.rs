@@ -1,4 +1,4 @@
-//! `saiga history`: one page over many experiments.
+//! `saiga history`: one page about many experiments.
 
 use std::fs;
 use std::io::Write as _;
@@ -25,7 +25,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// Prints the page, and writes it with --out.
+/// Prints the page or, with --json, its stages. With --out, also writes the page to a file.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut found = Vec::new();
     for folder in &args.folders {
@@ -55,7 +55,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The result in a directory, or those one level below, with the names of their directories.
+/// The result in `folder`. If there is none, the results in its subdirectories. Each result has the
+/// path of its directory.
 fn results_below(folder: &Path) -> anyhow::Result<Vec<(String, ExperimentResult)>> {
     if let Some(result) = result_in(folder)? {
         return Ok(vec![(folder.display().to_string(), result)]);

@@ -1,6 +1,7 @@
-//! A file in which a load keeps its figures of the last second, for the process that started it.
+//! A file with a load's figures of the last second. The load writes the file for the process that
+//! started the load.
 //!
-//! There is no history: each second replaces the previous one. The result has the history.
+//! Deliberately absent: history. Each second replaces the previous one; the result has the history.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -12,12 +13,12 @@ use saiga_sampler::Snapshot;
 use saiga_sampler::dashboard::LoadNow;
 use serde::{Deserialize, Serialize};
 
-/// Maximum size; a longer file was not written by this program.
+/// Maximum size of the file; a longer file was not written by this program.
 const MAX_BYTES: u64 = 1 << 20;
-/// A load that has written nothing for this time has ended: it writes once a second.
+/// A load that has written nothing for this time counts as ended: loads write once a second.
 const SILENCE: Duration = Duration::from_secs(3);
 
-/// Prefixes of metrics that no dashboard draws; a host has many of them.
+/// Prefixes of metrics that no dashboard draws. They are left out because a host has many of them.
 const NOT_DRAWN: [&str; 2] = ["irq_", "softirq_"];
 
 /// The figures of one second.
@@ -28,7 +29,7 @@ pub(crate) struct Second {
     pub(crate) host: Option<Row>,
 }
 
-/// A row of the sampler.
+/// A row of the sampler, without metrics that no dashboard draws.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Row {
     row: u64,
@@ -37,7 +38,7 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// The metrics that a dashboard draws.
+    /// Copies the metrics that a dashboard can draw.
     pub(crate) fn of(snapshot: &Snapshot) -> Self {
         let is_drawn = |name: &str| !NOT_DRAWN.iter().any(|begin| name.starts_with(begin));
         let drawn = snapshot.metrics().filter(|(name, _)| is_drawn(name));
@@ -57,11 +58,11 @@ impl From<Row> for Snapshot {
     }
 }
 
-/// Writes the file. Removes it on drop.
+/// Writes the file, and removes it on drop.
 #[derive(Debug)]
 pub(crate) struct Writer {
     path: PathBuf,
-    /// Written first, then renamed.
+    /// Path of a temporary file, which is renamed to `path` once it is complete.
     next: PathBuf,
 }
 
@@ -92,14 +93,16 @@ impl Writer {
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        // A file that remains is recognised by its age.
+        // If this fails, readers recognise the old file by its age.
         let _ = fs::remove_file(&self.path);
     }
 }
 
+/// Reads the file, and tells new figures from figures that it has read before.
 #[derive(Debug)]
 pub(crate) struct Reader {
     path: PathBuf,
+    /// Modification time of the file at the last read.
     seen: Option<SystemTime>,
 }
 
@@ -109,7 +112,7 @@ pub(crate) enum ReadResult {
     New(Box<Second>),
     /// The same figures as at the last read.
     Same,
-    /// No load is running.
+    /// No load is running, or the file is not valid.
     Nothing,
 }
 
@@ -122,7 +125,7 @@ impl Reader {
         }
     }
 
-    /// Reads the file; `now` decides whether it is too old.
+    /// Reads the file. `now` is compared with its modification time.
     pub(crate) fn read(&mut self, now: SystemTime) -> ReadResult {
         let Ok(file) = File::open(&self.path) else {
             return ReadResult::Nothing;

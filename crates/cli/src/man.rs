@@ -1,4 +1,4 @@
-//! `saiga man`: manual pages made from the same grammar that parses the command line.
+//! `saiga man`: manual pages, generated from the definition of the command line.
 
 use std::io::Write;
 use std::path::PathBuf;

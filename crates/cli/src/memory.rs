@@ -4,7 +4,7 @@ use std::fs;
 
 use rustix::process::{Resource, getrlimit};
 
-/// Bytes: MemAvailable of /proc/meminfo, or RLIMIT_AS if that is less. Without both, `u64::MAX`.
+/// MemAvailable of /proc/meminfo in bytes, or RLIMIT_AS if it is lower. `u64::MAX` without both.
 pub(crate) fn available_bytes() -> u64 {
     let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let limit = getrlimit(Resource::As).current;

@@ -1,4 +1,4 @@
-//! The daemon: a separate process, found by the lock on its pid file.
+//! The daemon of `astream`: a separate process, which is found by the lock on its pid file.
 
 use std::ffi::OsString;
 use std::fs::{File, Permissions};
@@ -27,9 +27,10 @@ use crate::printable::printable;
 /// The first argument of the process that becomes the daemon.
 pub(super) const SERVE: &str = "--serve";
 const PID_FILE: &str = "/var/run/astream.pid";
-/// Written to the daemon's stdout once all files are labelled.
+/// The daemon writes this text to its stdout once all files are labelled.
 const READY: &[u8] = b"ready\n";
-/// Mode of the pid file: a process that can open it could hold the lock and look like a daemon.
+/// Mode of the pid file. A process that can open the file can also lock it, and would look like a
+/// daemon.
 const OWN: u32 = 0o600;
 /// Maximum time for the daemon to end.
 const END: Duration = Duration::from_secs(30);
@@ -53,7 +54,7 @@ fn open_pid_file() -> Result<File, String> {
         .map_err(|error: std::io::Error| format!("cannot open {PID_FILE}: {error}"))
 }
 
-/// Takes the lock; `false` if a daemon holds it.
+/// Takes the lock. Returns `false` if another descriptor, such as a daemon's, holds it.
 fn lock(file: &File) -> Result<bool, String> {
     match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(true),
@@ -62,7 +63,7 @@ fn lock(file: &File) -> Result<bool, String> {
     }
 }
 
-/// Whether the pid file's name still leads to this file.
+/// Whether the path of the pid file still leads to the open `file`.
 fn is_named(file: &File) -> bool {
     let named = std::fs::symlink_metadata(PID_FILE);
     let open = file.metadata();
@@ -116,7 +117,7 @@ pub(super) fn stop() -> Result<(), String> {
         let pid = pid.as_raw_nonzero();
         format!("cannot stop the daemon (pid {pid}): {error}")
     };
-    // While a daemon starts, the file still has the pid of the previous one.
+    // While a daemon starts, the file may still have the pid of the previous daemon.
     let Some(process) = holder::process_with(pid, Path::new(PID_FILE)).map_err(fail)? else {
         return Err("a daemon is starting or ending at the moment; try again".to_owned());
     };
@@ -127,14 +128,14 @@ pub(super) fn stop() -> Result<(), String> {
 
 pub(super) fn serve(start: &DaemonOptions) -> Result<(), String> {
     let mut file = open_pid_file()?;
-    // An ending daemon removes the name of the file that was just opened.
+    // A daemon that ends may have removed the pid file since it was opened: then open a new file.
     while lock(&file)? && !is_named(&file) {
         file = open_pid_file()?;
     }
     if !lock(&file)? {
         return Err("a daemon is already running; stop it with `astream stop`".to_owned());
     }
-    // A session of its own: signals of the terminal are not for the daemon.
+    // A new session, so that signals from the terminal do not reach the daemon.
     rustix::process::setsid().map_err(|error| format!("cannot leave the terminal: {error}"))?;
     let written = file
         .set_len(0)
@@ -166,7 +167,8 @@ pub(super) fn serve(start: &DaemonOptions) -> Result<(), String> {
     let syslog = Syslog::new(start.level);
     labeller::run(&options, Arc::new(Fcntl), &control, &|level, text| {
         syslog.say(level, text);
-        // Also to the terminal: hints that do not reach the drive concern the user who starts it.
+        // Warnings also go to the terminal, for the user who starts the daemon: for example, that
+        // hints do not reach the drive.
         if level == Level::Warn && !syslog.is_detached.get() {
             let _ = writeln!(std::io::stderr(), "astream: warning: {}", printable(text));
         }
@@ -175,7 +177,7 @@ pub(super) fn serve(start: &DaemonOptions) -> Result<(), String> {
         }
     })
     .map_err(|error| error.to_string())?;
-    // Before the lock is released.
+    // Removed before the lock is released: afterwards, the file may belong to the next daemon.
     let _ = std::fs::remove_file(PID_FILE);
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! `saiga bench redis`: one load of redis-benchmark for each test, each on fresh servers.
+//! `saiga bench redis`: runs redis-benchmark once for each test, each time on new servers.
 
 use std::process::ExitCode;
 use std::slice;
@@ -63,7 +63,7 @@ pub(super) struct Args {
     conditions: Conditions,
 }
 
-/// Runs one load after the other and prints their records.
+/// Runs one load after another and prints their records.
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let (conditions, topology) = (&args.conditions, args.topology());
     let tests = tests(&args.tests, topology)?;

@@ -21,16 +21,16 @@ use crate::exit;
 
 use super::options::Args;
 
-/// Description of an experiment by its author.
+/// The parts of an experiment file that only describe the experiment or check its result.
 pub(super) struct Description {
     pub(super) experiment: String,
     pub(super) goal: Option<String>,
-    /// File with the load's current figures, if it writes one.
+    /// The file in which the load keeps its current figures, if the load writes one.
     pub(super) load_file: Option<PathBuf>,
     pub(super) expected: Vec<Expectation>,
 }
 
-/// The complete result, and the verdict of the headline.
+/// Returns the complete result, and the verdict of the headline comparison.
 pub(super) fn result<W: Workload>(
     workload: &W,
     plan: &Plan<W::Load>,
@@ -130,7 +130,7 @@ fn command_line() -> Vec<String> {
     words
 }
 
-/// Fails if the plan was interrupted, or if no pair is valid.
+/// Fails if the campaign stopped early, or if the result has no headline comparison.
 pub(super) fn check_done(
     result: &ExperimentResult,
     stopped: Option<&str>,
@@ -154,13 +154,13 @@ pub(super) fn check_done(
     Ok(())
 }
 
-/// The failure of `--expect faster` for a verdict, if it fails.
+/// The message that `--expect faster` is not met; `None` if it is.
 pub(super) fn unmet(verdict: Verdict) -> Option<String> {
     (verdict != Verdict::Faster)
         .then(|| "expected faster, but the headline comparison does not show it".to_owned())
 }
 
-/// The first rejection that is not a consequence of another.
+/// The reason for the first rejected run that was not rejected because of another run.
 fn first_cause(result: &ExperimentResult) -> Option<&str> {
     let reasons = result.runs.iter().filter_map(|run| run.rejected.as_deref());
     reasons
@@ -217,7 +217,8 @@ pub(super) fn print(written: &Written, args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The style for a terminal: its width, and colour unless disabled; plain text elsewhere.
+/// The style of the printed report. On a terminal it has the terminal's width, and colour unless
+/// `NO_COLOR` is set. Elsewhere it is plain text.
 fn style() -> text::Style {
     let stdout = std::io::stdout();
     if !stdout.is_terminal() {

@@ -40,7 +40,7 @@ impl Stopping {
         })
     }
 
-    /// Maximum number of pairs; `fixed` unless the precision decides.
+    /// Maximum number of pairs: `max_pairs` if the precision decides, otherwise `fixed`.
     pub(crate) fn pairs(&self, fixed: u32) -> u32 {
         match self.until {
             Some(_) => self.max_pairs,
@@ -56,7 +56,7 @@ impl Stopping {
         }
     }
 
-    /// The given seed, that of the campaign to resume, or a new one.
+    /// The given seed. Without it, the seed of the campaign to resume, or a random one.
     ///
     /// # Errors
     /// The campaign cannot be read.
@@ -74,7 +74,7 @@ impl Stopping {
     /// Checks that each --until-cell names a cell.
     ///
     /// # Errors
-    /// The first text that no cell contains.
+    /// Fails with the first text that is in no cell's name.
     pub(crate) fn check<L>(&self, cells: &[Cell<L>]) -> anyhow::Result<()> {
         for text in &self.until_cell {
             if !cells.iter().any(|cell| cell.id.contains(text.as_str())) {
@@ -85,7 +85,7 @@ impl Stopping {
     }
 }
 
-/// Parses `2%` as a share.
+/// Parses a percentage as a share: `2%` is 0.02.
 fn percent(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').map(str::trim_end);
     match number.map(str::parse::<f64>) {

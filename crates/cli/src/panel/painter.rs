@@ -20,7 +20,7 @@ impl Painter {
     /// Replaces the current panel by `panel`, which has fewer rows than the terminal.
     pub(super) fn paint(&mut self, panel: &str, size: Size) -> String {
         let mut text = if self.widest > size.columns {
-            // The terminal has wrapped the lines, and their number is unknown now.
+            // The terminal became narrower and has wrapped lines: their number is unknown.
             CLEAR_SCREEN.to_owned()
         } else {
             self.up()
@@ -29,7 +29,8 @@ impl Painter {
         for line in panel.lines() {
             self.rows += 1;
             self.widest = self.widest.max(line.chars().count());
-            // Before the text, because a full line may be about to wrap.
+            // Cleared before the text is written: after a full line, the cursor is still in the
+            // line, and the sequence would erase the text.
             text.push_str(CLEAR_LINE);
             text.push_str(line);
             text.push('\n');
@@ -48,7 +49,8 @@ impl Painter {
         text
     }
 
-    /// Moves to the first column of the panel: the echo of a key may have moved the cursor.
+    /// Moves the cursor to the first column of the panel's first row. The carriage return is needed
+    /// because the echo of a key may have moved the cursor.
     fn up(&self) -> String {
         match self.rows {
             0 => "\r".to_owned(),

@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// One line of `/proc/PID/net/tcp`.
+/// A TCP socket, which may be listening: one line of `/proc/PID/net/tcp` or `tcp6`.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Connection {
     pub(super) local: SocketAddr,
@@ -16,7 +16,7 @@ pub(super) struct Connection {
 /// `TCP_LISTEN` in the kernel's `tcp_states.h`.
 const LISTEN: &str = "0A";
 
-/// The socket descriptors of `pid` with their inodes, in ascending order.
+/// The descriptors of `pid` that are sockets, each with its inode, in ascending order.
 pub(super) fn sockets_of(pid: u32) -> io::Result<Vec<(u32, u64)>> {
     let mut sockets: Vec<(u32, u64)> = fs::read_dir(format!("/proc/{pid}/fd"))?
         .filter_map(|entry| {
@@ -31,6 +31,7 @@ pub(super) fn sockets_of(pid: u32) -> io::Result<Vec<(u32, u64)>> {
     Ok(sockets)
 }
 
+/// The highest open descriptor of `pid`, of any kind; 0 without descriptors.
 pub(super) fn last_descriptor(pid: u32) -> io::Result<u32> {
     let entries = fs::read_dir(format!("/proc/{pid}/fd"))?;
     let number = |entry: io::Result<fs::DirEntry>| entry.ok()?.file_name().to_str()?.parse().ok();
@@ -77,7 +78,7 @@ fn parse_line(line: &str) -> Option<(u64, Connection)> {
     ))
 }
 
-/// Parses `0100007F:1F90`: 32-bit words in the byte order of the host, then the port.
+/// Parses an address such as `0100007F:1F90`: 32-bit words in the host's byte order, then the port.
 fn parse_address(text: &str) -> Option<SocketAddr> {
     let (address, port) = text.split_once(':')?;
     let port = u16::from_str_radix(port, 16).ok()?;

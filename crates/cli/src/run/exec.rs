@@ -1,5 +1,5 @@
-//! Replaces this process by another program (execve), in the state in which the caller of `saiga`
-//! started this one.
+//! Replaces this process by another program (execve). The program gets the signal mask and the
+//! disposition of SIGPIPE with which `saiga` was started.
 //!
 //! Deliberately absent: `CommandExt::exec` of std, which resets the signal mask and the disposition
 //! of SIGPIPE.
@@ -32,7 +32,8 @@ extern "C" fn note_signals() {
     PIPE_WAS_IGNORED.store(asked == 0 && action.sa_sigaction == libc::SIG_IGN, Relaxed);
 }
 
-/// Executes `command` in the place of this process. Returns only if that fails, with the reason.
+/// Replaces this process by `command`, with `name` as `argv[0]`. Returns only if this fails, with
+/// the reason.
 pub(crate) fn replace(
     command: &Command,
     name: &OsStr,

@@ -1,4 +1,4 @@
-//! Progress on stderr: a bar on a terminal, otherwise a line every ten seconds.
+//! Shows progress on stderr: a bar on a terminal, otherwise a line every ten seconds.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use saiga_snapshot::{Phase, Progress as Done};
 use crate::exit;
 use saiga_document::number;
 
-/// Time between two lines without a terminal.
+/// Minimum time between two lines if stderr is not a terminal.
 const LINE_PAUSE: Duration = Duration::from_secs(10);
 
 pub(super) struct Progress {
@@ -21,7 +21,7 @@ impl Progress {
     pub(super) fn new() -> Self {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
         let template = "{msg:10} {bar:24} {bytes}/{total_bytes} {bytes_per_sec} {eta}";
-        // The template is a constant; on an error the default style is used.
+        // The template is a constant and valid. If it were not, the default style would be used.
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
         }

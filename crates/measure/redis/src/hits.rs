@@ -5,7 +5,7 @@ use std::io;
 use crate::remote::Lookups;
 use crate::server::Server;
 
-/// The counters of `servers` since their start.
+/// Returns the sums over `servers`, each counted since the server's start.
 pub(crate) fn count(servers: &[&Server]) -> io::Result<Lookups> {
     let mut all = Lookups {
         found: 0,

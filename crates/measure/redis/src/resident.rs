@@ -1,5 +1,5 @@
-//! Reads the resident memory of a process (`man 5 proc_pid_status`) without the pages of its
-//! program and libraries, whose number does not depend on connections.
+//! Reads the resident memory of a process (`man 5 proc_pid_status`) without mapped files. These are
+//! mostly its program and libraries, which take the same memory at any number of connections.
 
 use std::fs;
 use std::io;

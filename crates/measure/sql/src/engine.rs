@@ -3,9 +3,9 @@
 /// A database system under test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Engine {
-    /// `mariadbd`, a thread per connection; sysbench as load.
+    /// `mariadbd`, with one thread per connection. sysbench generates the load.
     MariaDb,
-    /// `postgres`, a process per connection; pgbench as load.
+    /// `postgres`, with one process per connection. pgbench generates the load.
     Postgres,
 }
 
@@ -45,7 +45,7 @@ impl Engine {
         }
     }
 
-    /// The text in the server's log when it accepts connections.
+    /// The text that the server logs when it begins to accept connections.
     pub(crate) fn ready_text(self) -> &'static str {
         match self {
             Self::MariaDb => "ready for connections",

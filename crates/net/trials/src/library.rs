@@ -1,8 +1,11 @@
-//! Path of `libsaiga.so`: `SAIGA_LIBRARY`, or a release build made on first use. Likewise the build
-//! with fault injection for the random arm: `SAIGA_CHAOS_LIBRARY`.
+//! Paths of two builds of `libsaiga.so`: the normal one, and one with fault injection for
+//! [`Arm::Random`](crate::parity::Arm).
 //!
-//! Deliberately absent: running without the library. A test that cannot get the library fails with
-//! the build's own message.
+//! `SAIGA_LIBRARY` and `SAIGA_CHAOS_LIBRARY` name existing files. If a variable is unset, a release
+//! build is made on first use.
+//!
+//! Deliberately absent: running without the library. A test fails with cargo's message if the build
+//! fails.
 
 use std::{
     env,
@@ -11,7 +14,7 @@ use std::{
     sync::OnceLock,
 };
 
-/// The library's file, built once per test process if `SAIGA_LIBRARY` is unset.
+/// The path of the library, which is built once per test process if `SAIGA_LIBRARY` is unset.
 ///
 /// # Panics
 /// If the named file does not exist or the build fails.
@@ -20,8 +23,8 @@ pub fn path() -> &'static Path {
     LIBRARY.get_or_init(|| named("SAIGA_LIBRARY").unwrap_or_else(|| build(&[])))
 }
 
-/// The library that reads `SAIGA_CHAOS` (`socket/src/chaos.rs`), built once per test process if
-/// `SAIGA_CHAOS_LIBRARY` is unset.
+/// The path of the library that reads `SAIGA_CHAOS` (`socket/src/chaos.rs`). It is built once per
+/// test process if `SAIGA_CHAOS_LIBRARY` is unset.
 ///
 /// # Panics
 /// As [`path`].

@@ -1,4 +1,4 @@
-//! The file of the trace: has a temporary name until it is complete, and never replaces a file.
+//! The file of the trace. It has a temporary name until it is complete, and replaces no other file.
 
 use std::fs::File;
 use std::io;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::{Builder, NamedTempFile};
 
-/// An error of creating the file of the trace.
+/// The reason why the file of the trace could not be created or completed.
 #[derive(Debug, thiserror::Error)]
 pub enum OutputError {
     #[error("{} exists already; name another file, or remove it", .0.display())]
@@ -60,7 +60,7 @@ impl Output {
             .map_err(|error| self.fail(error))
     }
 
-    /// Syncs the file and renames it to its final path.
+    /// Syncs the file and renames it to its final path, which must not exist.
     pub(crate) fn keep(self) -> Result<(), OutputError> {
         let Self { path, file } = self;
         let fail = |error: io::Error| {

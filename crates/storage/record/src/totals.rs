@@ -9,17 +9,17 @@ use saiga_ftl::trace::{Trace, kind_of};
 
 /// The simulator's default page size.
 const PAGE: u64 = 4096;
-/// Pages in one part of the bit set of written pages: 4 KiB.
+/// Pages in one part of the bit set of written pages; a part takes 4 KiB.
 const PART: u64 = 32_768;
 
-/// ByteCounts and discarded bytes.
+/// Numbers of written and discarded bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ByteCounts {
     pub written: u64,
     pub discarded: u64,
 }
 
-/// The totals of a recording, always of all pages, also if the trace is a sample.
+/// The totals of a recording. They count all pages, even if the trace is a sample.
 #[derive(Debug, Clone, Default)]
 pub struct Totals {
     pub total: ByteCounts,
@@ -31,7 +31,7 @@ pub struct Totals {
     pub present: u64,
     /// Rows of the trace, without those of data present at the start.
     pub rows: u64,
-    /// Lost events.
+    /// Number of lost events.
     pub lost: u64,
     /// Length of the recording.
     pub duration_ns: u64,
@@ -69,7 +69,7 @@ impl Pages {
         for page in range.start / PAGE..range.end.div_ceil(PAGE) {
             self.written += 1;
             let part = self.parts.entry(page / PART).or_default();
-            // 64 pages in each number.
+            // Each number has the bits of 64 pages.
             part.resize(512, 0);
             let index = usize::try_from(page % PART / 64).unwrap_or_default();
             if let Some(bits) = part.get_mut(index) {
@@ -118,7 +118,7 @@ impl Totals {
         (distinct > 0).then(|| written as f64 / distinct as f64)
     }
 
-    /// Counts `bytes` of a write of `whole` bytes by hint.
+    /// Counts `bytes`, which are part of a write of `whole` bytes, under file and hint.
     pub(crate) fn hint(
         &mut self,
         file: Option<Arc<str>>,
@@ -158,7 +158,8 @@ impl Totals {
         written
     }
 
-    /// Returns bytes written by kind of file (path in `directories` without numbers), most first.
+    /// Returns bytes written by kind of file, in descending order of bytes. A kind is a path in
+    /// `directories` without its numbers.
     #[must_use]
     pub fn kinds(&self, directories: &[String]) -> Vec<(String, u64)> {
         let trace = Trace {

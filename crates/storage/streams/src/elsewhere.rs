@@ -1,9 +1,10 @@
 //! Finds files of a MySQL or MariaDB server outside the labelled directories: logs, undo
 //! tablespaces, doublewrite files.
 //!
-//! Sources are the index files of binary logs in the data directory, and the options of the running
-//! server: its command line and option files. Without a running server, the default option files
-//! count if they name this data directory. Settings by SET PERSIST are not found.
+//! Sources are the index files of binary and relay logs in the data directory, and the options of
+//! the running server: its command line and option files. If no server is running, the default
+//! option files are read; their options count only if the data directory in these files is the
+//! same. Settings made by SET PERSIST are not read.
 
 use std::fmt;
 use std::fs::{self, File, Metadata};
@@ -17,15 +18,15 @@ use crate::links;
 use crate::route::System;
 use crate::tree::{self, Found};
 
-/// Most bytes that are read of an index file.
+/// Maximum number of bytes that are read from an index file.
 const INDEX_BYTES: u64 = 1 << 20;
 /// The default data directory of the servers of Linux distributions.
 const DEFAULT_DIR: &str = "/var/lib/mysql";
 const BINARY_LOGS: &str = "binary logs";
 const RELAY_LOGS: &str = "relay logs";
 
-/// Options, the files whose directory they set, and whether the value is a path of files instead of
-/// a directory.
+/// Each option, the kind of files that it places, and whether its value is a path of files. The
+/// values of the other options are directories.
 const OPTIONS: [(&str, &str, bool); 5] = [
     ("log-bin", BINARY_LOGS, true),
     ("relay-log", RELAY_LOGS, true),
@@ -33,7 +34,8 @@ const OPTIONS: [(&str, &str, bool); 5] = [
     ("innodb-log-group-home-dir", "redo logs", false),
     ("innodb-doublewrite-dir", "doublewrite files", false),
 ];
-/// Options that select the option files.
+/// Prefixes of options that select the option files, and the sections in them. Relative paths are
+/// left out: they are not valid in this process.
 const SELECTORS: [&str; 3] = [
     "--defaults-file=/",
     "--defaults-extra-file=/",
@@ -59,7 +61,9 @@ impl fmt::Display for Elsewhere {
     }
 }
 
-/// Returns the directories outside `dirs` with files of the servers in `dirs`, each once.
+/// Returns the directories outside `dirs` with files of the servers whose data directories are in
+/// `dirs`. Each pair of directory and kind of files occurs once.
+///
 /// `defaults` takes the options that select option files, and returns the options in these files,
 /// one per string.
 pub fn find(
@@ -90,7 +94,7 @@ pub fn find(
     all
 }
 
-/// Whether a directory is the data directory of a MySQL or MariaDB server.
+/// Whether a directory has the system tablespace or the system schema of MySQL or MariaDB.
 fn is_data(dir: &Path) -> bool {
     dir.join("ibdata1").exists() || dir.join("mysql").is_dir()
 }
@@ -99,7 +103,7 @@ fn real(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
-/// Returns the directories of the logs that the index files in `dir` list.
+/// Returns the directory of each log that an index file in `dir` lists.
 fn indexed(dir: &Path) -> Vec<Elsewhere> {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
     let indexes = entries.map(|entry| entry.path());
@@ -132,7 +136,8 @@ fn indexed(dir: &Path) -> Vec<Elsewhere> {
     found
 }
 
-/// Returns the options of the server with the data directory `dir`; the last one of a name counts.
+/// Returns the options of the server with the data directory `dir`. If an option occurs more than
+/// once, its last value counts.
 fn options(
     dir: &Path,
     system: &System,
@@ -162,7 +167,8 @@ fn options(
     }
 }
 
-/// Returns the value of the option `name`; empty if the option has no value.
+/// Returns the last value of the option `name`: `None` if the option is not given, an empty string
+/// if it is given without a value.
 fn value<'a>(options: &'a [String], name: &str) -> Option<&'a str> {
     options.iter().rev().find_map(|option| {
         let option = option.strip_prefix("--")?;
@@ -192,7 +198,8 @@ fn command_line(dir: &Path, system: &System) -> Option<Vec<String>> {
     lines.next()
 }
 
-/// Whether `place` is in a labelled directory, or a link in one leads to it.
+/// Whether `place` is in a labelled directory, or in a directory to which a link in a labelled
+/// directory leads.
 fn is_labelled(place: &Path, dirs: &[PathBuf]) -> bool {
     dirs.iter().any(|dir| {
         let dir = real(dir);
@@ -200,6 +207,7 @@ fn is_labelled(place: &Path, dirs: &[PathBuf]) -> bool {
     })
 }
 
+/// Whether a link or mount point in `dir` leads to `place` or to a directory above it.
 fn leads_to(dir: &Path, place: &Path) -> bool {
     let Ok(open) = tree::open_dir(dir) else {
         return false;

@@ -1,9 +1,9 @@
-//! Running labellers: found by their lock files and ended by a pidfd.
+//! Finds running labellers by their lock files, and ends them through a pidfd.
 //!
-//! A lock file names the process that took it and remains when that process ends; the PID may then
-//! belong to another process. Therefore the process is opened first (`man 2 pidfd_open`), and
-//! counts as the holder only if one of its descriptors has this file locked (/proc/PID/fdinfo).
-//! Signals go to the pidfd, never to the PID.
+//! A lock file has the PID of the process that took the lock, and remains after that process has
+//! ended. The PID may then belong to another process. Therefore the process is opened first
+//! (`man 2 pidfd_open`). The process counts as the holder only if one of its descriptors has the
+//! lock on this file (/proc/PID/fdinfo). Signals go to the pidfd, never to the PID.
 
 use std::ffi::OsString;
 use std::io;
@@ -27,14 +27,14 @@ pub struct Holder {
     locks: Vec<HeldLock>,
 }
 
-/// A lock of a labeller, and the directory that it is for.
+/// A lock of a labeller, and the directory that the lock protects.
 #[derive(Debug)]
 struct HeldLock {
     name: OsString,
     dir: PathBuf,
 }
 
-/// An error of finding or ending labellers.
+/// The reason why labellers could not be found or ended.
 #[derive(Debug, thiserror::Error)]
 pub enum HolderError {
     /// The directory of the locks, or a lock, cannot be read.
@@ -59,7 +59,7 @@ pub enum HolderError {
     Late { pid: u32, limit: Duration },
 }
 
-/// Only the owner of a lock can read it.
+/// Returns the advice for an error: only root and the owner of a lock file can read the file.
 fn advice(error: &io::Error) -> &'static str {
     if error.kind() == io::ErrorKind::PermissionDenied {
         "; run this as root"
@@ -71,7 +71,7 @@ fn advice(error: &io::Error) -> &'static str {
 /// Finds the labellers whose locks are in `lock_dir` or in a directory there.
 ///
 /// # Errors
-/// Locks, or the descriptors of a process that a lock names, cannot be read.
+/// Fails if a lock cannot be read, or the descriptors of a process that a lock names.
 pub fn holders(lock_dir: &Path) -> Result<Vec<Holder>, HolderError> {
     let fail = |error| HolderError::LockDir {
         dir: lock_dir.to_owned(),
@@ -104,7 +104,7 @@ pub fn holders(lock_dir: &Path) -> Result<Vec<Holder>, HolderError> {
     Ok(found)
 }
 
-/// Reads process and directory from a lock file. `None` if the file is deleted or still empty.
+/// Reads PID and directory from a lock file. `None` if the file is deleted, empty or not valid.
 fn read(path: &Path) -> io::Result<Option<(Pid, PathBuf)>> {
     let file = match lock::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -119,7 +119,8 @@ pub fn pid_in(text: &str) -> Option<Pid> {
     pid_of(text.trim().parse().ok()?)
 }
 
-/// Refuses 0 and numbers that are negative as an `i32`: to kill(2) these mean process groups.
+/// Converts a number to a PID. Refuses 0 and numbers that are negative as an `i32`: kill(2) takes
+/// them for process groups.
 fn pid_of(number: u32) -> Option<Pid> {
     Pid::from_raw(i32::try_from(number).ok()?)
 }
@@ -174,13 +175,13 @@ impl Holder {
         self.pid.as_raw_nonzero().get().unsigned_abs()
     }
 
-    /// The directories that it labels, as absolute paths with links.
+    /// The directories that the process labels, as absolute paths in which links are not resolved.
     pub fn dirs(&self) -> impl Iterator<Item = &Path> {
         self.locks.iter().map(|held| held.dir.as_path())
     }
 
-    /// Whether it labels `dir`: by the identity of the directory, or by its path while it is
-    /// missing.
+    /// Whether the process labels `dir`. The identity of the directory decides, or its path, which
+    /// also works while the directory is missing.
     #[must_use]
     pub fn labels(&self, dir: &Path) -> bool {
         let name = lock::name_of(dir);
@@ -253,7 +254,8 @@ mod tests {
         assert!(holders(&place).unwrap().is_empty());
     }
 
-    /// The PID in a stale lock belongs to another process, which even has the file open, unlocked.
+    /// The PID in a stale lock file belongs to another process. That process has the file open, but
+    /// not locked.
     #[test]
     fn another_process_with_the_pid_is_not_a_holder() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,9 +1,10 @@
 //! Resolves a path link by link, and refuses links of untrusted users.
 //!
-//! The labeller runs as root, and the database's user can create links in the data directory. As
-//! the kernel does in sticky directories (`fs.protected_symlinks`), it follows a link only if it
-//! belongs to root, to the labeller's own user, or to the owner of the directory at the end. Each
-//! link is opened before owner and target are read, so that it cannot be exchanged in between.
+//! The labeller runs as root, and the database's user can create links in the data directory.
+//! Therefore a link is followed only if it belongs to root, to the labeller's own user, or to the
+//! owner of the directory at the end of the path. The kernel has a similar rule for links in sticky
+//! directories (`fs.protected_symlinks`). Each link is opened before its owner and target are read,
+//! so that both come from the same link.
 
 use std::ffi::OsString;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -26,7 +27,7 @@ pub(crate) struct End {
     pub(crate) path: PathBuf,
 }
 
-/// An error of following a path.
+/// The reason why a path was not followed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LinkError {
     #[error(transparent)]
@@ -96,7 +97,7 @@ pub(crate) fn follow(path: &Path) -> Result<End, LinkError> {
     }
 }
 
-/// Returns the names in a path in reverse order.
+/// Returns the names in a path in reverse order; `..` is a name, `.` is left out.
 fn backwards(path: &Path) -> Vec<OsString> {
     let names = path.components().rev().filter_map(|part| match part {
         Component::Normal(name) => Some(name.to_owned()),

@@ -1,6 +1,6 @@
 //! Rules map files to hints, with a reason for each.
 //!
-//! Sets of rules are built in ([`builtin`]), or files in TOML ([`mod@file`]) or in astream's
+//! A set of rules is built in ([`builtin`]), or is a file in TOML ([`mod@file`]) or in astream's
 //! grammar ([`astream`]). The first rule that matches a file decides.
 
 pub mod astream;
@@ -69,7 +69,8 @@ pub struct Rule {
     pub hint: Hint,
     /// The reason, in a sentence.
     pub why: String,
-    /// The stream: files of one stream share reclaim units with no other, if the drive has enough.
+    /// Name of the stream. Files of different streams do not share reclaim units if the drive has
+    /// enough handles.
     pub stream: Option<String>,
     /// Whether a hint that another program has set is overwritten.
     pub force: bool,
@@ -103,7 +104,8 @@ impl fmt::Display for Origin {
 /// The two paths of a file that rules can match.
 #[derive(Debug, Clone, Copy)]
 pub struct FilePaths<'a> {
-    /// The path in the database, with links to directories followed.
+    /// The path relative to the database's directory. Below a link to a directory, it is the path
+    /// through the link.
     pub relative: &'a Path,
     /// The absolute path.
     pub absolute: &'a Path,
@@ -147,7 +149,7 @@ impl fmt::Display for Warning {
     }
 }
 
-/// An error of loading rules.
+/// The reason why rules could not be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum RulesError {
     #[error("cannot read the rules in {}: {error}", path.display())]
@@ -250,7 +252,7 @@ fn read(path: &Path) -> Result<Vec<u8>, RulesError> {
 /// Loads the rules of `name`: a built-in set, a path that ends in `.toml`, or the path of a file in
 /// astream's grammar.
 ///
-/// A built-in set is preferred to a file with its name. Other names are paths.
+/// A built-in set takes precedence over a file of the same name. Other names are paths.
 ///
 /// # Errors
 /// There is no such set or file, the file cannot be read, or a line is not valid.

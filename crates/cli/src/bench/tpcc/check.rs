@@ -1,5 +1,5 @@
-//! `saiga bench tpcc check`: checks the tables against the TPC-C rules. Exit status 1 on a
-//! violation.
+//! `saiga bench tpcc check`: checks the tables against the rules of TPC-C. The exit status is 1 if
+//! a rule is violated.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -15,7 +15,7 @@ use super::target::{Target, Targets};
 use crate::exit;
 use saiga_document::number::{counted, time};
 
-/// Maximum number of sessions that check in parallel: each keeps a CPU busy.
+/// Maximum number of sessions that check in parallel. Each session keeps a CPU busy.
 const MAX_SESSIONS: u32 = 8;
 
 /// Options of `saiga bench tpcc check`.

@@ -1,9 +1,9 @@
 //! `saiga compare tpcc --engine`: a private server, its tables built once and restored for each
 //! run.
 //!
-//! All files are in one temporary directory whose name follows from `--out`, so that a resumed
-//! campaign finds the same paths. The data follow from a fixed seed. The directory is removed when
-//! the command ends.
+//! The server's files are in a temporary directory, which is removed when the command ends. The
+//! directory's name is derived from `--out`, so that a resumed campaign has the same paths. The
+//! rows are generated from a fixed seed.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -38,29 +38,31 @@ use super::{EXPERIMENT, check_goes_on, milliseconds, parsed, preface, take_if_mi
 const USUAL_WAREHOUSES: u32 = 2;
 const USUAL_TERMINALS: u32 = 8;
 const USUAL_SECONDS: f64 = 30.0;
-/// Share of a run's length that precedes it, to accelerate connections and fill caches.
+/// Ramp-up as a share of a run's length: time to upgrade connections and to fill caches.
 const RAMP_UP: f64 = 0.2;
 /// Fixed, so that a resumed campaign has the same rows.
 const BUILD_SEED: &str = "1";
 /// Size of a warehouse with its indexes and the rows that a run adds.
 const WAREHOUSE_MIB: u32 = 160;
-/// Building many warehouses takes long.
+/// Time limit of each step; building many warehouses takes hours.
 const BUILD_LIMIT: Duration = Duration::from_secs(24 * 3600);
 const PROPS: &str = "tpcc.props";
 
-/// Makes the server and its tables, compares, and removes everything except the results.
+/// Creates the server and its tables, compares, and removes everything except the results. With
+/// --dry-run, only prints the steps.
 pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let engine = engine(&args)?;
     if args.dry_run {
         return describe(engine, args);
     }
     let dir = out(&args)?;
-    // Dropped after the claim: without the claim there is no campaign.
+    // Declared before `claim`, and thus dropped after it: an unused claim first removes its
+    // campaign file. Only without this file does the draft remove its own files.
     let mut draft = Draft::in_folder(dir)?;
     let real = dir
         .canonicalize()
         .context("cannot find the path of --out")?;
-    // Before the claim nothing is written or removed: another process may use the directory.
+    // Before the claim, no file is written or removed: another process may use the directory.
     let claim = Claim::take(&real, args.stopping.begin())?;
     let interrupt = Interrupt::on_signals().context("cannot watch for Ctrl-C")?;
     let plan = Plan {
@@ -75,7 +77,7 @@ pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let experiment = parsed(&args, &toml)?;
     let props = plan.props_text();
     check_goes_on(&claim, &real, &[(PROPS, &props), (EXPERIMENT, &toml)])?;
-    // Found before anything is made: without the library there is no arm to compare.
+    // Found before any file is created: without the library, there is no arm to compare.
     let library = library::find()?;
     let folder = Folder::make(&plan.folder)?;
     draft.write(PROPS, &props)?;
@@ -91,7 +93,7 @@ pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
     done
 }
 
-/// Prints the steps; makes only a temporary props file.
+/// Prints the steps. Creates only a temporary props file.
 fn describe(engine: Engine, args: Args) -> anyhow::Result<ExitCode> {
     let dir = tempfile::tempdir().context("cannot create a temporary directory")?;
     let plan = Plan {
@@ -153,7 +155,7 @@ impl Plan<'_> {
     fn props_text(&self) -> String {
         let (warehouses, terminals, port) = (self.warehouses(), self.terminals(), self.port);
         let (conn, user) = match self.engine {
-            // As operators of BenchmarkSQL set it: prepared statements and batched inserts.
+            // Usual settings of BenchmarkSQL: prepared statements and batched inserts.
             Engine::MariaDb => (
                 format!(
                     "jdbc:mariadb://127.0.0.1:{port}/tpcc\
@@ -276,7 +278,7 @@ fn engine(args: &Args) -> anyhow::Result<Engine> {
     Ok(name.engine())
 }
 
-/// The port of the resumed campaign, the given port, or a free one.
+/// The given port. Without it, the port of the resumed campaign, or a free port.
 fn chosen_port(args: &Args, claim: &Claim, dir: &Path) -> anyhow::Result<u16> {
     let before = claim.resumed_file().and_then(|_| {
         let file = Experiment::read(&dir.join(EXPERIMENT), &[]).ok()?;
@@ -285,7 +287,7 @@ fn chosen_port(args: &Args, claim: &Claim, dir: &Path) -> anyhow::Result<u16> {
     Ok(port::choose(args.port.or(before))?)
 }
 
-/// Runs a step of `saiga bench tpcc` with the stderr of this process.
+/// Runs a step of `saiga bench tpcc`. Its stdout and stderr go to the stderr of this process.
 fn bench(tool: &Path, step: &[&str], props: &Path, interrupt: &Interrupt) -> anyhow::Result<()> {
     let stderr = || std::io::stderr().as_fd().try_clone_to_owned();
     let (out, err) = (stderr()?, stderr()?);
@@ -308,7 +310,8 @@ fn bench(tool: &Path, step: &[&str], props: &Path, interrupt: &Interrupt) -> any
     }
 }
 
-/// This program, or a copy if the server's user cannot reach it, such as in a private home.
+/// The path of this program. If the server's user cannot execute it or cannot read the library, as
+/// in a private home directory, copies both and returns the path of the copy.
 fn tool_for(
     private: &PrivateServer,
     library: &Path,
@@ -339,7 +342,7 @@ fn tool_for(
 struct Folder(PathBuf);
 
 impl Folder {
-    /// Replaces a directory that a killed comparison with this `--out` left.
+    /// Creates the directory. Replaces a directory that a killed comparison with this `--out` left.
     fn make(path: &Path) -> anyhow::Result<Self> {
         let mut builder = fs::DirBuilder::new();
         builder.mode(0o711);
@@ -356,14 +359,14 @@ impl Folder {
                 path.display()
             )
         })?;
-        // Regardless of the umask: the server runs as another user and must enter it.
+        // The umask must not count: the server runs as another user and needs access.
         let folder = Self(path.to_owned());
         fs::set_permissions(path, PermissionsExt::from_mode(0o711))?;
         Ok(folder)
     }
 }
 
-/// Removes an old directory only if it is ours and unused.
+/// Removes an old directory if it belongs to this user and no server uses it.
 fn remove_old(path: &Path) -> anyhow::Result<()> {
     let found = fs::symlink_metadata(path)?;
     if !found.is_dir() || found.uid() != rustix::process::geteuid().as_raw() {

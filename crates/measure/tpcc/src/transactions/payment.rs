@@ -6,8 +6,9 @@ use crate::db::statement::Statement;
 use crate::db::value::{Decimal, Value};
 use crate::spec::inputs::{DistrictKey, Payment};
 
-/// Column of C_CREDIT in the answer of [`Statement::PayCustomer`].
+/// Index of the column C_CREDIT in the result of [`Statement::PayCustomer`].
 const CREDIT: usize = 10;
+/// Length of the column C_DATA, here in bytes.
 const DATA_LENGTH: usize = 500;
 
 impl Transaction<'_> {
@@ -31,7 +32,8 @@ impl Transaction<'_> {
         Ok(Outcome::Committed)
     }
 
-    /// Adds the amount to warehouse and district. Returns H_DATA, which consists of their names.
+    /// Adds the amount to the totals of warehouse and district. Returns H_DATA, which consists of
+    /// the names of both.
     fn pay_into(&mut self, district: DistrictKey, amount: Value<'_>) -> Result<String, SqlError> {
         let (w_id, d_id) = (int(district.w_id), int(district.d_id));
         self.send_for_one(Statement::PayWarehouse, &[amount, w_id])?;
@@ -44,7 +46,7 @@ impl Transaction<'_> {
         Ok(data)
     }
 
-    /// Updates the customer. With bad credit, the payment is recorded in C_DATA.
+    /// Updates the customer. If the customer has bad credit, C_DATA also records the payment.
     fn pay_by(&mut self, input: &Payment, c_id: u32, amount: Value<'_>) -> Result<(), SqlError> {
         let DistrictKey { w_id, d_id } = input.home;
         let customer = [int(w_id), int(d_id), int(c_id)];
@@ -61,7 +63,7 @@ impl Transaction<'_> {
     }
 }
 
-/// C_DATA with the payment in front, truncated to its length.
+/// Returns the new C_DATA: the payment, then the old text, truncated to [`DATA_LENGTH`].
 fn with_payment(input: &Payment, c_id: u32, before: &str) -> String {
     let (home, district) = (input.home, input.district);
     let mut data = format!(

@@ -1,4 +1,4 @@
-//! Replication: one server that follows another by global transaction identifiers.
+//! Replication from one server to another by global transaction identifiers (GTIDs).
 
 use crate::{
     mariadb::{Kind, Server},
@@ -6,7 +6,7 @@ use crate::{
 };
 
 impl Kind {
-    /// Options of a server with the number `id` that logs its own, or replicated, changes.
+    /// Options of a primary or replica: server ID `id`, and a binary log in row format.
     pub fn logging(self, id: u32) -> Vec<String> {
         let mut options = vec![
             format!("--server-id={id}"),
@@ -17,7 +17,7 @@ impl Kind {
             let own = [
                 "--gtid-mode=ON",
                 "--enforce-gtid-consistency=ON",
-                // A replica that was killed reads again the changes that it had not applied.
+                // A replica that was killed fetches the changes that it had not applied again.
                 "--relay-log-recovery=ON",
             ];
             options.extend(own.map(str::to_owned));
@@ -25,7 +25,7 @@ impl Kind {
         options
     }
 
-    /// The query for whether a server receives and applies changes; ON if it does.
+    /// The query that returns ON if a replica receives and applies changes.
     pub fn following(self) -> String {
         match self {
             Self::MariaDb => self.counter("SLAVE_RUNNING"),
@@ -40,7 +40,8 @@ impl Kind {
 }
 
 impl Server {
-    /// Discards its own changes, and follows `primary` from that server's first change on.
+    /// Deletes this server's binary log and its record of applied changes. Then starts to replicate
+    /// all changes that `primary` has logged. Rows in this server's tables stay.
     ///
     /// # Panics
     /// If the server refuses a statement.
@@ -64,10 +65,10 @@ impl Server {
         self.must(Arm::Kernel, &statements);
     }
 
-    /// Waits until it has applied all changes that `primary` has logged.
+    /// Waits until this server has applied all changes that `primary` has logged.
     ///
     /// # Panics
-    /// If it does not within a minute; shows its replication status.
+    /// If this takes more than a minute. The message has the replication status and the log.
     pub fn catch_up(&self, primary: &Self) {
         let (position, wait, state) = match self.kind {
             Kind::MariaDb => (

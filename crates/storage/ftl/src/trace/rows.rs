@@ -1,4 +1,4 @@
-//! Rows packed into 24 bytes each: the trace of a long recording has a hundred million.
+//! Packs rows into 24 bytes each: the trace of a long recording has a hundred million rows.
 
 use super::{Op, Row, SECTOR_BYTES};
 
@@ -19,7 +19,7 @@ struct Packed {
 pub(crate) struct Label(u32);
 
 impl Label {
-    /// The exclusive limit of file numbers.
+    /// File numbers are less than this.
     pub(crate) const FILES: u32 = (1 << 30) - 1;
 
     pub(crate) fn new(op: Op, file: Option<u32>) -> Self {
@@ -46,12 +46,14 @@ impl Label {
 }
 
 impl Rows {
-    /// The longest packed row, in bytes.
+    /// Maximum length of a packed row in bytes.
     const MOST_BYTES: u64 = u32::MAX as u64 * SECTOR_BYTES;
-    /// Parts of a longer row end at multiples of this, the largest page size.
+    /// The largest page size. Parts of a longer row end at multiples of it, so that no page is in
+    /// two parts.
     const SEAM_BYTES: u64 = 1 << 20;
 
-    /// Appends a row; a row longer than 2 TiB is divided.
+    /// Appends a row, whose length is a multiple of the sector size. A row of 2 TiB or more is
+    /// divided into parts.
     pub fn push(&mut self, row: Row) {
         let (mut lba, mut left) = (row.lba, row.len);
         while left > 0 {
@@ -72,7 +74,7 @@ impl Rows {
         }
     }
 
-    /// Returns all rows; parts of long rows are rows of their own.
+    /// Returns all rows. Each part of a divided row is a separate row.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = Row> + ExactSizeIterator + '_ {
         self.0.iter().map(|packed| Row {
             t_ns: packed.t_ns,
@@ -83,7 +85,7 @@ impl Rows {
         })
     }
 
-    /// Returns the number of rows and parts of rows.
+    /// Returns the number of rows, in which each part of a divided row counts.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()

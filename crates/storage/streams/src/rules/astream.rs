@@ -1,8 +1,8 @@
-//! Rules in astream's grammar: `REGEX STREAM` in each line, parsed as astream does.
+//! Parses rules in astream's grammar, `REGEX STREAM` in each line, as astream parses them.
 //!
 //! REGEX is a POSIX extended regular expression, searched in the absolute path; STREAM is the value
-//! of the hint. astream ignores some input silently (everything after an empty line, lines of one
-//! word, numbers that the kernel refuses); it is ignored here, too, with a [`Warning`].
+//! of the hint. astream ignores some input silently: everything after an empty line, lines of one
+//! word, and numbers that the kernel refuses. This parser also ignores it, with a [`Warning`].
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ pub const LINE_LIMIT: usize = 1023;
 /// astream's limit for the rules of a file.
 pub const RULE_LIMIT: usize = 256;
 
-/// Parses the bytes of a rule file; `path` is for messages.
+/// Parses the bytes of a rule file. `path` is used only in messages.
 ///
 /// # Errors
-/// astream would refuse the file, too; the error has the line.
+/// Fails if astream would refuse the file. The error has the line.
 pub fn parse(path: &Path, bytes: &[u8]) -> Result<(Rules, Vec<Warning>), RulesError> {
     let source: Arc<str> = Arc::from(path.display().to_string());
     let mut rules = Vec::new();
@@ -104,7 +104,7 @@ fn read_line(content: &[u8]) -> Result<Option<(Pattern, i64)>, Problem> {
     }
 }
 
-/// Parses the number at the beginning like atoi(3), but saturating; 0 if there is none.
+/// Parses the number at the beginning like atoi(3), but saturates. Returns 0 without a number.
 fn atoi(word: &[u8]) -> i64 {
     let text = word.trim_ascii_start();
     let (sign, digits) = match text {

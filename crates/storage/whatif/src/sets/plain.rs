@@ -1,11 +1,11 @@
 //! Plain assignments of files to streams, in TOML. The first match decides.
 //!
 //! ```toml
-//! name = "documented"   # name in the report; default: the file's name
+//! name = "documented"   # name in the report; default: name of this file without `.toml`
 //! default = 0           # stream of files without a match
 //! no_file = 0           # stream of data without a file
 //! [[assign]]
-//! match = 'ib_logfile'  # regular expression, searched in the file's name
+//! match = 'ib_logfile'  # regular expression, searched in names of files in the trace
 //! stream = 2
 //! ```
 

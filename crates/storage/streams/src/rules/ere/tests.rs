@@ -1,4 +1,4 @@
-//! Differences of POSIX expressions from other dialects, and the refused expressions.
+//! Tests the differences between POSIX expressions and other dialects, and the refused expressions.
 
 use super::*;
 
@@ -88,7 +88,7 @@ fn back_references_are_refused_except_in_brackets() {
     }
 }
 
-/// Each refused expression would take too much memory.
+/// The refused expressions would take too much memory in the C library.
 #[test]
 fn repetitions_are_counted_before_they_are_expanded() {
     let many = "a+".repeat(500);
