@@ -95,6 +95,7 @@ impl Drop for Writer {
     fn drop(&mut self) {
         // If this fails, readers recognise the old file by its age.
         let _ = fs::remove_file(&self.path);
+        let _ = fs::remove_file(&self.next);
     }
 }
 
@@ -102,7 +103,7 @@ impl Drop for Writer {
 #[derive(Debug)]
 pub(crate) struct Reader {
     path: PathBuf,
-    /// Modification time of the file at the last read.
+    /// Modification time of the last valid file that was read.
     seen: Option<SystemTime>,
 }
 
@@ -136,13 +137,16 @@ impl Reader {
         if now.duration_since(written).is_ok_and(|age| age > SILENCE) {
             return ReadResult::Nothing;
         }
-        if self.seen.replace(written) == Some(written) {
+        if self.seen == Some(written) {
             return ReadResult::Same;
         }
         let mut bytes = Vec::new();
         let read = file.take(MAX_BYTES).read_to_end(&mut bytes);
         match read.map(|_| serde_json::from_slice(&bytes)) {
-            Ok(Ok(second)) => ReadResult::New(Box::new(second)),
+            Ok(Ok(second)) => {
+                self.seen = Some(written);
+                ReadResult::New(Box::new(second))
+            }
             Ok(Err(_)) | Err(_) => ReadResult::Nothing,
         }
     }

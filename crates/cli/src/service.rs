@@ -83,21 +83,21 @@ pub(crate) fn enable(args: Enable) -> anyhow::Result<ExitCode> {
             let files = files.join(", ");
             print(&[format!("{} is already enabled ({files})", service.name())])
         }
-        Enabling::Refused(obstacles) => Ok(refuse(service.name(), &obstacles)),
+        Enabling::Refused(obstacles) => Ok(refuse(service.name(), &obstacles, args.relax)),
     }
 }
 
-/// Prints the obstacles, and the lines that `--relax` would write. Returns the exit code for a
-/// refusal.
-fn refuse(name: &UnitName, obstacles: &[Obstacle]) -> ExitCode {
+/// Prints the obstacles, and the lines that `--relax` would write, unless it was given. Returns the
+/// exit code for a refusal.
+fn refuse(name: &UnitName, obstacles: &[Obstacle], relax: bool) -> ExitCode {
     exit::say(&format!("{name} was not enabled:"));
     for obstacle in obstacles {
-        match obstacle.relaxation() {
+        match obstacle.relaxation().filter(|_| !relax) {
             Some(line) => exit::say(&format!("  {obstacle}; --relax adds {line}")),
             None => exit::say(&format!("  {obstacle}")),
         }
     }
-    if obstacles.iter().all(|it| it.relaxation().is_some()) {
+    if !relax && obstacles.iter().all(|it| it.relaxation().is_some()) {
         exit::say(&format!(
             "`saiga enable --relax {name}` adds these lines to Saiga's drop-in, and `saiga \
              disable` removes them; the other sandbox options stay"

@@ -418,7 +418,7 @@ fn missing_and_conflicting_options_are_reported() {
     refused(&["--engine", "mariadb,postgres"], give);
     refused(&["--server", "mysqld"], "--server needs --props FILE");
     for arms in ["kernel,unix", "kernel"] {
-        let told = "--arms: give at least two of kernel and saiga";
+        let told = "--arms: give at least two arms, each kernel or saiga";
         refused(&["--engine", "mariadb", "--arms", arms], told);
     }
     refused(

@@ -20,7 +20,7 @@ const USUAL_FACTOR: f64 = 1.15;
 const WARM_UP: Duration = Duration::from_millis(1100);
 /// Time between two lines if stderr is not a terminal.
 const LINE_PAUSE: Duration = Duration::from_secs(10);
-/// Notices from this number on are not printed; the result has all rejections.
+/// Number of notices that are printed; the result has all rejections.
 const MAX_SHOWN: u32 = 20;
 
 /// Prints the progress of an experiment and the remaining time.
@@ -194,8 +194,8 @@ impl Progress {
     fn notice(&mut self, text: &str) {
         self.shown += 1;
         match self.shown {
-            ..MAX_SHOWN => self.say(text),
-            MAX_SHOWN => self.say("further rejections are only in result.json"),
+            ..=MAX_SHOWN => self.say(text),
+            n if n == MAX_SHOWN + 1 => self.say("result.json has the further rejections"),
             _ => {}
         }
     }

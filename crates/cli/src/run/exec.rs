@@ -47,7 +47,7 @@ pub(crate) fn replace(
         .display()
         .to_string();
     let Ok(strings) = Strings::new(command, name, arguments, environment) else {
-        return anyhow!("cannot run {shown}: an argument or variable contains a zero byte");
+        return anyhow!("cannot run {shown}: an argument or variable contains a NUL byte");
     };
     if !PIPE_WAS_IGNORED.load(Relaxed) {
         // SAFETY: the default disposition is valid for SIGPIPE.

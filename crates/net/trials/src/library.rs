@@ -48,7 +48,8 @@ fn named(variable: &str) -> Option<PathBuf> {
         "{variable}={} is not a file",
         path.display()
     );
-    Some(path)
+    // Children preload it from other directories.
+    Some(path.canonicalize().unwrap_or(path))
 }
 
 /// Builds the library. Cargo's lock on the target directory serialises concurrent test processes.

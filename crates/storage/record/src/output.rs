@@ -38,13 +38,10 @@ impl Output {
         let mut prefix = std::ffi::OsString::from(".");
         prefix.push(name);
         prefix.push(".");
-        let parent = path
-            .parent()
-            .filter(|parent| !parent.as_os_str().is_empty());
         let file = Builder::new()
             .prefix(&prefix)
             .suffix(".part")
-            .tempfile_in(parent.unwrap_or(Path::new(".")))
+            .tempfile_in(parent_of(path))
             .map_err(fail)?;
         Ok(Self {
             path: path.to_owned(),
@@ -60,7 +57,7 @@ impl Output {
             .map_err(|error| self.fail(error))
     }
 
-    /// Syncs the file and renames it to its final path, which must not exist.
+    /// Syncs the file, renames it to its final path, which must not exist, and syncs the directory.
     pub(crate) fn keep(self) -> Result<(), OutputError> {
         let Self { path, file } = self;
         let fail = |error: io::Error| {
@@ -76,7 +73,9 @@ impl Output {
         file.as_file().sync_all().map_err(fail)?;
         file.persist_noclobber(&path)
             .map_err(|error| fail(error.error))?;
-        Ok(())
+        File::open(parent_of(&path))
+            .and_then(|parent| parent.sync_all())
+            .map_err(fail)
     }
 
     fn fail(&self, error: io::Error) -> OutputError {
@@ -85,6 +84,14 @@ impl Output {
             error,
         }
     }
+}
+
+/// The directory of a file.
+fn parent_of(path: &Path) -> &Path {
+    let parent = path.parent();
+    parent
+        .filter(|parent| !parent.as_os_str().is_empty())
+        .unwrap_or(Path::new("."))
 }
 
 #[cfg(test)]

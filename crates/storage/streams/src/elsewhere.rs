@@ -71,7 +71,8 @@ pub fn find(
     system: &System,
     defaults: &dyn Fn(&[String]) -> Vec<String>,
 ) -> Vec<Elsewhere> {
-    let mut all: Vec<Elsewhere> = Vec::new();
+    let mut seen: Vec<Elsewhere> = Vec::new();
+    let mut all = Vec::new();
     for dir in dirs.iter().filter(|dir| is_data(dir)) {
         let options = options(dir, system, defaults);
         let configured = OPTIONS.iter().filter_map(|(option, what, is_file)| {
@@ -86,7 +87,12 @@ pub fn find(
         });
         for mut found in indexed(dir).into_iter().chain(configured) {
             found.dir = real(&found.dir);
-            if !all.contains(&found) && !is_labelled(&found.dir, dirs) {
+            // Once for all logs of a directory: the check may walk a whole tree.
+            if seen.contains(&found) {
+                continue;
+            }
+            seen.push(found.clone());
+            if !is_labelled(&found.dir, dirs) {
                 all.push(found);
             }
         }
@@ -190,10 +196,12 @@ fn command_line(dir: &Path, system: &System) -> Option<Vec<String>> {
         let line = String::from_utf8_lossy(&line);
         let words: Vec<String> = line.split('\0').map(str::to_owned).collect();
         let program = Path::new(words.first()?).file_name()?.to_string_lossy();
-        let is_server = ["mysqld", "mariadbd"]
-            .iter()
-            .any(|name| program.starts_with(name));
-        (is_server && !program.ends_with("_safe")).then_some(words)
+        // Also mysqld-debug, but neither mysqld_safe nor mysqld_exporter.
+        let is_server = ["mysqld", "mariadbd"].iter().any(|name| {
+            let rest = program.strip_prefix(name);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+        });
+        is_server.then_some(words)
     });
     lines.next()
 }

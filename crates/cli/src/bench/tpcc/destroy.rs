@@ -9,6 +9,8 @@ use saiga_tpcc::destroy;
 use saiga_tpcc::state::State;
 use saiga_tpcc::table::Table;
 
+use crate::exit;
+
 use super::target::{OwnSql, Target, Targets};
 use saiga_document::number::counted;
 
@@ -25,27 +27,41 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let mut code = ExitCode::SUCCESS;
     for target in args.targets.all()? {
-        let dropped = drop_tables(&target, args).with_context(|| target.name())?;
-        writeln!(std::io::stdout(), "{}: {dropped}", target.name())?;
+        match drop_tables(&target, args).with_context(|| target.name())? {
+            Answer::Done(what) => writeln!(std::io::stdout(), "{}: {what}", target.name())?,
+            Answer::Declined(what) => {
+                exit::say(&format!("{}: not dropped: {what}", target.name()));
+                code = ExitCode::from(exit::NO);
+            }
+        }
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(code)
 }
 
-fn drop_tables(target: &Target, args: &Args) -> anyhow::Result<String> {
+/// What was done with the tables of one database.
+enum Answer {
+    Done(String),
+    /// The user was asked and did not confirm.
+    Declined(String),
+}
+
+fn drop_tables(target: &Target, args: &Args) -> anyhow::Result<Answer> {
     let own_sql = args.own_sql.of(&target.props)?;
     let mut session = target.open_existing()?;
     let db = &target.props.db;
     let owner = owner::current();
     let Some(plan) = destroy::plan(&mut *session, own_sql.as_deref(), db, &owner)? else {
-        return Ok("no tables exist".to_owned());
+        return Ok(Answer::Done("no tables exist".to_owned()));
     };
     let what = describe(&plan.state);
-    if !args.yes && !is_confirmed(target, &what)? {
-        return Ok(format!("not dropped: {what}"));
+    if !args.yes && !confirm(target, &what)? {
+        return Ok(Answer::Declined(what));
     }
     plan.drop_all(&mut *session)?;
-    Ok(format!("dropped {what}, by {}", plan.source()))
+    let source = plan.source();
+    Ok(Answer::Done(format!("dropped {what}, by {source}")))
 }
 
 /// Describes the tables that a database in this state has.
@@ -73,7 +89,7 @@ fn describe(state: &State) -> String {
 }
 
 /// Asks the user for confirmation. Fails if stdin is not a terminal.
-fn is_confirmed(target: &Target, what: &str) -> anyhow::Result<bool> {
+fn confirm(target: &Target, what: &str) -> anyhow::Result<bool> {
     if !std::io::stdin().is_terminal() {
         bail!("this would drop {what}; confirm with --yes");
     }

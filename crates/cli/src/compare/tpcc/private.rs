@@ -98,7 +98,10 @@ fn describe(engine: Engine, args: Args) -> anyhow::Result<ExitCode> {
     let dir = tempfile::tempdir().context("cannot create a temporary directory")?;
     let plan = Plan {
         engine,
-        port: args.port.unwrap_or(port::choose(None)?),
+        port: match args.port {
+            Some(port) => port,
+            None => port::choose(None)?,
+        },
         folder: std::env::temp_dir().join("saiga-tpcc-{hash of --out}"),
         props: dir.path().join(PROPS),
         args: &args,
@@ -262,7 +265,7 @@ fn engine(args: &Args) -> anyhow::Result<Engine> {
         bail!("{flag} needs --props FILE, which names the database of the server");
     }
     if args.arms.contains(&ArmName::Unix) || args.arms.len() == 1 {
-        bail!("--arms: give at least two of kernel and saiga for TPC-C on a private server");
+        bail!("--arms: give at least two arms, each kernel or saiga, for TPC-C on a private server");
     }
     let [name] = args.engine.as_slice() else {
         bail!(
@@ -273,7 +276,7 @@ fn engine(args: &Args) -> anyhow::Result<Engine> {
     let (warehouses, terminals) = (args.tpcc.warehouses, args.tpcc.terminals);
     let most = warehouses.unwrap_or(USUAL_WAREHOUSES).saturating_mul(10);
     if let Some(terminals) = terminals.filter(|terminals| *terminals > most) {
-        bail!("--terminals {terminals}: at most ten for each warehouse, here {most}");
+        bail!("--terminals {terminals}: at most {most}, ten for each warehouse");
     }
     Ok(name.engine())
 }
@@ -331,6 +334,10 @@ fn tool_for(
     ];
     for (dir, from, name) in from_to {
         fs::create_dir_all(&dir)?;
+        // Whatever the umask says, the server's user must reach both.
+        for made in dir.ancestors().take_while(|made| *made != folder) {
+            fs::set_permissions(made, PermissionsExt::from_mode(0o755))?;
+        }
         let copy = dir.join(name);
         fs::copy(from, &copy).with_context(|| format!("cannot copy {}", from.display()))?;
         fs::set_permissions(&copy, PermissionsExt::from_mode(0o755))?;
@@ -355,7 +362,7 @@ impl Folder {
         };
         made.with_context(|| {
             format!(
-                "cannot make {}; set TMPDIR to another directory",
+                "cannot create {}; set TMPDIR to another directory",
                 path.display()
             )
         })?;

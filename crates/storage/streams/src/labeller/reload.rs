@@ -83,13 +83,15 @@ impl Labeller<'_> {
     /// the texts of the rule files are the same as before.
     pub(super) fn reload(&mut self, cause: Cause) {
         let databases = &self.options.databases;
-        if cause == Cause::Changed && texts(databases) == self.loaded.texts {
+        // Read before the rules: a change after this moment causes another reload.
+        let texts = texts(databases);
+        if cause == Cause::Changed && texts == self.loaded.texts {
             return;
         }
         match Loaded::load(databases, self.options.force) {
             Err(error) => {
                 count(&self.counters.bad_rules);
-                self.loaded.texts = texts(databases);
+                self.loaded.texts = texts;
                 self.log(Level::Warn, &format!("the old rules stay: {error}"));
             }
             Ok(loaded) => {

@@ -42,7 +42,7 @@ pub fn parse(path: &Path, bytes: &[u8]) -> Result<(Rules, Vec<Warning>), RulesEr
             let rest = lines.len() - line;
             if rest > 0 {
                 warn(format!(
-                    "astream stops at an empty line: the {rest} lines after it are not read"
+                    "astream stops at an empty line and does not read the rest (lines: {rest})"
                 ));
             }
             break;
@@ -189,7 +189,7 @@ mod tests {
             warnings,
             [
                 "rules:2: astream wants `REGEX STREAM`: a line of one word is ignored",
-                "rules:4: astream stops at an empty line: the 2 lines after it are not read",
+                "rules:4: astream stops at an empty line and does not read the rest (lines: 2)",
             ]
         );
         for (line, part) in [
