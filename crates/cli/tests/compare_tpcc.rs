@@ -423,7 +423,7 @@ fn missing_and_conflicting_options_are_reported() {
     }
     refused(
         &["--engine", "mariadb", "--terminals", "21"],
-        "--terminals 21: at most ten for each",
+        "--terminals 21: at most 20, ten for each",
     );
     refused(
         &["--engine", "mariadb", "-c", "5"],
