@@ -84,7 +84,7 @@ fn result_in(folder: &Path) -> anyhow::Result<Option<ExperimentResult>> {
     match fs::read_to_string(&path) {
         Ok(text) => {
             let result = ExperimentResult::from_json(&text);
-            Ok(Some(result.with_context(|| format!("{} is not a valid result", path.display()))?))
+            Ok(Some(result.with_context(|| path.display().to_string())?))
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
