@@ -1,9 +1,10 @@
 //! The grammar of the command line, shared by parsing, completions and man pages.
 //! The options of each verb are in the module of the verb.
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::exit;
 use crate::{
@@ -77,7 +78,11 @@ pub(crate) enum Verb {
 
 /// Parses the command line. `Err` is the exit code after help, version or a usage error.
 pub(crate) fn parse() -> Result<Verb, ExitCode> {
-    let error = match Cli::try_parse() {
+    let mut words: Vec<OsString> = std::env::args_os().collect();
+    if let Some(compare) = Cli::command().find_subcommand("compare") {
+        words = compare::words::workload_first(words, compare);
+    }
+    let error = match Cli::try_parse_from(words) {
         Ok(cli) => return Ok(cli.verb),
         Err(error) => error,
     };

@@ -12,9 +12,10 @@ pub(crate) mod probe;
 mod progress;
 mod stopping;
 mod tpcc;
+pub(crate) mod words;
 
 use std::cell::RefCell;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -27,7 +28,7 @@ use saiga_experiment::interrupt::Interrupt;
 use saiga_experiment::output;
 use saiga_experiment::plan::Plan;
 use saiga_experiment::result::{ExperimentResult, Run, Verdict};
-use saiga_experiment::workload::Workload;
+use saiga_experiment::workload::Workload as Measured;
 use saiga_redis::{RedisArm, RedisWorkload};
 use saiga_sql::SqlWorkload;
 
@@ -35,7 +36,7 @@ use crate::exit;
 use crate::host::{BesideRuns, Host};
 use crate::panel::Panel;
 use finish::Description;
-use options::Expectation;
+use options::{Common, Expectation, RedisArgs, SqlArgs, Workload};
 pub(crate) use options::{Args, ArmName, EngineName, HogName, TestName, TopologyName, seconds};
 use outlook::{Outlook, Spreads};
 pub(crate) use plan::{
@@ -45,77 +46,60 @@ use progress::Progress;
 
 /// Runs the comparison, or prints its steps with `--dry-run`.
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
-    if !args.set.is_empty() && !file::is_file(&args.workload) {
-        bail!("--set is for `saiga compare FILE.toml`");
-    }
-    if let Some(flag) = args.tpcc.first().filter(|_| args.workload != "tpcc") {
-        bail!("{flag} is for `saiga compare tpcc`");
-    }
-    match args.workload.as_str() {
-        "redis" => redis(&args),
-        "sql" => sql(&args),
-        "tpcc" => tpcc::run(args),
-        path if file::is_file(path) => file::run(args),
-        other => {
-            bail!(
-                "unknown workload {other}; give redis, sql, tpcc or an experiment file, FILE.toml"
-            )
-        }
+    match args.workload {
+        Workload::Redis(args) => redis(&args),
+        Workload::Sql(args) => sql(&args),
+        Workload::Tpcc(args) => tpcc::run(*args),
+        Workload::File(args) => file::run(*args),
     }
 }
 
-fn redis(args: &Args) -> anyhow::Result<ExitCode> {
-    if !args.engine.is_empty() {
-        bail!("--engine is for `saiga compare sql`");
-    }
-    let topology = args.topology();
+fn redis(args: &RedisArgs) -> anyhow::Result<ExitCode> {
+    let (topology, common) = (args.topology(), &args.common);
     plan::check_arms(args.arms(), topology)?;
     let plan = plan::redis(args)?;
     let loads = plan.cells.iter().map(|cell| &cell.load);
     plan::check_idle(args.idle, args.arms(), loads)?;
     let arms = redis_arms(args)?;
-    if args.dry_run {
+    if common.dry_run {
         let workload = RedisWorkload::without_programs(arms, topology, args.port, this_tool()?);
-        return plan::print_steps(&workload, &plan, &announcements(&workload, &plan, args)?);
+        return plan::print_steps(&workload, &plan, &announcements(&workload, &plan, common)?);
     }
-    let out = out(args)?;
+    let out = out(common)?;
     let probe = Some(probe::status_pages());
     let workload = RedisWorkload::new(arms, topology, args.port, this_tool()?, probe)?;
-    experiment(&workload, &plan, args, out)
+    experiment("redis", &workload, &plan, common, out)
 }
 
-fn sql(args: &Args) -> anyhow::Result<ExitCode> {
-    if args.idle > 0 {
-        bail!("--idle is for `saiga compare redis`");
-    }
+fn sql(args: &SqlArgs) -> anyhow::Result<ExitCode> {
+    let common = &args.common;
     let engines = plan::engines(args)?;
     let (plan, window) = plan::sql(args, &engines)?;
-    let kinds = arms(args)?;
-    if args.dry_run {
+    let kinds = at_least_two(kinds(args.arms.arms(), &args.arms.library)?)?;
+    if common.dry_run {
         let workload = SqlWorkload::without_programs(&engines, &kinds, args.port, window);
-        return plan::print_steps(&workload, &plan, &announcements(&workload, &plan, args)?);
+        return plan::print_steps(&workload, &plan, &announcements(&workload, &plan, common)?);
     }
-    let out = out(args)?;
+    let out = out(common)?;
     let probe = Some(probe::status_pages());
     let workload = SqlWorkload::new(&engines, &kinds, args.port, window, probe)?;
-    experiment(&workload, &plan, args, out)
+    experiment("sql", &workload, &plan, common, out)
 }
 
 /// All arms; with `--idle` each without and with idle connections.
-fn redis_arms(args: &Args) -> anyhow::Result<Vec<RedisArm>> {
+fn redis_arms(args: &RedisArgs) -> anyhow::Result<Vec<RedisArm>> {
+    let kinds = kinds(args.arms(), &args.arms.library)?;
     if args.idle == 0 {
-        return Ok(RedisArm::named(&arms(args)?));
+        return Ok(RedisArm::named(&at_least_two(kinds)?));
     }
-    let plain = RedisArm::named(&kinds(args)?);
     let both = |arm: RedisArm| {
         let beside = arm.with_idle(args.idle);
         [arm, beside]
     };
-    Ok(plain.into_iter().flat_map(both).collect())
+    Ok(RedisArm::named(&kinds).into_iter().flat_map(both).collect())
 }
 
-fn arms(args: &Args) -> anyhow::Result<Vec<ArmKind>> {
-    let kinds = kinds(args)?;
+fn at_least_two(kinds: Vec<ArmKind>) -> anyhow::Result<Vec<ArmKind>> {
     if kinds.len() < 2 {
         bail!("--arms needs at least two arms, such as kernel,saiga");
     }
@@ -123,47 +107,47 @@ fn arms(args: &Args) -> anyhow::Result<Vec<ArmKind>> {
 }
 
 /// The arms of `--arms`, then those of `--library`.
-fn kinds(args: &Args) -> anyhow::Result<Vec<ArmKind>> {
-    let named = arm_kinds(args.arms())?;
-    let builds = plan::builds(&args.library, &named)?;
+fn kinds(arms: &[ArmName], libraries: &[PathBuf]) -> anyhow::Result<Vec<ArmKind>> {
+    let named = arm_kinds(arms)?;
+    let builds = plan::builds(libraries, &named)?;
     Ok([named, builds].concat())
 }
 
-fn out(args: &Args) -> anyhow::Result<&Path> {
-    match &args.out {
+fn out(common: &Common) -> anyhow::Result<&Path> {
+    match &common.out {
         Some(out) => Ok(out),
         None => bail!("give --out DIR, the directory for result.json and report.html"),
     }
 }
 
 /// Sentences about the comparison before it runs.
-fn announcements<W: Workload>(
+fn announcements<W: Measured>(
     workload: &W,
     plan: &Plan<W::Load>,
-    args: &Args,
+    common: &Common,
 ) -> anyhow::Result<Vec<String>> {
     let mut known = Vec::new();
-    if let Some(until) = args.stopping.until() {
+    if let Some(until) = common.stopping.until() {
         known.push(format!(
             "at most {} pairs, fewer if every interval is within {} %",
             plan.pairs,
             percent(until.half_width)
         ));
     }
-    let recorded = match &args.out {
+    let recorded = match &common.out {
         Some(out) => campaign::recorded(out)?,
         None => None,
     };
     let runs = recorded.map_or_else(Vec::new, |recorded| recorded.runs);
-    known.extend(outlook(workload, plan, args, &runs));
+    known.extend(outlook(workload, plan, common, &runs));
     Ok(known)
 }
 
 /// The precision that the pairs will give, from the assumed spread or from recorded runs.
-fn outlook<W: Workload>(
+fn outlook<W: Measured>(
     workload: &W,
     plan: &Plan<W::Load>,
-    args: &Args,
+    common: &Common,
     runs: &[Run],
 ) -> Option<String> {
     let shown = || {
@@ -174,27 +158,27 @@ fn outlook<W: Workload>(
             runs,
         ))
     };
-    let spreads = Spreads::assumed(&args.stopping).or_else(shown)?;
-    Some(Outlook::new(&args.stopping, plan.pairs).sentence(&spreads))
+    let spreads = Spreads::assumed(&common.stopping).or_else(shown)?;
+    Some(Outlook::new(&common.stopping, plan.pairs).sentence(&spreads))
 }
 
 /// Opens or creates the campaign of this plan in `out`, unless `claim` already holds it. With
 /// --resume, prints how many runs are recorded.
-fn campaign_in<W: Workload>(
+fn campaign_in<W: Measured>(
     workload: &W,
     plan: &Plan<W::Load>,
-    args: &Args,
+    common: &Common,
     out: &Path,
     claim: Option<Claim>,
 ) -> anyhow::Result<Campaign> {
-    let until = args.stopping.until();
+    let until = common.stopping.until();
     let claim = match claim {
         Some(claim) => claim,
-        None => Claim::take(out, args.stopping.begin())?,
+        None => Claim::take(out, common.stopping.begin())?,
     };
     let identity = Identity::of(workload, plan, until.as_ref(), &finish::host());
     let campaign = claim.of(&identity)?;
-    if args.stopping.resume {
+    if common.stopping.resume {
         exit::say(
             &match (campaign.recorded().len(), campaign.was_finished()) {
                 (0, _) => format!(
@@ -210,29 +194,29 @@ fn campaign_in<W: Workload>(
 }
 
 /// Runs the remaining pairs of a plan.
-fn run_rest<W: Workload>(
+fn run_rest<W: Measured>(
     workload: &W,
     plan: &Plan<W::Load>,
-    args: &Args,
+    common: &Common,
     campaign: &mut Campaign,
     load_file: Option<&Path>,
 ) -> anyhow::Result<Outcome> {
     let interrupt = Interrupt::on_signals().context("cannot watch for Ctrl-C")?;
     let (own, arms, cells) = (workload.metrics(), workload.arms(), finish::described(plan));
-    let until = args.stopping.until();
+    let until = common.stopping.until();
     let host = Arc::new(Host::default());
-    let panel = (!args.no_dashboard).then(|| Panel::open(&host)).flatten();
+    let panel = (!common.no_dashboard).then(|| Panel::open(&host)).flatten();
     if let (Some(panel), Some(path)) = (&panel, load_file) {
         panel.follow(path);
     }
     let progress = RefCell::new(Progress::new(plan, until.is_some(), panel));
-    let mut said = outlook(workload, plan, args, campaign.recorded());
+    let mut said = outlook(workload, plan, common, campaign.recorded());
     said.iter()
         .for_each(|sentence| progress.borrow().say(sentence));
-    let mut beside = BesideRuns::new(&host, args.out.as_deref());
+    let mut beside = BesideRuns::new(&host, common.out.as_deref());
     let mut decide = |outcome: &Outcome| {
         if said.is_none() {
-            said = outlook(workload, plan, args, &outcome.runs);
+            said = outlook(workload, plan, common, &outcome.runs);
             said.iter()
                 .for_each(|sentence| progress.borrow().say(sentence));
         }
@@ -264,20 +248,21 @@ fn run_rest<W: Workload>(
 }
 
 /// Runs a plan, and checks the expectation.
-fn experiment<W: Workload>(
+fn experiment<W: Measured>(
+    name: &str,
     workload: &W,
     plan: &Plan<W::Load>,
-    args: &Args,
+    common: &Common,
     out: &Path,
 ) -> anyhow::Result<ExitCode> {
     let description = Description {
-        experiment: args.workload.clone(),
+        experiment: name.to_owned(),
         goal: None,
         load_file: None,
         expected: Vec::new(),
     };
-    let (_, verdict) = conduct(workload, plan, args, out, description, None)?;
-    let expected = args.expect == Some(Expectation::Faster);
+    let (_, verdict) = conduct(workload, plan, common, out, description, None)?;
+    let expected = common.expect == Some(Expectation::Faster);
     if let Some(what) = finish::unmet(verdict).filter(|_| expected) {
         exit::say(&what);
         return Ok(ExitCode::from(exit::NO));
@@ -286,27 +271,27 @@ fn experiment<W: Workload>(
 }
 
 /// Runs a plan and writes the result; fails if no run of it is valid.
-fn conduct<W: Workload>(
+fn conduct<W: Measured>(
     workload: &W,
     plan: &Plan<W::Load>,
-    args: &Args,
+    common: &Common,
     out: &Path,
     description: Description,
     claim: Option<Claim>,
 ) -> anyhow::Result<(ExperimentResult, Verdict)> {
     output::claim_folder(out)?;
     raise_descriptor_limit();
-    let mut campaign = campaign_in(workload, plan, args, out, claim)?;
+    let mut campaign = campaign_in(workload, plan, common, out, claim)?;
     let load_file = description.load_file.as_deref();
-    let outcome = run_rest(workload, plan, args, &mut campaign, load_file)?;
+    let outcome = run_rest(workload, plan, common, &mut campaign, load_file)?;
     let stopped = outcome.stopped.clone();
-    let (result, verdict) = finish::result(workload, plan, outcome, args, description);
+    let (result, verdict) = finish::result(workload, plan, outcome, common, description);
     let written = finish::write(&result, out)?;
     if stopped.is_none() {
         // Not earlier: a new campaign may overwrite the runs of a finished one.
         campaign.finish(engine::now())?;
     }
-    finish::print(&written, args)?;
+    finish::print(&written, common)?;
     finish::check_done(&result, stopped.as_deref(), out)?;
     Ok((result, verdict))
 }

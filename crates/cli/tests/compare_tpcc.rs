@@ -415,7 +415,10 @@ fn missing_and_conflicting_options_are_reported() {
     };
     let give = "give --engine mariadb or";
     refused(&[], give);
-    refused(&["--engine", "mariadb,postgres"], give);
+    refused(
+        &["--engine", "mariadb,postgres"],
+        "invalid value 'mariadb,postgres'",
+    );
     refused(&["--server", "mysqld"], "--server needs --props FILE");
     for arms in ["kernel,unix", "kernel"] {
         let told = "--arms: give at least two arms, each kernel or saiga";
@@ -427,11 +430,11 @@ fn missing_and_conflicting_options_are_reported() {
     );
     refused(
         &["--engine", "mariadb", "-c", "5"],
-        "-c is not for `saiga compare tpcc`",
+        "unexpected argument '-c'",
     );
     test.assert_refused(
         &["compare", "redis", "--props", "x"],
-        "--props is for `saiga compare tpcc`",
+        "unexpected argument '--props'",
     );
 
     props(&test, "3306", RUN);

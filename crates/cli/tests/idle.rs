@@ -99,7 +99,7 @@ fn too_many_idle_connections_are_refused() {
         ),
         (
             &["compare", "sql", "--engine", "postgres", "--idle", "9"],
-            "--idle is for `saiga compare redis`",
+            "unexpected argument '--idle'",
         ),
     ] {
         let said = test.said(&mut test.saiga(words));

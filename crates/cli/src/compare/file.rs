@@ -1,13 +1,11 @@
 //! `saiga compare FILE.toml`: a campaign from an experiment file.
 //!
-//! Options that describe private servers and their loads are refused, because the file describes
-//! them. The keys of the file are in `saiga_experiment::file`.
+//! The keys of the file are in `saiga_experiment::file`.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::bail;
 use saiga_experiment::campaign::Claim;
 use saiga_experiment::file::Experiment;
 use saiga_experiment::result::{ExperimentResult, Verdict};
@@ -17,31 +15,22 @@ use saiga_program::library;
 use crate::exit;
 
 use super::finish::{self, Description};
-use super::options::{Args, Expectation, TopologyName};
+use super::options::{Common, Expectation, FileArgs};
 use super::plan::this_tool;
 use super::{conduct, out, probe};
 
 /// Directory of the files of each run, beside `result.json`.
 const RUNS: &str = "runs";
 
-/// Whether the workload on the command line names a file.
-pub(super) fn is_file(workload: &str) -> bool {
-    Path::new(workload)
-        .extension()
-        .is_some_and(|end| end == "toml")
-        || workload.contains('/')
-}
-
 /// Runs the campaign, or prints its steps.
-pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
-    refuse_others(&args)?;
-    let file = Experiment::read(Path::new(&args.workload), &args.set)?;
-    campaign(file, args)
+pub(super) fn run(args: FileArgs) -> anyhow::Result<ExitCode> {
+    let file = Experiment::read(&args.file, &args.set)?;
+    campaign(file, args.common)
 }
 
 /// Like [`run`], for an experiment that did not come from a file.
-pub(super) fn campaign(file: Experiment, args: Args) -> anyhow::Result<ExitCode> {
-    campaign_by(this_tool()?, file, args, Prepared::default())
+pub(super) fn campaign(file: Experiment, common: Common) -> anyhow::Result<ExitCode> {
+    campaign_by(this_tool()?, file, common, Prepared::default())
 }
 
 /// State of an experiment that did not come from a file.
@@ -57,30 +46,30 @@ pub(super) struct Prepared {
 pub(super) fn campaign_by(
     tool: PathBuf,
     mut file: Experiment,
-    mut args: Args,
+    mut common: Common,
     prepared: Prepared,
 ) -> anyhow::Result<ExitCode> {
-    file.plan.max_foreign_cores = args.pace.max_foreign.or(file.plan.max_foreign_cores);
+    file.plan.max_foreign_cores = common.pace.max_foreign.or(file.plan.max_foreign_cores);
     let library = library::find().ok();
-    if args.pace.pairs.is_none() {
-        args.stopping.until = args.stopping.until.or(file.plan.until);
+    if common.pace.pairs.is_none() {
+        common.stopping.until = common.stopping.until.or(file.plan.until);
     }
-    let pairs = args
+    let pairs = common
         .stopping
-        .pairs(args.pace.pairs.unwrap_or(file.plan.pairs));
-    let given = args.pace.seed.or(file.plan.seed);
-    let seed = args.stopping.seed(given, args.out.as_deref())?;
+        .pairs(common.pace.pairs.unwrap_or(file.plan.pairs));
+    let given = common.pace.seed.or(file.plan.seed);
+    let seed = common.stopping.seed(given, common.out.as_deref())?;
     let describe = |job: &Job| {
         let plan = job.plan(pairs, seed);
-        args.stopping.check(&plan.cells).map(|()| plan)
+        common.stopping.check(&plan.cells).map(|()| plan)
     };
-    if args.dry_run {
+    if common.dry_run {
         let job = Job::described(file, tool, library.as_deref())?;
         let text = saiga_job::dry_run(&job, &describe(&job)?, &ThisMachine);
         std::io::stdout().lock().write_all(text.as_bytes())?;
         return Ok(ExitCode::SUCCESS);
     }
-    let out = out(&args)?;
+    let out = out(&common)?;
     let job = Job::new(
         file,
         tool,
@@ -104,20 +93,20 @@ pub(super) fn campaign_by(
         load_file: job.load_file(),
         expected: job.file().expectations.clone(),
     };
-    let (result, verdict) = conduct(&job, &plan, &args, out, description, prepared.claim)?;
-    judge(job.file(), &args, &result, verdict)
+    let (result, verdict) = conduct(&job, &plan, &common, out, description, prepared.claim)?;
+    judge(job.file(), &common, &result, verdict)
 }
 
 /// Prints which expectations are not met.
 fn judge(
     file: &Experiment,
-    args: &Args,
+    common: &Common,
     result: &ExperimentResult,
     verdict: Verdict,
 ) -> anyhow::Result<ExitCode> {
     let expected = file.expectations.iter();
     let mut unmet: Vec<String> = expected.flat_map(|one| one.unmet(result)).collect();
-    if args.expect == Some(Expectation::Faster) {
+    if common.expect == Some(Expectation::Faster) {
         unmet.extend(finish::unmet(verdict));
     }
     for what in &unmet {
@@ -128,31 +117,4 @@ fn judge(
     } else {
         ExitCode::from(exit::NO)
     })
-}
-
-/// Refuses options for values that the file sets.
-fn refuse_others(args: &Args) -> anyhow::Result<()> {
-    let load = args.load.first_load_flag();
-    let given = [
-        ("--full", args.full),
-        ("--engine", !args.engine.is_empty()),
-        ("--topology", args.topology != TopologyName::Standalone),
-        ("--cluster", args.load.cluster),
-        ("--idle", args.idle > 0),
-        ("--library", !args.library.is_empty()),
-        ("--hog", !args.hog.is_empty()),
-        ("--arms", !args.arms.is_empty()),
-        ("--only", !args.only.is_empty()),
-        ("--port", args.port.is_some()),
-        ("--seconds", args.pace.seconds.is_some()),
-        ("--requests", args.pace.requests.is_some()),
-        (load.unwrap_or(""), load.is_some()),
-    ];
-    match given.iter().find(|(_, given)| *given) {
-        Some((flag, _)) => bail!(
-            "{flag} is not allowed here: {} describes the arms and the load",
-            args.workload
-        ),
-        None => Ok(()),
-    }
 }

@@ -19,7 +19,7 @@ use saiga_report::document;
 
 use crate::exit;
 
-use super::options::Args;
+use super::options::Common;
 
 /// The parts of an experiment file that only describe the experiment or check its result.
 pub(super) struct Description {
@@ -35,12 +35,12 @@ pub(super) fn result<W: Workload>(
     workload: &W,
     plan: &Plan<W::Load>,
     outcome: Outcome,
-    args: &Args,
+    common: &Common,
     description: Description,
 ) -> (ExperimentResult, Verdict) {
     let (arms, own) = (workload.arms(), workload.metrics());
     let mut cells = described(plan);
-    let until = args.stopping.until();
+    let until = common.stopping.until();
     let method = match until {
         Some(_) => Method::Sequential,
         None => Method::Fixed,
@@ -191,7 +191,7 @@ pub(super) fn write(result: &ExperimentResult, out: &Path) -> anyhow::Result<Wri
 
 /// Prints the answer and where the report is, or also the report's summary (`--details`), or the
 /// result as JSON.
-pub(super) fn print(written: &Written, args: &Args) -> anyhow::Result<()> {
+pub(super) fn print(written: &Written, common: &Common) -> anyhow::Result<()> {
     let Written {
         data,
         report,
@@ -199,13 +199,13 @@ pub(super) fn print(written: &Written, args: &Args) -> anyhow::Result<()> {
     } = written;
     let mut stdout = std::io::stdout().lock();
     let [result_path, report_path] = paths.each_ref().map(|path| path.display());
-    if args.json {
+    if common.json {
         stdout
             .write_all(data.as_bytes())
             .context("cannot print the result")?;
         exit::say(&format!("wrote {result_path} and {report_path}"));
     } else {
-        let shown = if args.details {
+        let shown = if common.details {
             Visibility::Summary
         } else {
             Visibility::Answer

@@ -16,43 +16,125 @@ Saiga starts servers and clients on private ports and in private directories, an
 stops them again; it does not touch other servers of this host.\n\
 Each finished run is kept in DIR/campaign.jsonl; after a reboot, the same command with --resume \
 continues.\n\
-A first Ctrl-C stops everything and keeps the finished runs, a second one exits immediately.")]
+A first Ctrl-C stops everything and keeps the finished runs, a second one exits immediately.\n\
+`saiga compare FILE.toml` is short for `saiga compare file FILE.toml`.")]
 pub(crate) struct Args {
-    /// The workload: redis, sql, tpcc, or an experiment file, FILE.toml
-    #[arg(value_name = "WORKLOAD")]
-    pub(crate) workload: String,
+    #[command(subcommand)]
+    pub(crate) workload: Workload,
+}
+
+/// The workloads of `saiga compare`.
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum Workload {
+    /// Redis with redis-benchmark: kernel TCP, AF_UNIX and Saiga
+    Redis(Box<RedisArgs>),
+    /// MariaDB with sysbench and PostgreSQL with pgbench: kernel TCP, AF_UNIX and Saiga
+    Sql(Box<SqlArgs>),
+    /// TPC-C on a private server, or on the servers of props files
+    Tpcc(Box<TpccArgs>),
+    /// An experiment file, which describes the arms, the load and the restore
+    File(Box<FileArgs>),
+}
+
+/// Options of `saiga compare redis`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct RedisArgs {
+    #[command(flatten)]
+    pub(crate) common: Common,
+    #[command(flatten)]
+    pub(crate) arms: ArmFlags,
+    /// Run the full set of loads: also 1000 clients, 4096-byte values, threads on either side, short
+    /// connections and hogs (half an hour)
+    #[arg(long, conflicts_with_all = ["idle", "hog"])]
+    pub(crate) full: bool,
+    #[command(flatten)]
+    pub(crate) cells: CellFlags,
+    /// Number and roles of the servers
+    #[arg(long, value_enum, default_value_t = TopologyName::Standalone)]
+    pub(crate) topology: TopologyName,
+    /// Run each arm also with N idle connections that were used before; their cost becomes the main
+    /// comparison
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, value_parser = clap::value_parser!(u32).range(..=1_000_000))]
+    pub(crate) idle: u32,
+    /// Length of a run in seconds, with 50 clients (default: 0.27, with --full 0.6, with --idle 1)
+    #[arg(long, value_name = "S", value_parser = seconds, conflicts_with = "requests")]
+    pub(crate) seconds: Option<f64>,
+    /// Requests of a run, in place of its length
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=2_000_000_000))]
+    pub(crate) requests: Option<u64>,
+    /// First port of the private servers on 127.0.0.1 (default: free ports)
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) port: Option<u16>,
+    // Last, because its heading applies to all options that follow.
+    #[command(flatten)]
+    pub(crate) load: LoadFlags,
+}
+
+/// Options of `saiga compare sql`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct SqlArgs {
+    #[command(flatten)]
+    pub(crate) common: Common,
+    #[command(flatten)]
+    pub(crate) arms: ArmFlags,
+    /// The database systems
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "ENGINE")]
+    pub(crate) engine: Vec<EngineName>,
+    /// Run the full set of loads: both engines, 256 connections and hogs (hours)
+    #[arg(long, conflicts_with = "hog")]
+    pub(crate) full: bool,
+    #[command(flatten)]
+    pub(crate) cells: CellFlags,
+    /// Length of a run in seconds, with few connections, after the warm-up (default: 0.4, with --full
+    /// 0.6)
+    #[arg(long, value_name = "S", value_parser = seconds)]
+    pub(crate) seconds: Option<f64>,
+    /// First port of the private servers on 127.0.0.1 (default: free ports)
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) port: Option<u16>,
+}
+
+/// Options of `saiga compare tpcc`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct TpccArgs {
+    #[command(flatten)]
+    pub(crate) common: Common,
+    /// The database system of a private server
+    #[arg(long, value_enum, value_name = "ENGINE")]
+    pub(crate) engine: Option<EngineName>,
+    /// The arms to compare on a private server, the reference first: kernel and saiga; an arm that is
+    /// given twice (kernel,kernel) is compared with itself (default: kernel,saiga)
+    #[arg(long, value_enum, value_delimiter = ',')]
+    pub(crate) arms: Vec<ArmName>,
+    /// Length of a run in seconds (default: 30 on a private server, otherwise that of the props file)
+    #[arg(long, value_name = "S", value_parser = seconds)]
+    pub(crate) seconds: Option<f64>,
+    /// Port of the private server on 127.0.0.1 (default: a free port)
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) port: Option<u16>,
+    #[command(flatten)]
+    pub(crate) tpcc: TpccFlags,
+}
+
+/// Options of `saiga compare file`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct FileArgs {
+    /// The experiment file (docs/experiments.md)
+    #[arg(value_name = "FILE.toml")]
+    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) common: Common,
+    /// Set a variable; overrides the file; can be repeated
+    #[arg(long, value_name = "NAME=VALUE", value_parser = variable)]
+    pub(crate) set: Vec<(String, String)>,
+}
+
+/// Options of every comparison.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Common {
     /// Directory for result.json and report.html; created if it does not exist
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// Run the full set of loads. redis: also 1000 clients, 4096-byte values, threads on either
-    /// side, short connections and hogs (half an hour). sql: both engines, 256 connections and hogs
-    /// (hours)
-    #[arg(long)]
-    pub(crate) full: bool,
-    /// sql: the database systems, mariadb with sysbench and postgres with pgbench. tpcc: the
-    /// database system of a private server
-    #[arg(long, value_enum, value_delimiter = ',', value_name = "ENGINE")]
-    pub(crate) engine: Vec<EngineName>,
-    /// redis: number and roles of the servers
-    #[arg(long, value_enum, default_value_t = TopologyName::Standalone)]
-    pub(crate) topology: TopologyName,
-    /// redis: run each arm also with N idle connections that were used before; their cost becomes
-    /// the main comparison
-    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, conflicts_with = "full", value_parser = clap::value_parser!(u32).range(..=1_000_000))]
-    pub(crate) idle: u32,
-    /// Keep the server's core (0), the client's (1), both or neither busy with a process that Saiga
-    /// starts
-    #[arg(
-        long,
-        value_enum,
-        value_delimiter = ',',
-        value_name = "HOGS",
-        conflicts_with = "full"
-    )]
-    pub(crate) hog: Vec<HogName>,
-    /// FILE.toml: set a variable; overrides the file; can be repeated
-    #[arg(long, value_name = "NAME=VALUE", value_parser = variable)]
-    pub(crate) set: Vec<(String, String)>,
     /// Print every step, but run nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -72,43 +154,40 @@ pub(crate) struct Args {
     pub(crate) pace: Pace,
     #[command(flatten)]
     pub(crate) stopping: Stopping,
+}
+
+/// The arms of `compare redis` and `compare sql`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ArmFlags {
     /// The arms to compare, the reference first; an arm that is given twice (kernel,kernel) is
     /// compared with itself, which should show no difference
     /// (default: kernel,unix,saiga; without unix for several servers or with --idle)
     #[arg(long, value_enum, value_delimiter = ',')]
     pub(crate) arms: Vec<ArmName>,
-    /// redis, sql: add an arm with both processes under this build of libsaiga.so; the arm has the
-    /// name of the file. Can be repeated
+    /// Add an arm with both processes under this build of libsaiga.so; the arm has the name of the
+    /// file. Can be repeated
     #[arg(long, value_name = "FILE")]
     pub(crate) library: Vec<PathBuf>,
+}
+
+/// The choice among the cells of `compare redis` and `compare sql`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct CellFlags {
+    /// Keep the server's core (0), the client's (1), both or neither busy with a process that Saiga
+    /// starts
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "HOGS")]
+    pub(crate) hog: Vec<HogName>,
     /// Run only cells whose name contains TEXT, such as set-c50-one-core; can be repeated
     #[arg(long, value_name = "TEXT")]
     pub(crate) only: Vec<String>,
-    /// First port of the private servers on 127.0.0.1 (default: free ports)
-    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
-    pub(crate) port: Option<u16>,
-    #[command(flatten)]
-    pub(crate) tpcc: TpccFlags,
-    // Last, because its heading applies to all options that follow.
-    #[command(flatten)]
-    pub(crate) load: LoadFlags,
 }
 
-/// Number and length of the runs.
+/// Number of the runs, their order, and what disturbs them.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Pace {
     /// Runs of each arm in each cell; a verdict needs six (default: 6, or that of FILE.toml)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) pairs: Option<u32>,
-    /// Length of a run in seconds. redis: with 50 clients (default: 0.27, with --full 0.6, with
-    /// --idle 1).
-    /// sql: with few connections, after the warm-up (default: 0.4, with --full 0.6).
-    /// tpcc: 30 on a private server, otherwise that of the props file
-    #[arg(long, value_name = "S", value_parser = seconds, conflicts_with = "requests")]
-    pub(crate) seconds: Option<f64>,
-    /// redis: requests of a run, in place of its length
-    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=2_000_000_000))]
-    pub(crate) requests: Option<u64>,
     /// Seed of the random order (default: a new one, which is printed)
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
@@ -128,7 +207,7 @@ impl Pace {
 
 /// Options of `compare tpcc`.
 #[derive(Debug, clap::Args)]
-#[command(next_help_heading = "tpcc: options for a private server (--engine) or for your own")]
+#[command(next_help_heading = "Options for a private server (--engine) or for your own")]
 pub(crate) struct TpccFlags {
     /// Warehouses of the private server (default: 2)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
@@ -167,38 +246,10 @@ fn table_check(text: &str) -> Result<TableCheck, String> {
     })
 }
 
-impl TpccFlags {
-    /// Name of the first given option.
-    pub(crate) fn first(&self) -> Option<&'static str> {
-        let Self {
-            warehouses,
-            terminals,
-            props,
-            server,
-            arm_a,
-            arm_b,
-            snapshot,
-            check,
-        } = self;
-        let given = [
-            ("--warehouses", warehouses.is_some()),
-            ("--terminals", terminals.is_some()),
-            ("--props", !props.is_empty()),
-            ("--server", !server.is_empty()),
-            ("--arm-a", !arm_a.is_empty()),
-            ("--arm-b", !arm_b.is_empty()),
-            ("--snapshot", snapshot.is_some()),
-            ("--check", check.is_some()),
-        ];
-        let first = given.iter().find(|(_, given)| *given);
-        first.map(|(flag, _)| *flag)
-    }
-}
-
 /// Options with the names of redis-benchmark; any of them replaces the loads of the plan.
 #[derive(Debug, clap::Args)]
 #[command(
-    next_help_heading = "redis: one load in place of those of the plan, with redis-benchmark's options"
+    next_help_heading = "One load in place of those of the plan, with redis-benchmark's options"
 )]
 pub(crate) struct LoadFlags {
     /// Request types, such as set,get
@@ -298,7 +349,7 @@ impl LoadFlags {
     }
 }
 
-impl Args {
+impl RedisArgs {
     pub(crate) fn topology(&self) -> Topology {
         if self.load.cluster {
             Topology::Cluster
@@ -307,13 +358,23 @@ impl Args {
         }
     }
 
+    /// The arms: those given, or those that the topology and idle connections allow.
     pub(crate) fn arms(&self) -> &[ArmName] {
-        match (self.arms.as_slice(), self.topology()) {
-            ([], Topology::Standalone) if self.idle == 0 => {
-                &[ArmName::Kernel, ArmName::Unix, ArmName::Saiga]
-            }
-            ([], _) => &[ArmName::Kernel, ArmName::Saiga],
-            (chosen, _) => chosen,
+        let several = self.topology() != Topology::Standalone || self.idle > 0;
+        match self.arms.arms.as_slice() {
+            [] if several => &[ArmName::Kernel, ArmName::Saiga],
+            [] => &ArmName::ALL,
+            chosen => chosen,
+        }
+    }
+}
+
+impl ArmFlags {
+    /// The arms: those given, or all.
+    pub(crate) fn arms(&self) -> &[ArmName] {
+        match self.arms.as_slice() {
+            [] => &ArmName::ALL,
+            chosen => chosen,
         }
     }
 }
@@ -356,6 +417,10 @@ pub(crate) enum ArmName {
     Unix,
     /// Kernel TCP with both processes under Saiga
     Saiga,
+}
+
+impl ArmName {
+    const ALL: [ArmName; 3] = [Self::Kernel, Self::Unix, Self::Saiga];
 }
 
 /// Parses the length of a run.

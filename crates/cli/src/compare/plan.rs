@@ -15,7 +15,9 @@ use saiga_program::library;
 use saiga_redis::{RedisArm, RedisLoad, Test, Topology, cells};
 use saiga_sql::{Engine, SqlLoad};
 
-use super::options::{Args, ArmName, EngineName, HogName, LoadFlags, TestName};
+use super::options::{
+    ArmName, CellFlags, Common, EngineName, HogName, LoadFlags, RedisArgs, SqlArgs, TestName,
+};
 
 /// Seconds of a run. With ten loads, three placements, three arms and six pairs: 3 to 4 minutes.
 const REDIS_RUN: f64 = 0.27;
@@ -38,25 +40,28 @@ const OTHER_FILES: u64 = 50;
 const HOGS: [Hog; 3] = [Hog::First, Hog::Second, Hog::Both];
 
 /// The plan for Redis.
-pub(super) fn redis(args: &Args) -> anyhow::Result<Plan<RedisLoad>> {
+pub(super) fn redis(args: &RedisArgs) -> anyhow::Result<Plan<RedisLoad>> {
     let cores = cores()?;
     let usual = if args.idle > 0 {
         REDIS_IDLE_RUN
     } else {
         REDIS_RUN
     };
-    let seconds = seconds(args, usual, REDIS_FULL_RUN);
-    let size = match args.pace.requests {
+    let usual = if args.full { REDIS_FULL_RUN } else { usual };
+    let seconds = Duration::from_secs_f64(args.seconds.unwrap_or(usual));
+    let size = match args.requests {
         Some(requests) => RunSize::Operations(requests),
         None => RunSize::Lasting(seconds),
     };
-    of(args, redis_cells(args, &cores)?, size)
+    let cells = redis_cells(args, &cores)?;
+    of(&args.common, &args.cells, cells, size)
 }
 
 /// The plan for these database systems, and the measured length of each run.
-pub(super) fn sql(args: &Args, engines: &[Engine]) -> anyhow::Result<(Plan<SqlLoad>, Duration)> {
+pub(super) fn sql(args: &SqlArgs, engines: &[Engine]) -> anyhow::Result<(Plan<SqlLoad>, Duration)> {
     let cores = cores()?;
-    let window = seconds(args, SQL_RUN, SQL_FULL_RUN);
+    let usual = if args.full { SQL_FULL_RUN } else { SQL_RUN };
+    let window = Duration::from_secs_f64(args.seconds.unwrap_or(usual));
     let mut cells = Vec::new();
     for &engine in engines {
         if args.full {
@@ -66,15 +71,15 @@ pub(super) fn sql(args: &Args, engines: &[Engine]) -> anyhow::Result<(Plan<SqlLo
         } else {
             let loads = saiga_sql::cells::default_loads(engine);
             let beside = |hog| saiga_sql::cells::cells(&loads, hog, &cores);
-            cells.extend(beside_hogs(args, beside)?);
+            cells.extend(beside_hogs(&args.cells, beside)?);
         }
     }
-    Ok((of(args, cells, RunSize::Timed(window))?, window))
+    let plan = of(&args.common, &args.cells, cells, RunSize::Timed(window))?;
+    Ok((plan, window))
 }
 
 /// The database systems of `compare sql`, without duplicates.
-pub(super) fn engines(args: &Args) -> anyhow::Result<Vec<Engine>> {
-    check_sql(args)?;
+pub(super) fn engines(args: &SqlArgs) -> anyhow::Result<Vec<Engine>> {
     let mut engines: Vec<Engine> = args.engine.iter().map(|name| name.engine()).collect();
     engines.sort();
     engines.dedup();
@@ -93,10 +98,10 @@ fn cores() -> anyhow::Result<Cores> {
 
 /// The cells for each hog that the user gives, or without a hog.
 fn beside_hogs<L>(
-    args: &Args,
+    flags: &CellFlags,
     cells: impl Fn(Hog) -> Vec<Cell<L>>,
 ) -> anyhow::Result<Vec<Cell<L>>> {
-    let mut wanted = args.hog.clone();
+    let mut wanted = flags.hog.clone();
     wanted.sort();
     wanted.dedup();
     if wanted.is_empty() {
@@ -116,35 +121,36 @@ fn beside_hogs<L>(
     Ok(all)
 }
 
-fn seconds(args: &Args, short: f64, full: f64) -> Duration {
-    let usual = if args.full { full } else { short };
-    Duration::from_secs_f64(args.pace.seconds.unwrap_or(usual))
-}
-
 /// A plan with the selected cells and the given number of runs.
-fn of<L>(args: &Args, mut cells: Vec<Cell<L>>, size: RunSize) -> anyhow::Result<Plan<L>> {
-    if !args.only.is_empty() {
-        cells.retain(|cell| args.only.iter().any(|text| cell.id.contains(text.as_str())));
+fn of<L>(
+    common: &Common,
+    flags: &CellFlags,
+    mut cells: Vec<Cell<L>>,
+    size: RunSize,
+) -> anyhow::Result<Plan<L>> {
+    let only = &flags.only;
+    if !only.is_empty() {
+        cells.retain(|cell| only.iter().any(|text| cell.id.contains(text.as_str())));
         if cells.is_empty() {
             bail!(
-                "--only {}: no cell has such a name; --dry-run lists the cells",
-                args.only.join(" ")
+                "--only {}: no cell's name contains this; --dry-run lists the cells",
+                only.join(" ")
             );
         }
     }
-    args.stopping.check(&cells)?;
-    let pace = &args.pace;
+    let Common { pace, stopping, .. } = common;
+    stopping.check(&cells)?;
     Ok(Plan {
         cells,
-        pairs: args.stopping.pairs(pace.pairs.unwrap_or(USUAL_PAIRS)),
-        seed: args.stopping.seed(pace.seed, args.out.as_deref())?,
+        pairs: stopping.pairs(pace.pairs.unwrap_or(USUAL_PAIRS)),
+        seed: stopping.seed(pace.seed, common.out.as_deref())?,
         size,
         max_foreign_cores: pace.max_foreign_cores(),
     })
 }
 
 /// The cells of `compare redis`.
-fn redis_cells(args: &Args, cores: &Cores) -> anyhow::Result<Vec<Cell<RedisLoad>>> {
+fn redis_cells(args: &RedisArgs, cores: &Cores) -> anyhow::Result<Vec<Cell<RedisLoad>>> {
     let topology = args.topology();
     let own = own_loads(&args.load, topology)?;
     if own.is_some() && args.full {
@@ -159,7 +165,7 @@ fn redis_cells(args: &Args, cores: &Cores) -> anyhow::Result<Vec<Cell<RedisLoad>
                 cells::topology_loads(topology, args.full)
             }
         });
-        return beside_hogs(args, |hog| cells::cells(&loads, hog, cores));
+        return beside_hogs(&args.cells, |hog| cells::cells(&loads, hog, cores));
     }
     let mut all = cells::cells(&cells::full_loads(), Hog::None, cores);
     for hog in HOGS {
@@ -256,21 +262,6 @@ pub(crate) fn check_idle<'a>(
                 load.clients
             );
         }
-    }
-    Ok(())
-}
-
-/// Refuses options for redis-server and redis-benchmark.
-fn check_sql(args: &Args) -> anyhow::Result<()> {
-    let topology = args.topology();
-    if topology != Topology::Standalone {
-        bail!("--topology {topology} is for `saiga compare redis`; `compare sql` uses one server");
-    }
-    if let Some(flag) = args.load.first_load_flag() {
-        bail!("{flag} is for `saiga compare redis`; select loads of `compare sql` with --only");
-    }
-    if args.pace.requests.is_some() {
-        bail!("--requests is for `saiga compare redis`; give --seconds instead");
     }
     Ok(())
 }

@@ -26,7 +26,7 @@ use saiga_tpcc::props::Props;
 use crate::exit;
 
 use super::file::Prepared;
-use super::options::{Args, TopologyName};
+use super::options::TpccArgs;
 use super::plan::this_tool;
 use super::{file, out};
 use draft::Draft;
@@ -35,8 +35,7 @@ use text::{ExperimentFile, RestorePoint};
 const EXPERIMENT: &str = "experiment.toml";
 
 /// Runs the comparison, or prints its steps.
-pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
-    refuse_others(&args)?;
+pub(super) fn run(args: TpccArgs) -> anyhow::Result<ExitCode> {
     if args.tpcc.props.is_empty() {
         return private::run(args);
     }
@@ -60,21 +59,21 @@ pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
     };
     let toml = content.toml(&args);
     let file = parsed(&args, &toml)?;
-    if args.dry_run {
+    if args.common.dry_run {
         if let Some(restore) = content.restore.as_ref().filter(|one| !one.exists()) {
             preface(&format!(
                 "# once: take the snapshot\n{}\n\n",
                 restore.line()
             ))?;
         }
-        return file::campaign(file, args);
+        return file::campaign(file, args.common);
     }
     // Checked before a snapshot is taken of data that the load does not use.
     saiga_job::check_reach(&file, &props, &ThisMachine)?;
-    let dir = out(&args)?;
+    let dir = out(&args.common)?;
     // Dropped after the claim: without the claim there is no campaign.
     let mut draft = Draft::in_folder(dir)?;
-    let claim = Claim::take(dir, args.stopping.begin())?;
+    let claim = Claim::take(dir, args.common.stopping.begin())?;
     check_goes_on(&claim, dir, &[(EXPERIMENT, &toml)])?;
     if let Some(restore) = &content.restore {
         take_if_missing(restore)?;
@@ -84,7 +83,7 @@ pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
         claim: Some(claim),
         makes_data_anew: false,
     };
-    file::campaign_by(this_tool()?, file, args, prepared)
+    file::campaign_by(this_tool()?, file, args.common, prepared)
 }
 
 /// Checks that a resumed campaign has the same files. Files with other contents belong to another
@@ -113,14 +112,14 @@ fn check_goes_on(claim: &Claim, dir: &Path, files: &[(&str, &str)]) -> anyhow::R
 }
 
 /// Parses the text as the experiment file that will be in `--out`.
-fn parsed(args: &Args, text: &str) -> anyhow::Result<Experiment> {
-    let dir = args.out.as_deref().unwrap_or(Path::new("."));
+fn parsed(args: &TpccArgs, text: &str) -> anyhow::Result<Experiment> {
+    let dir = args.common.out.as_deref().unwrap_or(Path::new("."));
     Ok(Experiment::parse(&dir.join(EXPERIMENT), text, &[])?)
 }
 
 /// `--for` of a run, unless the props file sets the length.
-fn length(args: &Args) -> Vec<String> {
-    let Some(seconds) = args.pace.seconds else {
+fn length(args: &TpccArgs) -> Vec<String> {
+    let Some(seconds) = args.seconds else {
         return Vec::new();
     };
     vec![
@@ -143,7 +142,7 @@ fn absolute(paths: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
 
 /// The snapshot to restore before each run: `--snapshot`, or `backup` of the props file if that is
 /// a snapshot. The directories are `data` of the props files, or those of the snapshot.
-fn restored(args: &Args, props: &[Props]) -> anyhow::Result<Option<RestorePoint>> {
+fn restored(args: &TpccArgs, props: &[Props]) -> anyhow::Result<Option<RestorePoint>> {
     let hint = match props {
         [one] => one.hints.backup.clone(),
         _ => None,
@@ -211,30 +210,10 @@ fn take_if_missing(restore: &RestorePoint) -> anyhow::Result<()> {
         .map(drop)
 }
 
-/// Refuses options that do not apply to TPC-C.
-fn refuse_others(args: &Args) -> anyhow::Result<()> {
-    let load = args.load.first_load_flag();
-    let given = [
-        ("--full", args.full),
-        ("--topology", args.topology != TopologyName::Standalone),
-        ("--cluster", args.load.cluster),
-        ("--idle", args.idle > 0),
-        ("--library", !args.library.is_empty()),
-        ("--hog", !args.hog.is_empty()),
-        ("--only", !args.only.is_empty()),
-        ("--requests", args.pace.requests.is_some()),
-        (load.unwrap_or(""), load.is_some()),
-    ];
-    match given.iter().find(|(_, given)| *given) {
-        Some((flag, _)) => bail!("{flag} is not for `saiga compare tpcc`"),
-        None => Ok(()),
-    }
-}
-
 /// Refuses options that apply only to a private server.
-fn refuse_private(args: &Args) -> anyhow::Result<()> {
+fn refuse_private(args: &TpccArgs) -> anyhow::Result<()> {
     let given = [
-        ("--engine", !args.engine.is_empty()),
+        ("--engine", args.engine.is_some()),
         ("--warehouses", args.tpcc.warehouses.is_some()),
         ("--terminals", args.tpcc.terminals.is_some()),
         ("--port", args.port.is_some()),

@@ -28,7 +28,7 @@ use crate::exit;
 use saiga_document::number::counted;
 
 use super::super::file::Prepared;
-use super::super::options::{Args, ArmName};
+use super::super::options::{ArmName, TpccArgs};
 use super::super::{file, out};
 use super::draft::Draft;
 use super::servers::{goal, with_and_without};
@@ -50,12 +50,12 @@ const PROPS: &str = "tpcc.props";
 
 /// Creates the server and its tables, compares, and removes everything except the results. With
 /// --dry-run, only prints the steps.
-pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub(super) fn run(args: TpccArgs) -> anyhow::Result<ExitCode> {
     let engine = engine(&args)?;
-    if args.dry_run {
+    if args.common.dry_run {
         return describe(engine, args);
     }
-    let dir = out(&args)?;
+    let dir = out(&args.common)?;
     // Declared before `claim`, and thus dropped after it: an unused claim first removes its
     // campaign file. Only without this file does the draft remove its own files.
     let mut draft = Draft::in_folder(dir)?;
@@ -63,7 +63,7 @@ pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
         .canonicalize()
         .context("cannot find the path of --out")?;
     // Before the claim, no file is written or removed: another process may use the directory.
-    let claim = Claim::take(&real, args.stopping.begin())?;
+    let claim = Claim::take(&real, args.common.stopping.begin())?;
     let interrupt = Interrupt::on_signals().context("cannot watch for Ctrl-C")?;
     let plan = Plan {
         engine,
@@ -88,13 +88,13 @@ pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
         claim: Some(claim),
         makes_data_anew: true,
     };
-    let done = file::campaign_by(tool, experiment, args, prepared);
+    let done = file::campaign_by(tool, experiment, args.common, prepared);
     drop(folder);
     done
 }
 
 /// Prints the steps. Creates only a temporary props file.
-fn describe(engine: Engine, args: Args) -> anyhow::Result<ExitCode> {
+fn describe(engine: Engine, args: TpccArgs) -> anyhow::Result<ExitCode> {
     let dir = tempfile::tempdir().context("cannot create a temporary directory")?;
     let plan = Plan {
         engine,
@@ -120,7 +120,7 @@ fn describe(engine: Engine, args: Args) -> anyhow::Result<ExitCode> {
     ))?;
     let toml = plan.experiment_file(&private).toml(&args);
     let experiment = parsed(&args, &toml)?;
-    file::campaign(experiment, args)
+    file::campaign(experiment, args.common)
 }
 
 /// Files and sizes of the private server.
@@ -129,7 +129,7 @@ struct Plan<'a> {
     port: u16,
     folder: PathBuf,
     props: PathBuf,
-    args: &'a Args,
+    args: &'a TpccArgs,
 }
 
 impl Plan<'_> {
@@ -193,7 +193,7 @@ impl Plan<'_> {
             given => given.iter().map(|arm| *arm == ArmName::Saiga).collect(),
         };
         let arms = with_and_without(&[line], &under_saiga);
-        let seconds = self.args.pace.seconds.unwrap_or(USUAL_SECONDS);
+        let seconds = self.args.seconds.unwrap_or(USUAL_SECONDS);
         let time = |seconds| milliseconds(Duration::from_secs_f64(seconds));
         let options = [
             "--for".to_owned(),
@@ -254,7 +254,7 @@ impl Plan<'_> {
 }
 
 /// The database system of --engine.
-fn engine(args: &Args) -> anyhow::Result<Engine> {
+fn engine(args: &TpccArgs) -> anyhow::Result<Engine> {
     let theirs = [
         ("--server", !args.tpcc.server.is_empty()),
         ("--arm-a", !args.tpcc.arm_a.is_empty()),
@@ -267,7 +267,7 @@ fn engine(args: &Args) -> anyhow::Result<Engine> {
     if args.arms.contains(&ArmName::Unix) || args.arms.len() == 1 {
         bail!("--arms: give at least two arms, each kernel or saiga, for TPC-C on a private server");
     }
-    let [name] = args.engine.as_slice() else {
+    let Some(name) = args.engine else {
         bail!(
             "give --engine mariadb or --engine postgres for a private server, or --props FILE with \
              --server 'COMMAND LINE' for your own"
@@ -282,7 +282,7 @@ fn engine(args: &Args) -> anyhow::Result<Engine> {
 }
 
 /// The given port. Without it, the port of the resumed campaign, or a free port.
-fn chosen_port(args: &Args, claim: &Claim, dir: &Path) -> anyhow::Result<u16> {
+fn chosen_port(args: &TpccArgs, claim: &Claim, dir: &Path) -> anyhow::Result<u16> {
     let before = claim.resumed_file().and_then(|_| {
         let file = Experiment::read(&dir.join(EXPERIMENT), &[]).ok()?;
         file.arms.first()?.servers.first()?.port

@@ -7,7 +7,7 @@ use saiga_experiment::process;
 use saiga_snapshot::Snapshot;
 use saiga_tpcc::props::Engine;
 
-use super::super::options::Args;
+use super::super::options::TpccArgs;
 
 /// Runs of each arm: the minimum for a verdict.
 const USUAL_PAIRS: u32 = 6;
@@ -78,7 +78,7 @@ fn leaves_linked_files(dir: &Path) -> bool {
 }
 
 impl ExperimentFile {
-    pub(super) fn toml(&self, args: &Args) -> String {
+    pub(super) fn toml(&self, args: &TpccArgs) -> String {
         let mut text = String::from(
             "# Written by `saiga compare tpcc`. To run a variant, edit it and run\n\
              #   saiga compare experiment.toml --out DIR\n\
@@ -114,17 +114,17 @@ impl ExperimentFile {
         text
     }
 
-    fn plan(&self, args: &Args, text: &mut String) {
+    fn plan(&self, args: &TpccArgs, text: &mut String) {
         text.push_str("\n[plan]\n");
-        let pairs = args.pace.pairs.unwrap_or(USUAL_PAIRS);
+        let pairs = args.common.pace.pairs.unwrap_or(USUAL_PAIRS);
         key(text, "pairs", &pairs.to_string());
-        if let Some(until) = args.stopping.until {
+        if let Some(until) = args.common.stopping.until {
             key(text, "until", &quoted(&format!("{}%", until * 100.0)));
         }
-        if let Some(seed) = args.pace.seed {
+        if let Some(seed) = args.common.pace.seed {
             key(text, "seed", &seed.to_string());
         }
-        if let Some(most) = args.pace.max_foreign {
+        if let Some(most) = args.common.pace.max_foreign {
             key(text, "max_foreign_cores", &format!("{most:?}"));
         }
     }
