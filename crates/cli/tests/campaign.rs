@@ -210,7 +210,7 @@ fn conflicting_options_are_refused() {
         (&["--resume"], "--out"),
         (
             &["--until", "2%", "--until-cell", "get-c9"],
-            "--until-cell get-c9: no cell has such a name; --dry-run lists the cells",
+            "--until-cell get-c9: no cell's name contains this; --dry-run lists the cells",
         ),
     ] {
         let said = test.refused(test.saiga(&SMALL).args(more));

@@ -331,7 +331,7 @@ fn errors_are_one_line_and_exit_2() {
                 "no-such-cell",
                 "--dry-run",
             ],
-            "--only no-such-cell: no cell has such a name",
+            "--only no-such-cell: no cell's name contains this",
         ),
     ] {
         test.assert_refused(words, message);
