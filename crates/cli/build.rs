@@ -1,5 +1,5 @@
-//! Compiles the release and the commit into the program. The commit comes from `SAIGA_COMMIT`, which
-//! `make` sets from git; without the variable it is "unknown".
+//! Compiles the release and the commit into the program. The commit comes from `SAIGA_COMMIT`,
+//! which `make` sets from git; without the variable it is "unknown".
 
 use std::env;
 

@@ -141,6 +141,10 @@ impl WriteReport {
 }
 
 /// Writes on one connection at a time until the end; returns the numbers of acknowledged keys.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "no event tells that a master was promoted"
+)]
 fn write_one(options: &WriterOptions, name: u32, shared: &Shared) -> Vec<u64> {
     let value = vec![b'x'; options.value_bytes];
     let (mut acknowledged, mut next) = (Vec::new(), 0);

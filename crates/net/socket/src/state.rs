@@ -1,9 +1,9 @@
 //! The two states of a connection in this process, and the events that change them.
 //!
-//! [`Mode`] says who serves the calls on the connection, [`Phase`] how far the attempt to upgrade it
-//! has come. Threads share them as a [`StateCell`](saiga_channel::state::StateCell). An event that a
-//! state does not know changes nothing, so a thread that comes late cannot, for example, start a
-//! connection again that another thread has just put on TCP for good.
+//! [`Mode`] says who serves the calls on the connection, [`Phase`] how far the attempt to upgrade
+//! it has come. Threads share them in a [`StateCell`](saiga_channel::state::StateCell). An event
+//! that a state does not know changes nothing, so a thread that comes late cannot, for example,
+//! start a connection again that another thread has just put on TCP for good.
 //!
 //! How each direction moves its bytes is [`saiga_channel::direction`].
 

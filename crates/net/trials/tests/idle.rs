@@ -39,6 +39,10 @@ fn crowd(how: &str, count: u64, active: u64, arm: Arm) -> (Peer, Peer) {
 }
 
 /// Repeats the check `holds` for some seconds; returns whether it became true.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the library announces nothing"
+)]
 fn eventually(mut holds: impl FnMut() -> bool) -> bool {
     let end = Instant::now() + Duration::from_secs(by_scale(20, 200));
     while !holds() {
@@ -57,6 +61,10 @@ fn without_rings(server: &Peer) -> u64 {
 
 /// Checks that both processes sleep: no context switch during a time longer than any pause of the
 /// library. The sleep is not a synchronisation; it is the observed time.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the time is observed, not waited for"
+)]
 fn assert_at_rest(server: &Peer, client: &Peer) {
     let now = || (switches(server.pid()), switches(client.pid()));
     let before = now();

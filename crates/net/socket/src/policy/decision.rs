@@ -1,7 +1,7 @@
 //! One wait as a value: told what a waiter observes, it says what the waiter does next.
 //!
-//! Observations are times (ticks), CPUs, what a yield showed, and the histories of the thread and of
-//! its CPU; the answer is an [`Action`]. Nothing here reads a clock, asks the kernel or knows a
+//! Observations are times (ticks), CPUs, what a yield showed, and the histories of the thread and
+//! of its CPU; the answer is an [`Action`]. Nothing here reads a clock, asks the kernel or knows a
 //! channel: `policy.rs` carries the actions out on the machine, `policy/simulation.rs` on simulated
 //! CPUs. The rules and their reasons are in docs/waiting.md.
 
