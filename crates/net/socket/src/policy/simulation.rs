@@ -2,7 +2,7 @@
 //!
 //! A [`Scene`] has CPUs, clients and servers that are bound to them, and hogs. Each client sends a
 //! request, waits for the answer and sends the next one; its server waits, works and answers. Only
-//! the waits are the policy's. The scheduler is round robin: a CPU gives its threads turns in order,
+//! the waits are the policy's. The scheduler is round robin: a CPU gives its threads turns in turn,
 //! a hog keeps its turn for a time slice, a thread that yields goes to the end of the queue, and a
 //! thread that wakes up goes to its head and takes the CPU from a hog. One tick is one nanosecond.
 //!
