@@ -43,8 +43,8 @@ pub(crate) struct RedisArgs {
     pub(crate) common: Common,
     #[command(flatten)]
     pub(crate) arms: ArmFlags,
-    /// Run the full set of loads: also 1000 clients, 4096-byte values, threads on either side, short
-    /// connections and hogs (half an hour)
+    /// Run the full set of loads: also 1000 clients, 4096-byte values, threads on either side,
+    /// short connections and hogs (half an hour)
     #[arg(long, conflicts_with_all = ["idle", "hog"])]
     pub(crate) full: bool,
     #[command(flatten)]
@@ -85,8 +85,8 @@ pub(crate) struct SqlArgs {
     pub(crate) full: bool,
     #[command(flatten)]
     pub(crate) cells: CellFlags,
-    /// Length of a run in seconds, with few connections, after the warm-up (default: 0.4, with --full
-    /// 0.6)
+    /// Length of a run in seconds, with few connections, after the warm-up (default: 0.4, with
+    /// --full 0.6)
     #[arg(long, value_name = "S", value_parser = seconds)]
     pub(crate) seconds: Option<f64>,
     /// First port of the private servers on 127.0.0.1 (default: free ports)
@@ -102,11 +102,12 @@ pub(crate) struct TpccArgs {
     /// The database system of a private server
     #[arg(long, value_enum, value_name = "ENGINE")]
     pub(crate) engine: Option<EngineName>,
-    /// The arms to compare on a private server, the reference first: kernel and saiga; an arm that is
-    /// given twice (kernel,kernel) is compared with itself (default: kernel,saiga)
+    /// The arms to compare on a private server, the reference first: kernel and saiga; an arm that
+    /// is given twice (kernel,kernel) is compared with itself (default: kernel,saiga)
     #[arg(long, value_enum, value_delimiter = ',')]
     pub(crate) arms: Vec<ArmName>,
-    /// Length of a run in seconds (default: 30 on a private server, otherwise that of the props file)
+    /// Length of a run in seconds (default: 30 on a private server, otherwise that of the props
+    /// file)
     #[arg(long, value_name = "S", value_parser = seconds)]
     pub(crate) seconds: Option<f64>,
     /// Port of the private server on 127.0.0.1 (default: a free port)
