@@ -60,7 +60,7 @@ pub(super) struct WaitSlots<'a> {
 }
 
 impl<'a> WaitSlots<'a> {
-    /// WaitSlots wait slots for the bound ones of `fds`; `all` has an entry for each descriptor.
+    /// Claims wait slots for the bound ones of `fds`; `all` has an entry for each descriptor.
     pub(super) fn new(all: &'a mut [Claim], fds: &[pollfd], bell: &Borrowed) -> WaitSlots<'a> {
         let call = next_call();
         let mut complete = true;
