@@ -240,7 +240,7 @@ fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void, is_f
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layout::{START_SHIFT, Side};
+    use crate::layout::{START_SHIFT, Side, SlotIndex};
     use crate::ring::{Got, Put};
     use crate::segment::Segment;
 
@@ -249,19 +249,25 @@ mod tests {
         install().expect("memory");
         let fd = sys::memfd(c"unsealed", SEGMENT_BYTES).expect("a descriptor");
         let segment = Segment::map(fd, Side(0)).expect("memory");
-        segment.open_slot(1).expect("memory");
-        for slot in [0, 1] {
+        for slot in [0, 1].map(slot) {
+            segment.open_slot(slot).expect("memory");
             segment.slot(slot).rings[0].reset(START_SHIFT);
         }
         segment
     }
 
-    fn write(segment: &Segment, slot: usize) -> Put {
+    fn slot(number: u32) -> SlotIndex {
+        SlotIndex::new(number).expect("a segment has more slots")
+    }
+
+    fn write(segment: &Segment, number: u32) -> Put {
+        let slot = slot(number);
         let bytes = segment.bytes(slot, 0, START_SHIFT);
         segment.slot(slot).rings[0].write(&bytes, [b"secret"], |_| true)
     }
 
-    fn read(segment: &Segment, slot: usize, peek: bool) -> Got {
+    fn read(segment: &Segment, number: u32, peek: bool) -> Got {
+        let slot = slot(number);
         let bytes = segment.bytes(slot, 0, START_SHIFT);
         segment.slot(slot).rings[0].read(&bytes, &mut [&mut [0; 6]], peek)
     }

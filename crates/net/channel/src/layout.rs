@@ -17,6 +17,45 @@ pub const SLOTS: usize = 64;
 /// Wait slots of one side in one segment.
 pub const WAIT_SLOTS: usize = 64;
 
+/// Number of a slot in its segment. Numbers from a peer become one only by a check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SlotIndex(u8);
+
+impl SlotIndex {
+    /// The first slot of every segment.
+    pub const FIRST: SlotIndex = SlotIndex(0);
+
+    /// The slot with this number; `None` if a segment has no such slot.
+    #[must_use]
+    pub fn new(number: u32) -> Option<SlotIndex> {
+        let number = u8::try_from(number).ok()?;
+        (usize::from(number) < SLOTS).then_some(SlotIndex(number))
+    }
+
+    /// All slots of a segment.
+    pub fn all() -> impl Iterator<Item = SlotIndex> {
+        (0..).map_while(SlotIndex::new)
+    }
+
+    /// The number, below [`SLOTS`].
+    #[must_use]
+    pub fn get(self) -> usize {
+        usize::from(self.0)
+    }
+
+    /// The number in messages and in words that threads share.
+    #[must_use]
+    pub fn number(self) -> u32 {
+        u32::from(self.0)
+    }
+
+    /// The slot's bit in a word with a bit for each slot.
+    #[must_use]
+    pub fn bit(self) -> u64 {
+        1 << self.0
+    }
+}
+
 /// One end of a segment: 0 made the segment, 1 received it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Side(pub usize);

@@ -11,7 +11,7 @@
 use crate::barriers;
 use crate::bus_error::Watch;
 use crate::layout::{
-    DATA_AT, Header, SEGMENT_BYTES, SLOTS, START_SHIFT, STRIDE_SHIFT, Side, Slot, data_at,
+    DATA_AT, Header, SEGMENT_BYTES, START_SHIFT, STRIDE_SHIFT, Side, Slot, SlotIndex, data_at,
 };
 use crate::own::{Own, OwnSlot};
 use crate::ring::Storage;
@@ -112,14 +112,11 @@ impl Segment {
     /// are in use.
     ///
     /// # Errors
-    /// ENOMEM if the process can have no more mappings; EINVAL if the slot does not exist.
-    pub fn open_slot(&self, slot: usize) -> Sys<()> {
-        let open = self.open_slots.load(Ordering::Acquire);
+    /// ENOMEM if the process can have no more mappings.
+    pub fn open_slot(&self, slot: SlotIndex) -> Sys<()> {
+        let (slot, open) = (slot.get(), self.open_slots.load(Ordering::Acquire));
         if slot < open {
             return Ok(());
-        }
-        if slot >= SLOTS {
-            return Err(Errno(libc::EINVAL));
         }
         let (from, to) = (data_at(open, 0), data_at(slot + 1, 0));
         // SAFETY: both offsets lie in the mapping, by the layout.
@@ -168,10 +165,10 @@ impl Segment {
         self.header().identity.id.load(Ordering::Relaxed)
     }
 
-    /// A channel's shared words; `index` is taken modulo the number of slots.
+    /// A channel's shared words.
     #[must_use]
-    pub fn slot(&self, index: usize) -> &Slot {
-        &self.header().slots[index % SLOTS]
+    pub fn slot(&self, index: SlotIndex) -> &Slot {
+        &self.header().slots[index.get()]
     }
 
     fn own(&self) -> &Own {
@@ -179,11 +176,10 @@ impl Segment {
         unsafe { self.own.as_ref() }
     }
 
-    /// This side's private words about a slot. `index` is taken modulo the number of slots, so a
-    /// number from the peer is safe here.
+    /// This side's private words about a slot.
     #[must_use]
-    pub fn own_slot(&self, index: usize) -> &OwnSlot {
-        &self.own().slots[index % SLOTS]
+    pub fn own_slot(&self, index: SlotIndex) -> &OwnSlot {
+        &self.own().slots[index.get()]
     }
 
     /// A wait slot of `side`; `index` is taken modulo their number.
@@ -231,16 +227,16 @@ impl Segment {
     }
 
     /// Publishes that we notify of a channel's event at `at` (ticks of the time counter).
-    pub fn note_wakeup(&self, slot: usize, at: u64) {
+    pub fn note_wakeup(&self, slot: SlotIndex, at: u64) {
         let times = &self.header().identity.woken_at[self.side.0];
-        times.at[slot % crate::layout::SLOTS].store(at, Ordering::Relaxed);
+        times.at[slot.get()].store(at, Ordering::Relaxed);
     }
 
     /// When the peer last notified of a channel's event, as the peer claims.
     #[must_use]
-    pub fn peer_wakeup_at(&self, slot: usize) -> u64 {
+    pub fn peer_wakeup_at(&self, slot: SlotIndex) -> u64 {
         let times = &self.header().identity.woken_at[self.side.peer().0];
-        times.at[slot % crate::layout::SLOTS].load(Ordering::Relaxed)
+        times.at[slot.get()].load(Ordering::Relaxed)
     }
 
     /// Claims a free wait slot of our side.
@@ -271,10 +267,10 @@ impl Segment {
 
     /// The bytes of ring `ring` of slot `slot`; the ring may grow to `1 << limit` bytes.
     #[must_use]
-    pub fn bytes(&self, slot: usize, ring: usize, limit: u32) -> RingBytes<'_> {
+    pub fn bytes(&self, slot: SlotIndex, ring: usize, limit: u32) -> RingBytes<'_> {
         RingBytes {
             segment: self,
-            at: data_at(slot, ring),
+            at: data_at(slot.get(), ring),
             limit: limit.min(STRIDE_SHIFT),
         }
     }
@@ -283,15 +279,15 @@ impl Segment {
     ///
     /// # Errors
     /// ENOSPC or ENOMEM when memory is short.
-    pub fn populate_start(&self, slot: usize) -> Sys<()> {
-        sys::fallocate(self.fd, 0, data_at(slot, 0), 1 << START_SHIFT)?;
-        sys::fallocate(self.fd, 0, data_at(slot, 1), 1 << START_SHIFT)
+    pub fn populate_start(&self, slot: SlotIndex) -> Sys<()> {
+        sys::fallocate(self.fd, 0, data_at(slot.get(), 0), 1 << START_SHIFT)?;
+        sys::fallocate(self.fd, 0, data_at(slot.get(), 1), 1 << START_SHIFT)
     }
 
     /// Releases the memory of both rings of an unused slot.
-    pub fn depopulate(&self, slot: usize) {
+    pub fn depopulate(&self, slot: SlotIndex) {
         let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
-        let _ = sys::fallocate(self.fd, mode, data_at(slot, 0), 2 << STRIDE_SHIFT);
+        let _ = sys::fallocate(self.fd, mode, data_at(slot.get(), 0), 2 << STRIDE_SHIFT);
     }
 }
 

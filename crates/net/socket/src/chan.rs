@@ -9,7 +9,7 @@ use crate::sock::Socket;
 use crate::{allowance, chaos, clock, rt, tcp_use, thread};
 use core::sync::atomic::{AtomicU32, Ordering, compiler_fence};
 use saiga_channel::direction::{RxEvent, TxEvent, TxMode};
-use saiga_channel::layout::{OPEN_CLOSED, OPEN_MAPPED, Side, SideBlock, Slot};
+use saiga_channel::layout::{OPEN_CLOSED, OPEN_MAPPED, Side, SideBlock, Slot, SlotIndex};
 use saiga_channel::own::OwnSlot;
 use saiga_channel::ring::{Put, Ring};
 use saiga_channel::segment::{RingBytes, Segment};
@@ -21,7 +21,7 @@ use saiga_status::Reason;
 pub(crate) struct Chan {
     pub(crate) link: &'static Link,
     pub(crate) segment: &'static Segment,
-    pub(crate) index: usize,
+    pub(crate) index: SlotIndex,
     slot: &'static Slot,
 }
 
@@ -30,12 +30,11 @@ impl Chan {
     pub(crate) fn of(socket: &Socket) -> Option<Chan> {
         // SAFETY: a bound socket is a user of its link, which is a pool record.
         let link: &'static Link = unsafe { socket.link.load(Ordering::Acquire).as_ref() }?;
-        let index = socket.slot.load(Ordering::Relaxed) as usize;
-        Chan::at(link, index)
+        Chan::at(link, SlotIndex::new(socket.slot.load(Ordering::Relaxed))?)
     }
 
     /// Slot `index` of a link that the caller uses.
-    pub(crate) fn at(link: &'static Link, index: usize) -> Option<Chan> {
+    pub(crate) fn at(link: &'static Link, index: SlotIndex) -> Option<Chan> {
         let segment = link.segment()?;
         Some(Chan {
             link,
@@ -211,7 +210,7 @@ impl Chan {
             let index = wait_slots.trailing_zeros() as usize;
             wait_slots &= wait_slots - 1;
             let wait_slot = self.segment.wait_slot(side, index);
-            if let Some(bell) = wait_slot.notify(self.index) {
+            if let Some(bell) = wait_slot.notify(self.index.get()) {
                 wait_slot.note_ring(now, thread::cpu());
                 rt::ring(bell);
                 rings += 1;

@@ -31,7 +31,7 @@ use crate::{rt, table};
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use saiga_channel::bell::Bell;
 use saiga_channel::crowd::Crowd;
-use saiga_channel::layout::SLOTS;
+use saiga_channel::layout::{SLOTS, SlotIndex};
 use saiga_channel::sleepers::Sleepers;
 use saiga_channel::sys::{self, Errno, Fd, Sys};
 
@@ -189,8 +189,8 @@ impl SetSegment {
     }
 
     /// The registrations of a channel, one for each registered descriptor. Under the set's lock.
-    pub(crate) fn interests(&self, slot: usize) -> impl Iterator<Item = &'static Interest> {
-        let mut at = self.by_slot[slot % SLOTS].load(Ordering::Relaxed);
+    pub(crate) fn interests(&self, slot: SlotIndex) -> impl Iterator<Item = &'static Interest> {
+        let mut at = self.by_slot[slot.get()].load(Ordering::Relaxed);
         core::iter::from_fn(move || {
             // SAFETY: interests are pool records.
             let interest = unsafe { at.as_ref() }?;
@@ -202,13 +202,13 @@ impl SetSegment {
     /// All registrations in the segment. Under the set's lock.
     pub(crate) fn members(&self) -> impl Iterator<Item = &'static Interest> {
         let any = self.link().is_some();
-        (0..SLOTS)
+        SlotIndex::all()
             .filter(move |_| any)
             .flat_map(|slot| self.interests(slot))
     }
 
-    fn put(&self, slot: usize, interest: &'static Interest) {
-        let head = &self.by_slot[slot % SLOTS];
+    fn put(&self, slot: SlotIndex, interest: &'static Interest) {
+        let head = &self.by_slot[slot.get()];
         interest
             .twin
             .store(head.load(Ordering::Relaxed), Ordering::Relaxed);
@@ -217,8 +217,8 @@ impl SetSegment {
     }
 
     /// Removes a registration; true when it was the channel's last.
-    fn take_out(&self, slot: usize, gone: &Interest) -> bool {
-        let head = &self.by_slot[slot % SLOTS];
+    fn take_out(&self, slot: SlotIndex, gone: &Interest) -> bool {
+        let head = &self.by_slot[slot.get()];
         let mut at = head;
         // SAFETY: interests are pool records.
         while let Some(i) = unsafe { at.load(Ordering::Relaxed).as_ref() } {
@@ -472,7 +472,7 @@ impl EpollSet {
     /// Unregisters everything when the set ends. Records of plain sockets become stale.
     fn retire(&'static self) {
         for s in self.segments() {
-            for interest in (0..SLOTS).flat_map(|slot| s.interests(slot)) {
+            for interest in SlotIndex::all().flat_map(|slot| s.interests(slot)) {
                 if let Some(socket) = interest.socket() {
                     registration::forget_set(socket, self);
                 }

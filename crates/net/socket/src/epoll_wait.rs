@@ -21,6 +21,7 @@ use crate::policy::wake_cost;
 use crate::{clock, idle, policy, rt};
 use core::sync::atomic::Ordering;
 use saiga_channel::crowd::Ticket;
+use saiga_channel::layout::SlotIndex;
 use saiga_channel::sys::{Errno, Fd, Sys};
 use saiga_channel::wait_slot::WaitSlot;
 
@@ -498,8 +499,7 @@ fn absorb_one(set: &'static EpollSet, index: usize) -> u32 {
         set.hot.note(index);
         set.note_peer_tcp(segment);
     }
-    while bits != 0 {
-        let slot = bits.trailing_zeros() as usize;
+    while let Some(slot) = SlotIndex::new(bits.trailing_zeros()) {
         bits &= bits - 1;
         for interest in segment.interests(slot) {
             set.queue(interest);

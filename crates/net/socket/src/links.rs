@@ -12,7 +12,7 @@ use crate::{fork, rt, table};
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use saiga_channel::bus_error;
-use saiga_channel::layout::{OPEN_CLOSED, OPEN_UNUSED, SLOTS, Side, WAIT_SLOTS};
+use saiga_channel::layout::{OPEN_CLOSED, OPEN_UNUSED, Side, SlotIndex, WAIT_SLOTS};
 use saiga_channel::rendezvous::Credentials;
 use saiga_channel::segment::Segment;
 use saiga_channel::sys::{self, Sys};
@@ -166,7 +166,7 @@ fn register(segment: Segment, peer: Credentials) -> Option<&'static Link> {
 /// Allocates a slot for a new connection to `peer`, in a segment that this process made. The caller
 /// becomes a user of the link. `true`: the peer may not have the segment yet. Connections proposed
 /// at the same time are received in any order, so each of them carries the segment.
-pub(crate) fn propose_slot(peer: Credentials, fresh: bool) -> Sys<(&'static Link, usize, bool)> {
+pub(crate) fn propose_slot(peer: Credentials, fresh: bool) -> Sys<(&'static Link, SlotIndex, bool)> {
     let _guard = LOCK.lock().ok_or(sys::Errno(libc::EAGAIN))?;
     let known = iter().filter(|l| {
         !fresh
@@ -190,12 +190,9 @@ pub(crate) fn propose_slot(peer: Credentials, fresh: bool) -> Sys<(&'static Link
 }
 
 /// Allocates a free slot. The caller holds LOCK.
-fn take_slot(link: &Link) -> Option<usize> {
+fn take_slot(link: &Link) -> Option<SlotIndex> {
     let taken = link.taken.load(Ordering::Relaxed);
-    let free = usize::try_from((!taken).trailing_zeros()).ok()?;
-    if free >= SLOTS {
-        return None;
-    }
+    let free = SlotIndex::new((!taken).trailing_zeros())?;
     // Until the slot is prepared it must not look as if both sides had left it, or a search for
     // such slots would free it once more.
     let segment = link.segment()?;
@@ -204,7 +201,7 @@ fn take_slot(link: &Link) -> Option<usize> {
     for side in &segment.slot(free).sides {
         side.open.store(OPEN_UNUSED, Ordering::SeqCst);
     }
-    link.taken.fetch_or(1 << free, Ordering::SeqCst);
+    link.taken.fetch_or(free.bit(), Ordering::SeqCst);
     Some(free)
 }
 
@@ -271,7 +268,7 @@ pub(crate) fn peers_on_cpu_between(since: u64, until: u64) -> usize {
 }
 
 /// Whether the process behind `peer` may make us map one more segment. An honest process fills its
-/// segments: it needs a new one for every [`SLOTS`] connections, or after a fork. Segments from
+/// segments: it needs a new one for every 64 connections, or after a fork. Segments from
 /// before our own last fork do not count, because that fork is why they are not filled.
 pub(crate) fn may_adopt(peer: Credentials) -> bool {
     LOCK.lock().is_some_and(|_guard| given(peer).may_grow(peer))
@@ -340,7 +337,7 @@ pub(crate) fn leave_slot(link: &'static Link) {
 }
 
 /// Frees a slot that was proposed and never used by the peer.
-pub(crate) fn cancel_slot(link: &'static Link, slot: usize) {
+pub(crate) fn cancel_slot(link: &'static Link, slot: SlotIndex) {
     if let Some(_guard) = LOCK.lock() {
         free_slot(link, slot);
     }
@@ -348,12 +345,12 @@ pub(crate) fn cancel_slot(link: &'static Link, slot: usize) {
 }
 
 /// Frees a slot. The caller holds LOCK: a slot freed twice would carry two connections.
-fn free_slot(link: &Link, slot: usize) {
+fn free_slot(link: &Link, slot: SlotIndex) {
     // A forked child leaves its parent's slots alone: the parent may allocate them again.
     let ours = link.epoch.load(Ordering::Relaxed) == lock::epoch();
     if let Some(segment) = link.segment().filter(|s| ours && s.side == Side(0)) {
         segment.depopulate(slot);
-        link.taken.fetch_and(!(1 << slot), Ordering::SeqCst);
+        link.taken.fetch_and(!slot.bit(), Ordering::SeqCst);
     }
 }
 
@@ -363,7 +360,7 @@ fn reclaim_slots(link: &Link) {
         return;
     };
     let taken = link.taken.load(Ordering::SeqCst);
-    for slot in (0..SLOTS).filter(|s| taken & (1 << s) != 0) {
+    for slot in SlotIndex::all().filter(|slot| taken & slot.bit() != 0) {
         let theirs = &segment.slot(slot).sides[segment.side.peer().0].open;
         let both = segment.own_slot(slot).is_closed();
         if both && theirs.load(Ordering::SeqCst) == OPEN_CLOSED {

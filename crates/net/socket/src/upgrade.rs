@@ -15,7 +15,7 @@ use crate::sock::{self, Socket};
 use crate::state::{Mode, ModeEvent, Phase, PhaseEvent};
 use crate::{epoll, fork, offers, poll, rt, send, settings, uring};
 use core::sync::atomic::Ordering;
-use saiga_channel::layout::{START_SHIFT, Side};
+use saiga_channel::layout::{START_SHIFT, Side, SlotIndex};
 use saiga_channel::rendezvous::{self, Credentials, Proposal, Refusal};
 use saiga_channel::segment::Segment;
 use saiga_channel::sys::{self, Errno, Fd};
@@ -295,7 +295,7 @@ fn hear_visitor(fd: Fd, socket: &'static Socket) {
 
 /// Ends a channel that was agreed to and cannot be used: both rings end before their first byte, so
 /// the peer finds itself on TCP again.
-fn refuse_after_agreement(socket: &Socket, link: &'static Link, slot: usize) {
+fn refuse_after_agreement(socket: &Socket, link: &'static Link, slot: SlotIndex) {
     socket.link.store(core::ptr::null_mut(), Ordering::Release);
     if let Some(chan) = Chan::at(link, slot) {
         chan.rx_ring().acknowledge();
@@ -316,8 +316,7 @@ fn take_proposal(
     visitor: Fd,
     proposal: &Proposal,
     passed: Option<Fd>,
-) -> Result<(&'static Link, usize), (Refusal, Reason)> {
-    let slot = proposal.slot as usize;
+) -> Result<(&'static Link, SlotIndex), (Refusal, Reason)> {
     if Tuple::of(fd).map(|t| t.key()) != Some(proposal.key) {
         if let Some(extra) = passed {
             sys::close(extra);
@@ -327,11 +326,14 @@ fn take_proposal(
     let peer =
         rendezvous::credentials(visitor).map_err(|_| (Refusal::No, Reason::IdentityUnproven))?;
     let link = find_or_adopt(peer, proposal.segment, passed)?;
-    if Chan::at(link, slot).is_some_and(|chan| accept(&chan, &proposal.key)) {
-        Ok((link, slot))
-    } else {
-        links::leave(link);
-        Err((Refusal::No, Reason::HandshakeFailed))
+    let slot = SlotIndex::new(proposal.slot);
+    let chan = slot.and_then(|slot| Chan::at(link, slot));
+    match chan.filter(|chan| accept(chan, &proposal.key)) {
+        Some(chan) => Ok((link, chan.index)),
+        None => {
+            links::leave(link);
+            Err((Refusal::No, Reason::HandshakeFailed))
+        }
     }
 }
 
@@ -414,8 +416,7 @@ fn send_proposal(
     let sent = chan.segment.populate_start(slot).and_then(|()| {
         prepare_slot(&chan);
         chan.slot().agreement.request(&tuple.key());
-        let number = u32::try_from(slot).unwrap_or(u32::MAX);
-        let proposal = Proposal::new(tuple, chan.segment.id(), number, rt::max_shift());
+        let proposal = Proposal::new(tuple, chan.segment.id(), slot.number(), rt::max_shift());
         rendezvous::propose(visitor, &proposal, new.then(|| chan.segment.fd()))
     });
     if let Err(e) = sent {
@@ -425,9 +426,7 @@ fn send_proposal(
     socket
         .link
         .store(core::ptr::from_ref(link).cast_mut(), Ordering::Release);
-    socket
-        .slot
-        .store(u32::try_from(slot).unwrap_or(0), Ordering::Relaxed);
+    socket.slot.store(slot.number(), Ordering::Relaxed);
     Ok(())
 }
 
@@ -558,16 +557,14 @@ fn replace_rendezvous(socket: &Socket, fd: Fd) {
 /// Binds the socket: from here every call uses the channel. The caller holds the state lock and a
 /// pin. False if a thread is inside the kernel on this socket, or the registration in an epoll set
 /// cannot be moved.
-fn bind(fd: Fd, socket: &'static Socket, link: &'static Link, slot: usize) -> bool {
+fn bind(fd: Fd, socket: &'static Socket, link: &'static Link, slot: SlotIndex) -> bool {
     let Some(chan) = Chan::at(link, slot) else {
         return false;
     };
     socket
         .link
         .store(core::ptr::from_ref(link).cast_mut(), Ordering::Release);
-    socket
-        .slot
-        .store(u32::try_from(slot).unwrap_or(0), Ordering::Relaxed);
+    socket.slot.store(slot.number(), Ordering::Relaxed);
     socket.mode.transition(ModeEvent::Bind);
     let alone = socket.pins.load(Ordering::SeqCst) == 1 && !poll::has_pollers();
     if !alone || !epoll::bind_all(socket, &chan) {

@@ -18,7 +18,7 @@ use std::{
 
 use saiga_channel::{
     diag,
-    layout::{DATA_AT, START_SHIFT, STRIDE_SHIFT},
+    layout::{DATA_AT, START_SHIFT, STRIDE_SHIFT, SlotIndex},
     rendezvous::{self, Proposal, Refusal},
     ring::Ring,
     segment::Segment,
@@ -109,8 +109,8 @@ impl Victim {
             return Err("no offer");
         };
         let segment = Segment::create(FLOOR).expect("memory for a segment");
-        segment.populate_start(0).expect("memory for a ring");
-        let slot = segment.slot(0);
+        segment.populate_start(SlotIndex::FIRST).expect("memory for a ring");
+        let slot = segment.slot(SlotIndex::FIRST);
         for ring in &slot.rings {
             ring.reset(START_SHIFT);
         }
@@ -159,12 +159,12 @@ impl Victim {
         taken.ok_or("no visit")
     }
 
-    fn accept_proposal(&mut self, visitor: RawFd) -> Option<(Segment, usize)> {
+    fn accept_proposal(&mut self, visitor: RawFd) -> Option<(Segment, SlotIndex)> {
         for _ in 0..50 {
             match rendezvous::receive(visitor) {
                 Ok((proposal, Some(memory))) => {
                     let segment = Segment::adopt(memory, FLOOR).expect("a sealed segment");
-                    let index = proposal.slot as usize;
+                    let index = SlotIndex::new(proposal.slot)?;
                     let accepted = segment.slot(index).agreement.accept(&proposal.key);
                     assert!(accepted, "the slot was proposed for this connection");
                     self.chat(4);

@@ -12,6 +12,7 @@ use crate::clock;
 use crate::links::Link;
 use core::ptr;
 use core::sync::atomic::Ordering;
+use saiga_channel::layout::SlotIndex;
 use saiga_channel::segment::Segment;
 
 /// Runs of up to 2^20 registrations, which is more than a set can hold.
@@ -83,8 +84,9 @@ impl EpollSet {
         let index = interest.segment.load(Ordering::Relaxed) as usize;
         let entry = self.segments().get(index);
         let segment = entry.and_then(SetSegment::link).and_then(Link::segment);
-        let slot = interest.slot.load(Ordering::Relaxed) as usize;
-        segment.map_or(0, |s| s.peer_wakeup_at(slot))
+        let slot = SlotIndex::new(interest.slot.load(Ordering::Relaxed));
+        let known = segment.zip(slot);
+        known.map_or(0, |(segment, slot)| segment.peer_wakeup_at(slot))
     }
 }
 

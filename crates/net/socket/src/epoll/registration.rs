@@ -18,6 +18,7 @@ use crate::sock::Socket;
 use crate::state::{Mode, Phase};
 use crate::{chaos, readiness, rt};
 use core::sync::atomic::Ordering;
+use saiga_channel::layout::SlotIndex;
 use saiga_channel::sys::{self, Errno, Fd, Sys};
 use saiga_status::Reason;
 
@@ -277,7 +278,7 @@ fn bind_one(
     );
     interest
         .slot
-        .store(u32::try_from(chan.index).unwrap_or(0), Ordering::Relaxed);
+        .store(chan.index.number(), Ordering::Relaxed);
     let bit = 1u64 << entry.wait_slot.load(Ordering::Relaxed);
     chan.ours().rx_wait_slots.fetch_or(bit, Ordering::SeqCst);
     chan.ours().tx_wait_slots.fetch_or(bit, Ordering::SeqCst);
@@ -436,8 +437,9 @@ fn detach(set: &EpollSet, interest: &Interest, chan: &Chan) {
     let Some(entry) = set.segments().get(index) else {
         return;
     };
-    let slot = interest.slot.load(Ordering::Relaxed) as usize;
-    if entry.take_out(slot, interest) && entry.is_own() {
+    let slot = SlotIndex::new(interest.slot.load(Ordering::Relaxed));
+    let was_last = slot.is_some_and(|slot| entry.take_out(slot, interest));
+    if was_last && entry.is_own() {
         let bit = 1u64 << entry.wait_slot.load(Ordering::Relaxed);
         chan.ours().rx_wait_slots.fetch_and(!bit, Ordering::SeqCst);
         chan.ours().tx_wait_slots.fetch_and(!bit, Ordering::SeqCst);

@@ -6,7 +6,7 @@ use crate::sock::Origin;
 use crate::state::ModeEvent;
 use crate::{rt, table};
 use saiga_channel::direction::RxEvent;
-use saiga_channel::layout::{Header, Slot};
+use saiga_channel::layout::{Header, Slot, SlotIndex};
 use saiga_channel::rendezvous::Credentials;
 use saiga_channel::segment::Segment;
 use std::fs::File;
@@ -30,13 +30,13 @@ fn recalled() -> (&'static Socket, Chan) {
     assert!(table::init());
     let socket = Socket::open(90, Origin::Accepted).expect("a record");
     let segment = Segment::create(rt::floor()).expect("memory");
-    segment.populate_start(0).expect("memory");
-    segment.open_slot(0).expect("memory");
-    let own = segment.own_slot(0);
+    segment.populate_start(SlotIndex::FIRST).expect("memory");
+    segment.open_slot(SlotIndex::FIRST).expect("memory");
+    let own = segment.own_slot(SlotIndex::FIRST);
     own.begin();
     own.rx_mode.transition(RxEvent::Switch);
     own.tx_mode.transition(TxEvent::Switch);
-    segment.slot(0).rings[0].reset(saiga_channel::layout::START_SHIFT);
+    segment.slot(SlotIndex::FIRST).rings[0].reset(saiga_channel::layout::START_SHIFT);
     let Known::Ours(link) = links::adopt(segment, Credentials { pid: 1, uid: 0 }) else {
         panic!("it is new")
     };

@@ -16,7 +16,7 @@ use std::{
 
 use saiga_channel::{
     bell::Ringer,
-    layout::{DATA_AT, Side, WAIT_SLOTS},
+    layout::{DATA_AT, Side, SlotIndex, WAIT_SLOTS},
     ring::Ring,
     segment::Segment,
     sys as kernel,
@@ -160,7 +160,7 @@ impl Siege {
         let Ok(segment) = victim.share_own_segment() else {
             return;
         };
-        let slot = segment.slot(0);
+        let slot = segment.slot(SlotIndex::FIRST);
         let block = &slot.sides[0];
         for index in 0..WAIT_SLOTS {
             segment.wait_slot(Side(0), index).open(kernel::random());
@@ -234,7 +234,7 @@ impl Siege {
         let Ok(segment) = victim.share_own_segment() else {
             return;
         };
-        let slot = segment.slot(0);
+        let slot = segment.slot(SlotIndex::FIRST);
         slot.sides[0].receiving.store(1, Ordering::SeqCst);
         slot.rings[1].set_ready();
         let (ring, begin) = (&slot.rings[1], Instant::now());

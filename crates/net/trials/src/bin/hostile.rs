@@ -19,7 +19,7 @@ use std::{
 
 use saiga_channel::{
     barriers,
-    layout::{DATA_AT, Header, STRIDE_SHIFT, Side, SideBlock, Slot, WAIT_SLOTS},
+    layout::{DATA_AT, Header, STRIDE_SHIFT, Side, SideBlock, Slot, SlotIndex, WAIT_SLOTS},
     rendezvous::{self, Proposal, Refusal},
     ring::Ring,
     segment::Segment,
@@ -100,7 +100,7 @@ impl Attack {
             Ok(segment) => segment,
             Err(step) => return step,
         };
-        let slot = segment.slot(0);
+        let slot = segment.slot(SlotIndex::FIRST);
         let (ring, stream) = (&slot.rings[1], &mut self.0.stream);
         slot.sides[0].receiving.store(1, Ordering::SeqCst);
         ring.set_ready();
@@ -139,7 +139,7 @@ impl Attack {
         if !self.have_ring_filled(&segment) {
             return "a reset";
         }
-        segment.slot(0).rings[1].recall();
+        segment.slot(SlotIndex::FIRST).rings[1].recall();
         // The answer finds no room, neither in the ring nor on TCP: the server drops the
         // connection.
         let _ = self.0.stream.write(b"and one more");
@@ -156,7 +156,7 @@ impl Attack {
 
     /// Sends until a quarter of a MiB of echo is in the ring; false if the server resets.
     fn have_ring_filled(&mut self, segment: &Segment) -> bool {
-        let ring = &segment.slot(0).rings[1];
+        let ring = &segment.slot(SlotIndex::FIRST).rings[1];
         ring.acknowledge();
         ring.set_ready();
         let enough = 256 << 10;
@@ -180,7 +180,7 @@ impl Attack {
         if !self.have_ring_filled(&segment) {
             return "a reset";
         }
-        let (memory, ring) = (open_memory(segment.fd()), &segment.slot(0).rings[1]);
+        let (memory, ring) = (open_memory(segment.fd()), &segment.slot(SlotIndex::FIRST).rings[1]);
         let words = offset_of!(Header, slots) + offset_of!(Slot, rings) + size_of::<Ring>();
         let words = u64::try_from(words).expect("small");
         let refill = || {
@@ -337,7 +337,7 @@ impl Attack {
             Ok(segment) => segment,
             Err(step) => return step,
         };
-        let slot = segment.slot(0);
+        let slot = segment.slot(SlotIndex::FIRST);
         let (ring, block) = (&slot.rings[1], &slot.sides[0]);
         block.rx_wait_slots.store(u64::MAX, Ordering::SeqCst);
         ring.acknowledge();
