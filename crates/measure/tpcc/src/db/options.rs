@@ -19,7 +19,8 @@ pub struct Options {
     /// Number of rows per fetch; `None` fetches all rows at once.
     pub fetch_size: Option<u32>,
     /// Time limit of connecting and of logging in, in milliseconds. `None`: the operating system's
-    /// limit for connecting, and 30 seconds for logging in.
+    /// limit for connecting, and 30 seconds for logging in. PostgreSQL uses `socket_timeout_ms`
+    /// before the 30 seconds.
     pub connect_timeout_ms: Option<u64>,
     /// Time limit of connecting only. Used if `connect_timeout_ms` is `None`.
     pub tcp_timeout_ms: Option<u64>,
