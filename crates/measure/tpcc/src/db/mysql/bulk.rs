@@ -19,7 +19,7 @@ use crate::population::Sink;
 use crate::table::Table;
 
 /// Switches the checks of foreign keys off; the population's tests verify the references.
-/// `unique_checks` stays on. Without it, MariaDB since 10.6 locks an empty table as a whole, and
+/// `unique_checks` stays on: if it is off, MariaDB since 10.6 locks an empty table as a whole, and
 /// parallel workers wait for each other or deadlock.
 pub(super) const WITHOUT_CHECKS: &str =
     "set @saiga_foreign = @@foreign_key_checks, foreign_key_checks = 0";

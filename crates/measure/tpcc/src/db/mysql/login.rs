@@ -98,7 +98,7 @@ fn dialogue(
                 wire.reply().extend(proof);
                 wire.send()?;
             }
-            [0x01, 0x03] if method == Method::CachingSha2 => {} // The server had the password in its cache; OK follows.
+            [0x01, 0x03] if method == Method::CachingSha2 => {} // Found in the cache; OK follows.
             [0x01, 0x04] if method == Method::CachingSha2 && is_private => {
                 let reply = wire.reply();
                 reply.extend(who.password.as_bytes());

@@ -213,7 +213,7 @@ fn a_user_that_the_server_remembers_sends_a_hash() {
     let (mut wire, server) = scripted(script);
     let (agreed, status) = login::log_in(&mut wire, &WHO).unwrap();
     assert_eq!(status, 2);
-    // MySQL has no capabilities of its own here, so these bytes are ignored.
+    // Only MariaDB has capabilities in these bytes; for MySQL they are ignored.
     assert_eq!(
         agreed,
         Agreed {
