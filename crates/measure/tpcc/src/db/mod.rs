@@ -65,7 +65,7 @@ pub trait Session: Send {
     /// [`SqlError::Lost`]. In that case, the server rolls back on its own.
     fn rollback(&mut self) -> Result<(), SqlError>;
 
-    /// Executes any SQL without parameters and commits it.
+    /// Executes any SQL without parameters outside a transaction, and commits it.
     ///
     /// # Errors
     /// [`SqlError`].
