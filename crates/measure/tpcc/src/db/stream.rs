@@ -52,8 +52,8 @@ impl Stream {
         })
     }
 
-    /// Whether a password may be sent unencrypted: no one can read it on its way. The receiver may
-    /// still be the wrong server if its certificate is not verified.
+    /// Whether a password may be sent as it is, because the connection is encrypted or local. With
+    /// TLS, the receiver may still be the wrong server if its certificate is not verified.
     pub(super) fn is_private(&self) -> bool {
         self.is_local || self.tls.is_some()
     }

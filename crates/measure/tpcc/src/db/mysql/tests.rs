@@ -1,7 +1,7 @@
 //! Tests the log-in against a scripted server, and the hashes and the encryption of passwords.
 //!
-//! The hashes are from go-sql-driver's `auth_test.go`. The cipher text was decrypted with `openssl
-//! pkeyutl -decrypt -pkeyopt rsa_padding_mode:oaep`.
+//! The hashes are from go-sql-driver's `auth_test.go`. The cipher text was decrypted with
+//! `openssl pkeyutl -decrypt -pkeyopt rsa_padding_mode:oaep`.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};

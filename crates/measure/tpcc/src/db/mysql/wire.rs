@@ -50,7 +50,7 @@ impl Wire {
         self.stream.limit_waiting(limit)
     }
 
-    /// Whether a password may be sent unencrypted.
+    /// Whether a password may be sent as it is, because the connection is encrypted or local.
     pub(super) fn is_private(&self) -> bool {
         self.stream.is_private()
     }

@@ -1,8 +1,8 @@
 //! Queue of writers: the sessions of one process write to a file one at a time, first come, first
 //! served.
 //!
-//! SQLite allows one writer at a time and has no queue: a waiting session sleeps and retries. Some
-//! sessions would starve for seconds while others pass them. Deliberately absent: sessions of other
+//! SQLite allows one writer at a time and has no queue: a waiting session sleeps and retries, so a
+//! session can wait for seconds while later sessions write. Deliberately absent: sessions of other
 //! processes, for which SQLite's own rules apply.
 
 use std::collections::{HashMap, VecDeque};

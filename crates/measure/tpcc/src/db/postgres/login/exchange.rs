@@ -1,7 +1,8 @@
-//! Authentication: the server's requests and the client's answers, without a connection.
+//! Authentication, without a connection: the demands of the server (its authentication requests)
+//! and the answers of the client.
 //!
-//! Codes of requests: PostgreSQL's "Authentication" messages. openGauss uses the codes 10, 11 and
-//! 13 for its own methods (SHA256, MD5_SHA256, SM3); the format of the request distinguishes them.
+//! Codes of demands: PostgreSQL's "Authentication" messages. openGauss uses the codes 10, 11 and 13
+//! for its own methods (SHA256, MD5_SHA256, SM3); the format of the demand distinguishes them.
 
 use bytes::BytesMut;
 use postgres_protocol::authentication::md5_hash;
@@ -22,7 +23,7 @@ pub(super) struct Exchange<'a> {
 }
 
 enum State {
-    /// The server has not requested anything yet.
+    /// The server has not demanded anything yet.
     Fresh,
     /// The answer was sent; the server checks it.
     Answered,
@@ -41,16 +42,16 @@ pub(super) enum Step {
     Wait,
 }
 
-/// The reason why a request is not answered.
+/// The reason why a demand is not answered.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
     /// The server is openGauss behind a PostgreSQL URL. The log-in must be repeated as openGauss.
     IsOpenGauss,
     /// The authentication method is not supported.
     Unsupported(String),
-    /// The request is malformed or not allowed in this state.
+    /// The demand is malformed or not allowed in this state.
     Senseless(String),
-    /// The server failed to prove that it knows the password, so it may be a wrong server.
+    /// The server failed to prove that it knows the password, so it may be the wrong server.
     Impostor,
 }
 
@@ -104,8 +105,7 @@ impl<'a> Exchange<'a> {
         matches!(self.state, State::Admitted)
     }
 
-    /// Answers a request. SCRAM's messages must come in order; any other request may come only
-    /// once.
+    /// Answers a demand. SCRAM's messages must come in order; any other demand may come only once.
     pub(super) fn on_demand(&mut self, code: i32, data: &[u8]) -> Result<Step, Refusal> {
         let state = std::mem::replace(&mut self.state, State::Answered);
         match (state, code) {
@@ -145,7 +145,7 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    /// Answers a request of openGauss's own methods.
+    /// Answers a demand of openGauss's own methods.
     fn prove(&mut self, code: i32, data: &[u8]) -> Result<Step, Refusal> {
         if self.dialect != Engine::OpenGauss {
             return Err(Refusal::IsOpenGauss);

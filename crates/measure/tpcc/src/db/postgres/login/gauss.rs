@@ -33,7 +33,7 @@ pub(super) enum Hash {
     Sm3,
 }
 
-/// A request of the server. Its format is: code of the hash, salt, token, iterations.
+/// A demand of the server. Its format is: code of the hash, salt, token, iterations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Demand<'a> {
     salt: &'a [u8],
@@ -41,12 +41,12 @@ pub(super) struct Demand<'a> {
     iterations: u32,
 }
 
-/// Whether a request has openGauss's format. PostgreSQL's begins with the name of a mechanism.
+/// Whether a demand has openGauss's format. PostgreSQL's begins with the name of a mechanism.
 pub(super) fn is_own(data: &[u8]) -> bool {
     data.first() == Some(&0) && data.len() > 4
 }
 
-/// Parses a request in the format of protocol 3.51; `None` if it has another format.
+/// Parses a demand in the format of protocol 3.51; `None` if it has another format.
 pub(super) fn demand(data: &[u8], hash: Hash) -> Option<Demand<'_>> {
     let wanted = match hash {
         Hash::Sha256 => KEPT_BY_SHA256,
@@ -67,7 +67,7 @@ pub(super) fn demand(data: &[u8], hash: Hash) -> Option<Demand<'_>> {
     })
 }
 
-/// The answer to a request, as text.
+/// The answer to a demand, as text.
 pub(super) fn proof(password: &str, demand: &Demand<'_>, hash: Hash) -> Option<String> {
     let keys = Keys::of(password, demand.salt, demand.iterations, hash)?;
     let mask = hmac(&keys.stored, &bytes_of(demand.token)?)?;
@@ -75,11 +75,11 @@ pub(super) fn proof(password: &str, demand: &Demand<'_>, hash: Hash) -> Option<S
     Some(text_of(&masked))
 }
 
-/// The answer to `MD5_SHA256`: salt, then four bytes. The server requests it if pg_hba.conf says
-/// `md5` and the password is stored with SHA-256.
+/// The answer to the demand `MD5_SHA256`: salt, then four bytes. The server sends this demand if
+/// pg_hba.conf says `md5` and the password is stored with SHA-256.
 ///
 /// The server hashes the stored text, including the number of iterations at its end, which the
-/// request does not contain. Published drivers omit this end and use 2048 iterations.
+/// demand does not contain. Published drivers omit this end and use 2048 iterations.
 pub(super) fn md5_proof(password: &str, data: &[u8]) -> Option<String> {
     let (salt, md5_salt) = data.split_at_checked(KEY_DIGITS)?;
     let md5_salt: [u8; 4] = md5_salt.try_into().ok()?;
