@@ -1,4 +1,4 @@
-//! Opens a session with whatever system a URL names.
+//! Opens a session with the database system that a URL names.
 
 use super::options::Options;
 use super::postgres::Postgres;
@@ -6,7 +6,7 @@ use super::sqlite::Sqlite;
 use super::{ConnectError, Session};
 use crate::props::{Engine, Password, Url};
 
-/// Logs in.
+/// Connects and logs in.
 ///
 /// # Errors
 /// [`ConnectError`].

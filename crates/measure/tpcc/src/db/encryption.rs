@@ -1,26 +1,27 @@
-//! What the parameters of a JDBC URL ask of encryption, driver by driver.
+//! The encryption parameters of JDBC URLs, for each driver.
 //!
-//! In: parameters in any order. Out: what is asked of a connection, and what of it means nothing
-//! here. A demand that cannot be met is an error and never plain text. A wish, with which a driver
-//! takes plain text where the server has no TLS, is plain text here and is named.
+//! In: parameters in any order. Out: the encryption of a connection, and the list of parameters
+//! that are ignored. Required encryption that is impossible is an error; it never falls back to
+//! plain text. An optional mode (`prefer`, `allow`), with which a driver falls back to plain text,
+//! means plain text here, and the parameter is listed as ignored.
 
 use std::path::PathBuf;
 
 use super::options::{OptionError, Param};
 use super::tls::Tls;
 
-/// Whose parameters they are.
+/// The JDBC driver that defines the parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Driver {
     /// MySQL's Connector/J.
     ConnectorJ,
     /// MariaDB's connector.
     MariaDb,
-    /// pgjdbc, and openGauss's descendant of it.
+    /// pgjdbc, and openGauss's driver, which is based on it.
     Postgres,
 }
 
-/// What is checked of a certificate.
+/// Which parts of a certificate are verified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Check {
     Nothing,
@@ -28,31 +29,31 @@ enum Check {
     AuthorityAndName,
 }
 
-/// A mode by its name.
+/// A parsed `sslMode`.
 #[derive(Debug, PartialEq, Eq)]
 struct Mode {
     param: String,
-    /// `None` for plain text.
+    /// `None` means plain text.
     check: Option<Check>,
-    /// Plain text only where the server has no TLS.
+    /// Whether the driver would use TLS only if the server supports it.
     is_wish: bool,
 }
 
-/// What parameters have said so far; texts are parameters as `key=value`.
+/// The parameters read so far. Strings are parameters as `key=value`.
 #[derive(Debug)]
 pub(super) struct Encryption {
     driver: Driver,
     mode: Option<Mode>,
-    /// A switch that is on.
+    /// A switch that requires encryption, such as `useSSL=true`.
     demand: Option<String>,
     /// Connector/J's `verifyServerCertificate`.
     verifies: bool,
-    /// No certificate is checked.
+    /// No certificate is verified.
     trusts_all: bool,
-    /// No name is checked.
+    /// The host name is not verified.
     trusts_names: bool,
     authority: Option<(String, PathBuf)>,
-    /// In a form that cannot be read.
+    /// A Java key store, which cannot be read here.
     key_store: Option<String>,
 }
 
@@ -70,7 +71,7 @@ impl Encryption {
         }
     }
 
-    /// Takes a parameter, if it is about encryption.
+    /// Stores a parameter if it concerns encryption. Returns whether it does.
     pub(super) fn take(&mut self, param: &Param<'_>) -> Result<bool, OptionError> {
         use Driver::{ConnectorJ, MariaDb, Postgres};
         match (param.key.to_ascii_lowercase().as_str(), self.driver) {
@@ -86,7 +87,7 @@ impl Encryption {
                 let is_on = param.value.is_empty() || param.flag()?;
                 self.switch(param, is_on);
             }
-            // The driver encrypts unless it is told otherwise, so this alone is a demand, too.
+            // Connector/J encrypts by default, so this parameter alone requires encryption, too.
             ("verifyservercertificate", ConnectorJ) => {
                 self.verifies = param.flag()?;
                 self.switch(param, self.verifies);
@@ -114,7 +115,8 @@ impl Encryption {
         }
     }
 
-    /// What is asked of a connection; parameters without a meaning go to `ignored`.
+    /// The encryption that the parameters require. Parameters without effect are added to
+    /// `ignored`.
     pub(super) fn finish(self, ignored: &mut Vec<String>) -> Result<Option<Tls>, OptionError> {
         let own = self.own_check();
         let Self {
@@ -126,7 +128,8 @@ impl Encryption {
             ..
         } = self;
         let asked = match (mode, demand) {
-            // The other drivers' modes win; with this one it is the switch.
+            // With MariaDB's connector the switch must agree with the mode; in the other drivers
+            // the mode takes precedence.
             (Some(mode), Some(switch)) if driver == Driver::MariaDb && mode.check != Some(own) => {
                 return Err(contradiction(mode.param, switch));
             }
@@ -168,7 +171,7 @@ impl Encryption {
         }))
     }
 
-    /// What the driver checks where no mode says it.
+    /// What the driver verifies if no mode is given.
     fn own_check(&self) -> Check {
         if self.trusts_all {
             return Check::Nothing;
@@ -186,7 +189,7 @@ fn contradiction(one: String, other: String) -> OptionError {
     OptionError::Contradiction { one, other }
 }
 
-/// The drivers' modes differ in their names alone.
+/// Parses `sslMode`. The drivers use different names for the same modes.
 fn mode(param: &Param<'_>) -> Result<Mode, OptionError> {
     let name = param.value.to_ascii_lowercase().replace('_', "-");
     let (check, is_wish) = match name.as_str() {
@@ -204,7 +207,8 @@ fn mode(param: &Param<'_>) -> Result<Mode, OptionError> {
     })
 }
 
-/// MariaDB's connector takes a certificate itself, too, and one of its class path.
+/// Accepts only the path of a file. MariaDB's connector also accepts a certificate as text and a
+/// file on the class path.
 fn path_of(param: &Param<'_>) -> Result<PathBuf, OptionError> {
     let is_other = ["-----BEGIN", "classpath:"]
         .iter()

@@ -1,8 +1,9 @@
-//! What terminals and loads need of a database: sessions, statements, values and rows.
+//! Database access for terminals and loaders: sessions, statements, values and rows.
 //!
-//! A [`Session`] is one connection. It sends one [`Statement`] for each call, as BenchmarkSQL
-//! does, so that the path between client and server is measured and not a procedure's body.
-//! Deliberately absent: transactions (`transactions`), and who opens how many sessions (`driver`).
+//! A [`Session`] is one connection. It sends one [`Statement`] per call, as BenchmarkSQL does. So a
+//! run measures the path between client and server, not the body of a stored procedure.
+//! Deliberately absent: the logic of transactions (`transactions`), and the number of sessions
+//! (`driver`).
 
 pub mod connect;
 mod encryption;
@@ -27,16 +28,17 @@ use rows::Rows;
 use statement::Statement;
 use value::Value;
 
-/// One connection. A transaction begins by itself with its first statement.
+/// One connection. The first statement starts a transaction implicitly.
 pub trait Session: Send {
-    /// Which system it speaks to, and what that says about itself.
+    /// The database system at the other end, with its version and isolation level.
     fn server(&self) -> &Server;
 
-    /// Sends a statement of a transaction and reads its whole answer, in one round trip. `rows` is
-    /// emptied, then gets what the statement selects. The number of rows found or changed.
+    /// Executes a statement inside a transaction and reads the complete answer, in one round trip.
+    /// Clears `rows`, then stores the selected rows there. Returns the number of rows found or
+    /// changed.
     ///
     /// # Errors
-    /// [`SqlError`]; the transaction is to be rolled back.
+    /// [`SqlError`]. The caller must then roll back the transaction.
     fn execute(
         &mut self,
         statement: Statement,
@@ -44,51 +46,51 @@ pub trait Session: Send {
         rows: &mut Rows,
     ) -> Result<u64, SqlError>;
 
-    /// Sends a statement once for each `statement.params()` values of `params`, in as few round trips as JDBC's
-    /// `executeBatch` takes with the same settings. The number of rows changed.
+    /// Executes a statement once per `statement.params()` values of `params`. Uses as few round
+    /// trips as JDBC's `executeBatch` with the same settings. Returns the number of rows changed.
     ///
     /// # Errors
-    /// [`SqlError`]; the transaction is to be rolled back.
+    /// [`SqlError`]. The caller must then roll back the transaction.
     fn batch(&mut self, statement: Statement, params: &[Value<'_>]) -> Result<u64, SqlError>;
 
-    /// Ends the transaction, and keeps what it did.
+    /// Commits the transaction.
     ///
     /// # Errors
-    /// [`SqlError`]. After [`SqlError::Lost`] nobody knows whether it was kept.
+    /// [`SqlError`]. After [`SqlError::Lost`], it is unknown whether the commit took effect.
     fn commit(&mut self) -> Result<(), SqlError>;
 
-    /// Ends the transaction, and undoes what it did.
+    /// Rolls back the transaction.
     ///
     /// # Errors
-    /// [`SqlError::Lost`]: the server undoes it by itself then.
+    /// [`SqlError::Lost`]. In that case, the server rolls back on its own.
     fn rollback(&mut self) -> Result<(), SqlError>;
 
-    /// Runs any SQL without parameters outside a transaction: what it does stays.
+    /// Executes any SQL without parameters outside a transaction, and commits it.
     ///
     /// # Errors
     /// [`SqlError`].
     fn run(&mut self, sql: &str, rows: &mut Rows) -> Result<u64, SqlError>;
 
-    /// Loads rows into `table` in the way that is fastest for the system. `fill` writes them, in the
-    /// order of [`Table::columns`]. Ends a transaction of its own, so all of it stays, or
-    /// nothing.
+    /// Loads rows into `table` by the fastest method of the system. `fill` writes the values in the
+    /// order of [`Table::columns`]. The load is one transaction of its own: either all rows are
+    /// stored or none.
     ///
     /// # Errors
-    /// [`SqlError`], that of `fill` included.
+    /// [`SqlError`], including errors of `fill`.
     fn load(
         &mut self,
         table: Table,
         fill: &mut dyn FnMut(&mut dyn Sink<Error = SqlError>) -> Result<(), SqlError>,
     ) -> Result<(), SqlError>;
 
-    /// Why the last [`load`](Self::load) was not as fast as with other servers of its kind, and what
-    /// makes it so.
+    /// Why the last [`load`](Self::load) used a slower method than other servers of this system
+    /// allow, and how to enable the faster one. `None` if the load was not slow.
     fn slow_load(&self) -> Option<&'static str> {
         None
     }
 
-    /// The server's own counters since its start, by the names that it gives them; none where it
-    /// has none.
+    /// The server's own counters since its start, under the server's names. Empty if the system has
+    /// no counters.
     ///
     /// # Errors
     /// [`SqlError`].
@@ -97,30 +99,30 @@ pub trait Session: Send {
     }
 }
 
-/// The system at the other end.
+/// The database system of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Server {
     pub engine: Engine,
-    /// As it calls itself: `MariaDB 10.11.6`, `PostgreSQL 15.8`, `SQLite 3.50.2`.
+    /// Name and version: `MariaDB 10.11.6`, `PostgreSQL 15.8`, `SQLite 3.50.2`.
     pub version: String,
-    /// The isolation level of its transactions, as it calls it: `REPEATABLE-READ`.
+    /// The isolation level of the session, in the system's own words: `REPEATABLE-READ`.
     pub isolation: String,
 }
 
 /// Why a statement failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SqlError {
-    /// A deadlock, a lock that was waited for too long, or a serialisation failure: nobody's
-    /// mistake. The same transaction may succeed when it is tried again.
+    /// A deadlock, a lock wait timeout or a serialization failure. The same transaction may succeed
+    /// when it is retried.
     #[error("{said}")]
     Conflict {
-        /// The server's words, with its code.
+        /// The server's message, with its code.
         said: String,
     },
-    /// The connection is gone, or the server is going.
+    /// The connection is broken, or the server is shutting down.
     #[error("the connection is lost: {said}")]
     Lost {
-        /// What was seen of it.
+        /// The cause.
         said: String,
     },
     /// The server refused the statement.
@@ -128,23 +130,23 @@ pub enum SqlError {
     Refused {
         /// The server's code: SQLSTATE, or MySQL's number.
         code: String,
-        /// The server's words, with its code.
+        /// The server's message, with its code.
         said: String,
         /// The beginning of the statement.
         sql: String,
     },
-    /// An answer that is none to what was asked: a table has another type or lacks rows.
+    /// The answer does not fit the statement: a value has another type, or a row is missing.
     #[error("{what}")]
     Unexpected {
-        /// What is wrong with it.
+        /// The mismatch.
         what: String,
     },
 }
 
-/// Why there is no session.
+/// Why no session could be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
-    /// Nobody answers there.
+    /// No server answers at this address.
     #[error(
         "cannot reach {engine} at {address}: {error}; is the server running, and on this port?"
     )]
@@ -152,10 +154,10 @@ pub enum ConnectError {
         engine: Engine,
         /// Host and port, or a file.
         address: String,
-        /// What the system said.
+        /// The error of the operating system.
         error: std::io::Error,
     },
-    /// It accepts connections, and what is to be done then does not end.
+    /// The server accepts connections, but a later step does not finish in time.
     #[error(
         "{engine} at {address} accepts connections, but does not end {step} within {}; is the server \
          frozen or overloaded, or another program on this port?",
@@ -167,10 +169,10 @@ pub enum ConnectError {
         address: String,
         /// The TLS handshake, or the log-in.
         step: &'static str,
-        /// How much time there was.
+        /// The time limit.
         limit: Duration,
     },
-    /// User or password are not accepted.
+    /// The server rejects the user or the password.
     #[error(
         "{engine} at {address} does not let user {user:?} in: {said}; check user= and password="
     )]
@@ -178,12 +180,12 @@ pub enum ConnectError {
         engine: Engine,
         /// Host and port.
         address: String,
-        /// As given.
+        /// The user name from the configuration.
         user: String,
-        /// The server's words.
+        /// The server's message.
         said: String,
     },
-    /// The database of the URL does not exist, or is not this user's.
+    /// The database of the URL does not exist, or this user has no access to it.
     #[error(
         "{engine} at {address} has no database {database:?} for this user: {said}; create it, or correct conn="
     )]
@@ -191,47 +193,47 @@ pub enum ConnectError {
         engine: Engine,
         /// Host and port.
         address: String,
-        /// As given.
+        /// The database name from the URL.
         database: String,
-        /// The server's words.
+        /// The server's message.
         said: String,
     },
-    /// It refuses for another reason: too many connections, starting up, shutting down.
+    /// The server refuses for another reason: too many connections, starting up, shutting down.
     #[error("{engine} at {address} refuses the connection: {said}")]
     Refused {
         engine: Engine,
         /// Host and port.
         address: String,
-        /// The server's words.
+        /// The server's message.
         said: String,
-        /// Whether it may let us in later.
+        /// Whether a later attempt may succeed.
         for_now: bool,
     },
-    /// The connection cannot be encrypted as was asked.
+    /// The connection cannot be encrypted as requested.
     #[error("no TLS with {engine} at {address}: {said}; {instead}")]
     Tls {
         engine: Engine,
         /// Host and port.
         address: String,
-        /// What is wrong with which side.
+        /// The error, and which side it concerns.
         said: String,
-        /// What to do about it.
+        /// How to solve it.
         instead: String,
     },
-    /// It wants something that is not supported.
+    /// The server requires something that is not supported.
     #[error("{engine} at {address} wants {what}, which is not supported; {instead}")]
     Unsupported {
         engine: Engine,
         /// Host and port.
         address: String,
-        /// A way of logging in, or encryption.
+        /// An authentication method, or encryption.
         what: String,
-        /// What to do about it.
+        /// How to solve it.
         instead: String,
     },
 }
 
-/// As much of a statement as fits into a line.
+/// A statement on one line, cut off after 100 characters.
 fn beginning(sql: &str) -> String {
     const LENGTH: usize = 100;
     let line = sql.split_whitespace().collect::<Vec<_>>().join(" ");

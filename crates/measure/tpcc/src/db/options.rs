@@ -1,5 +1,5 @@
-//! What a JDBC URL's parameters ask of a session: those that matter here are honoured, those that
-//! mean nothing here are named, and what cannot be had is refused.
+//! Session options from the parameters of a JDBC URL. Parameters that matter here are applied,
+//! parameters without a meaning here are listed, and impossible requests are errors.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,60 +8,61 @@ use super::encryption::{Driver, Encryption};
 use super::tls::Tls;
 use crate::props::{Engine, Url, secrets};
 
-/// How a session works.
+/// Options of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// How statements go to the server.
+    /// How statements are sent to the server.
     pub protocol: Protocol,
-    /// Several INSERTs of one batch go as one statement with several rows (MySQL's
+    /// The INSERTs of one batch are sent as one statement with several rows (MySQL's
     /// `rewriteBatchedStatements`; PostgreSQL's `reWriteBatchedInserts`).
     pub folds_inserts: bool,
-    /// Rows that are fetched at a time; `None` for all at once.
+    /// Number of rows per fetch; `None` fetches all rows at once.
     pub fetch_size: Option<u32>,
-    /// How long to wait for a connection and the log-in, in milliseconds; `None` for as long as the
-    /// system does, and for half a minute.
+    /// Time limit of connecting and of logging in, in milliseconds. `None`: the operating system's
+    /// limit for connecting, and 30 seconds for logging in. PostgreSQL uses `socket_timeout_ms`
+    /// before the 30 seconds.
     pub connect_timeout_ms: Option<u64>,
-    /// How long to wait for a connection alone where `connect_timeout_ms` does not say it.
+    /// Time limit of connecting only. Used if `connect_timeout_ms` is `None`.
     pub tcp_timeout_ms: Option<u64>,
-    /// How long to wait for an answer, in milliseconds.
+    /// Time limit of waiting for an answer, in milliseconds.
     pub socket_timeout_ms: Option<u64>,
-    /// MySQL's public key is taken from the server itself, to send it the password.
+    /// MySQL's public key, which encrypts the password, may be requested from the server itself.
     pub takes_public_key: bool,
-    /// How connections are encrypted; `None` for plain text.
+    /// Encryption of connections; `None` for plain text.
     pub tls: Option<Tls>,
-    /// The Unix socket by which the server is reached in place of host and port; PostgreSQL's may
-    /// be the directory in which it lies.
+    /// The server's Unix socket, used in place of host and port. For PostgreSQL, this can be the
+    /// directory that contains the socket.
     pub socket: Option<PathBuf>,
-    /// Parameters that mean nothing here, as `key=value`.
+    /// Parameters without a meaning here, as `key=value`.
     pub ignored: Vec<String>,
 }
 
-/// How statements go to the server.
+/// How statements are sent to the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
-    /// Prepared by the server once, then by number (MySQL's binary protocol, PostgreSQL's named
-    /// statements).
+    /// Each statement is prepared once on the server, then executed by number (MySQL's binary
+    /// protocol, PostgreSQL's named statements).
     Prepared,
     /// As text each time (Connector/J without `useServerPrepStmts`; pgjdbc with
     /// `prepareThreshold=0`).
     Text,
 }
 
-/// What a URL asks for and cannot have.
+/// A parameter of a URL that is invalid or cannot be applied.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OptionError {
-    /// A certificate is to be checked, and no CA is named.
+    /// A certificate is to be verified, but no CA is given.
     #[error(
         "conn: {by} needs {key}=FILE (--tls-ca FILE), the PEM file of the CA that signed the \
          server's certificate"
     )]
     NoAuthority {
-        /// What demands it, as `key=value`.
+        /// The parameter that requires the verification, as `key=value`.
         by: String,
-        /// The parameter that is missing.
+        /// The missing parameter.
         key: &'static str,
     },
-    /// The CA is named in a form that cannot be read.
+    /// The CA is given in a format that cannot be read here.
     #[error(
         "conn: {param} is a Java key store, which cannot be read here; export the CA's certificate \
          as PEM (keytool -exportcert -rfc), and name that file by serverSslCert=FILE"
@@ -70,17 +71,17 @@ pub enum OptionError {
         /// As `key=value`.
         param: String,
     },
-    /// A CA is named, and nothing is checked.
+    /// A CA is given, but no certificate is verified.
     #[error(
         "conn: {param} names a CA, but {by} checks no certificate; ask for verify-ca or verify-full"
     )]
     Unchecked {
         /// As `key=value`.
         param: String,
-        /// What says so, as `key=value`.
+        /// The parameter that switches verification off, as `key=value`.
         by: String,
     },
-    /// Two parameters that ask for different things.
+    /// Two parameters contradict each other.
     #[error("conn: {one} and {other} ask for different things; keep one of them")]
     Contradiction {
         /// As `key=value`.
@@ -88,7 +89,7 @@ pub enum OptionError {
         /// As `key=value`.
         other: String,
     },
-    /// Encryption on a Unix socket.
+    /// Encryption is requested on a Unix socket.
     #[error(
         "conn: {param} is a Unix socket, which has no TLS here: nothing leaves the host; ask for \
          one of them"
@@ -97,7 +98,7 @@ pub enum OptionError {
         /// As `key=value`.
         param: String,
     },
-    /// A value of another kind.
+    /// The value has the wrong type.
     #[error("conn: {param} is not a {wanted}")]
     Value {
         /// As `key=value`.
@@ -107,16 +108,17 @@ pub enum OptionError {
     },
 }
 
-/// Milliseconds in the unit of a driver's time-outs.
+/// Milliseconds per unit of each driver's time-outs.
 const MYSQL_TIMEOUT_MS: u64 = 1;
 const POSTGRES_TIMEOUT_MS: u64 = 1000;
 
-/// A host that is gone does not refuse: without a limit the system would ask it again after 1, 3, 7 s and
-/// so on, and a fail-over would be as long as those waits.
+/// Time limit of connecting after a connection loss. A host that is down does not refuse a
+/// connection. Without this limit, the kernel repeats its SYN after 1, 3, 7 s and so on, and these
+/// waits would be measured as part of a fail-over.
 const RECONNECT_LIMIT_MS: u64 = 2000;
 
 impl Options {
-    /// Those of a URL; what it leaves out is as in the drivers.
+    /// The options of a URL. Options that the URL does not set have the drivers' default values.
     ///
     /// # Errors
     /// [`OptionError`].
@@ -146,7 +148,7 @@ impl Options {
             if url.engine == Engine::Sqlite {
                 options.ignore(&param);
             } else if encryption.take(&param)? || options.take_socket(&param, url)? {
-                // It is kept there.
+                // The condition has stored the parameter.
             } else if url.engine == Engine::MySql {
                 options.take_mysql(&param)?;
             } else {
@@ -161,7 +163,7 @@ impl Options {
         Ok(options)
     }
 
-    /// Where the server is, for people: host and port, or a Unix socket.
+    /// The address of the server for messages: host and port, or a Unix socket.
     #[must_use]
     pub fn address(&self, url: &Url) -> String {
         match &self.socket {
@@ -170,7 +172,8 @@ impl Options {
         }
     }
 
-    /// The same for an attempt to log in again after a loss, of which there are many.
+    /// The same options with a short limit for connecting, for the repeated attempts to log in
+    /// again after a connection loss.
     #[must_use]
     pub fn for_another_try(&self) -> Self {
         Self {
@@ -179,15 +182,15 @@ impl Options {
         }
     }
 
-    /// How long to wait for a connection, before any log-in.
+    /// Time limit of connecting, without the log-in.
     #[must_use]
     pub fn tcp_limit(&self) -> Option<Duration> {
         let limit_ms = self.connect_timeout_ms.or(self.tcp_timeout_ms);
         limit_ms.map(Duration::from_millis)
     }
 
-    /// The parameter of MariaDB's connector, here of all systems; and what pgjdbc is given for
-    /// the socket factory of junixsocket.
+    /// Reads the path of a Unix socket: `localSocket` of MariaDB's connector, accepted here for all
+    /// systems, or pgjdbc's parameters for the socket factory of junixsocket.
     fn take_socket(&mut self, param: &Param<'_>, url: &Url) -> Result<bool, OptionError> {
         let has_factory = || {
             let factory = url.param("socketFactory");
@@ -209,7 +212,7 @@ impl Options {
         Ok(true)
     }
 
-    /// Connector/J and MariaDB's connector.
+    /// Applies a parameter of Connector/J or MariaDB's connector.
     fn take_mysql(&mut self, param: &Param<'_>) -> Result<(), OptionError> {
         match param.key.to_ascii_lowercase().as_str() {
             "useserverprepstmts" => self.protocol = param.protocol(param.flag()?),
@@ -223,7 +226,7 @@ impl Options {
         Ok(())
     }
 
-    /// pgjdbc and openGauss's descendant of it.
+    /// Applies a parameter of pgjdbc, or of openGauss's driver, which is based on it.
     fn take_postgres(&mut self, param: &Param<'_>) -> Result<(), OptionError> {
         match param.key.to_ascii_lowercase().as_str() {
             "preparethreshold" => self.protocol = param.protocol(param.count()?.is_some()),
@@ -269,7 +272,7 @@ impl Param<'_> {
         }
     }
 
-    /// Zero, and less, is for none.
+    /// Parses a number. Zero and negative numbers return `None`.
     fn count(&self) -> Result<Option<u32>, OptionError> {
         let number: i64 = self
             .value

@@ -1,8 +1,8 @@
-//! What a statement selects: a buffer that is filled again and again.
+//! The rows that a statement selects, in a buffer that is reused.
 
 use super::SqlError;
 
-/// Rows of fields, in the order in which they came. A session pushes fields, then ends the row.
+/// Rows of fields, in the server's order. A session pushes the fields of a row, then ends the row.
 #[derive(Debug, Default)]
 pub struct Rows {
     fields: Vec<Field>,
@@ -16,58 +16,58 @@ enum Field {
     Null,
     Int(i64),
     Real(f64),
-    /// From here to there in `text`.
+    /// Start and end of the string in `text`.
     Text(usize, usize),
 }
 
 impl Rows {
-    /// With no rows.
+    /// Creates an empty buffer.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Forgets all rows, and keeps their memory.
+    /// Removes all rows and keeps the allocated memory.
     pub fn clear(&mut self) {
         self.fields.clear();
         self.text.clear();
         (self.columns, self.rows) = (0, 0);
     }
 
-    /// How many rows there are.
+    /// Number of rows.
     #[must_use]
     pub fn len(&self) -> usize {
         self.rows
     }
 
-    /// Whether nothing was found.
+    /// Whether there are no rows.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rows == 0
     }
 
-    /// How many fields each row has.
+    /// Number of fields per row.
     #[must_use]
     pub fn columns(&self) -> usize {
         self.columns
     }
 
-    /// The next field has no value.
+    /// Appends a NULL field.
     pub fn push_null(&mut self) {
         self.fields.push(Field::Null);
     }
 
-    /// The next field is a whole number.
+    /// Appends an integer field.
     pub fn push_int(&mut self, value: i64) {
         self.fields.push(Field::Int(value));
     }
 
-    /// The next field is a floating point number.
+    /// Appends a floating-point field.
     pub fn push_real(&mut self, value: f64) {
         self.fields.push(Field::Real(value));
     }
 
-    /// The next field is a text, or a number written as one. What is not UTF-8 is replaced.
+    /// Appends a text field, or a number in text form. Invalid UTF-8 is replaced.
     pub fn push_text(&mut self, value: &[u8]) {
         let from = self.text.len();
         match std::str::from_utf8(value) {
@@ -77,7 +77,7 @@ impl Rows {
         self.fields.push(Field::Text(from, self.text.len()));
     }
 
-    /// The row is complete. The first one says how many columns there are.
+    /// Completes the row. The first row sets the number of columns.
     pub fn end_row(&mut self) {
         if self.rows == 0 {
             self.columns = self.fields.len();
@@ -86,18 +86,18 @@ impl Rows {
         debug_assert_eq!(self.fields.len(), self.rows * self.columns);
     }
 
-    /// Whether a field has no value.
+    /// Whether a field is NULL.
     ///
     /// # Errors
-    /// There is no such field.
+    /// [`SqlError::Unexpected`] if the field does not exist.
     pub fn is_null(&self, row: usize, column: usize) -> Result<bool, SqlError> {
         Ok(matches!(self.field(row, column)?, Field::Null))
     }
 
-    /// A whole number.
+    /// An integer field.
     ///
     /// # Errors
-    /// There is no such field, or it is none.
+    /// [`SqlError::Unexpected`] if the field does not exist or is not a whole number.
     pub fn int(&self, row: usize, column: usize) -> Result<i64, SqlError> {
         match self.field(row, column)? {
             Field::Int(value) => Some(value),
@@ -108,10 +108,10 @@ impl Rows {
         .ok_or_else(|| self.wrong(row, column, "a whole number"))
     }
 
-    /// A decimal number in units of 10^-`scale`; what is finer must be zero.
+    /// A decimal field in units of 10^-`scale`. Further digits in a text must be zero.
     ///
     /// # Errors
-    /// There is no such field, or it is none.
+    /// [`SqlError::Unexpected`] if the field does not exist or is not such a number.
     pub fn decimal(&self, row: usize, column: usize, scale: u32) -> Result<i64, SqlError> {
         let one = 10i64.pow(scale.min(9));
         match self.field(row, column)? {
@@ -123,10 +123,10 @@ impl Rows {
         .ok_or_else(|| self.wrong(row, column, "a decimal number"))
     }
 
-    /// A text.
+    /// A text field.
     ///
     /// # Errors
-    /// There is no such field, or it is none.
+    /// [`SqlError::Unexpected`] if the field does not exist or is not a text.
     pub fn text(&self, row: usize, column: usize) -> Result<&str, SqlError> {
         match self.field(row, column)? {
             Field::Text(from, to) => Ok(&self.text[from..to]),
@@ -134,10 +134,10 @@ impl Rows {
         }
     }
 
-    /// As a reader would write it; empty where there is no value.
+    /// A field of any type as text; empty for NULL.
     ///
     /// # Errors
-    /// There is no such field.
+    /// [`SqlError::Unexpected`] if the field does not exist.
     pub fn shown(&self, row: usize, column: usize) -> Result<String, SqlError> {
         Ok(match self.field(row, column)? {
             Field::Null => String::new(),
@@ -167,7 +167,7 @@ impl Rows {
     }
 }
 
-/// A float that is a whole number and exact.
+/// Converts a float that is a whole number below 9e15. Larger floats may be inexact.
 fn whole(value: f64) -> Option<i64> {
     let exact = value.fract() == 0.0 && value.abs() < 9e15;
     #[expect(
@@ -177,7 +177,7 @@ fn whole(value: f64) -> Option<i64> {
     exact.then_some(value as i64)
 }
 
-/// `-12.34` with scale 2 is -1234.
+/// Parses a decimal number: `-12.34` with scale 2 is -1234.
 fn units(text: &str, scale: u32) -> Option<i64> {
     let (is_negative, digits) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),

@@ -1,90 +1,94 @@
-//! The statements of the five transactions, one for each round trip that BenchmarkSQL 5 makes.
+//! The SQL statements of the five transactions, one for each round trip of BenchmarkSQL 5.
 //!
-//! The text is one for all systems, with `?` for each parameter. What locks a row says so in
-//! [`Statement::lock`]; SQLite, which has one writer at a time, needs no such words.
+//! All systems share one text, with `?` for each parameter. [`Statement::lock`] says whether a
+//! statement locks the rows that it reads. SQLite has one writer at a time, so it needs no such
+//! lock.
 
 use std::borrow::Cow;
 
 use crate::props::Engine;
 
-/// Which statement.
+/// A statement, by its purpose. The variants list the parameters in their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Statement {
-    /// Customer's discount, name and credit with its warehouse's tax: w_id, d_id, c_id.
+    /// Selects the customer's discount, name and credit, and the warehouse's tax: w_id, d_id, c_id.
     OrderCustomer,
-    /// District's tax and next order, kept for us: w_id, d_id.
+    /// Selects and locks the district's tax and next order number: w_id, d_id.
     OrderDistrict,
-    /// The district's next order is the one after: w_id, d_id.
+    /// Increments the district's next order number: w_id, d_id.
     OrderNextId,
-    /// ORDER: w_id, d_id, o_id, c_id, entry_d, ol_cnt, all_local.
+    /// Inserts into ORDER: w_id, d_id, o_id, c_id, entry_d, ol_cnt, all_local.
     OrderInsert,
-    /// NEW-ORDER: w_id, d_id, o_id.
+    /// Inserts into NEW-ORDER: w_id, d_id, o_id.
     OrderQueue,
-    /// An item's price, name and data: i_id.
+    /// Selects an item's price, name and data: i_id.
     OrderItem,
-    /// Its stock with the ten texts of districts, kept for us: w_id, i_id.
+    /// Selects and locks a stock row with its ten district texts: w_id, i_id.
     OrderStock,
-    /// quantity, ordered, remote (0 or 1), w_id, i_id.
+    /// Updates a stock row: quantity, ordered, remote (0 or 1), w_id, i_id.
     OrderStockUpdate,
-    /// ORDER-LINE: w_id, d_id, o_id, number, i_id, supply_w_id, quantity, amount, dist_info.
+    /// Inserts into ORDER-LINE: w_id, d_id, o_id, number, i_id, supply_w_id, quantity, amount,
+    /// dist_info.
     OrderLine,
-    /// amount, w_id.
+    /// Adds a payment to the warehouse: amount, w_id.
     PayWarehouse,
-    /// Name and address: w_id.
+    /// Selects the warehouse's name and address: w_id.
     PayWarehouseRead,
-    /// amount, w_id, d_id.
+    /// Adds a payment to the district: amount, w_id, d_id.
     PayDistrict,
-    /// Name and address: w_id, d_id.
+    /// Selects the district's name and address: w_id, d_id.
     PayDistrictRead,
-    /// Numbers of customers by first name: w_id, d_id, last name.
+    /// Selects the numbers of customers with this last name, ordered by first name: w_id, d_id,
+    /// last name.
     CustomersNamed,
-    /// Everything but C_DATA, kept for us: w_id, d_id, c_id.
+    /// Selects and locks a customer, without C_DATA: w_id, d_id, c_id.
     PayCustomer,
-    /// amount, amount, w_id, d_id, c_id.
+    /// Subtracts a payment from the customer's balance: amount, amount, w_id, d_id, c_id.
     PayCustomerUpdate,
-    /// C_DATA, of the row that is kept for us: w_id, d_id, c_id.
+    /// Selects C_DATA of the locked customer: w_id, d_id, c_id.
     PayCustomerData,
-    /// amount, amount, data, w_id, d_id, c_id.
+    /// The same as `PayCustomerUpdate`, with a new C_DATA: amount, amount, data, w_id, d_id, c_id.
     PayCustomerUpdateData,
-    /// HISTORY: c_id, c_d_id, c_w_id, d_id, w_id, date, amount, data.
+    /// Inserts into HISTORY: c_id, c_d_id, c_w_id, d_id, w_id, date, amount, data.
     PayHistory,
-    /// Name and balance: w_id, d_id, c_id.
+    /// Selects the customer's name and balance: w_id, d_id, c_id.
     StatusCustomer,
-    /// The last order: w_id, d_id, c_id.
+    /// Selects the customer's last order: w_id, d_id, c_id.
     StatusOrder,
-    /// Its lines: w_id, d_id, o_id.
+    /// Selects the lines of an order: w_id, d_id, o_id.
     StatusLines,
-    /// The oldest order that is not delivered: w_id, d_id.
+    /// Selects the oldest undelivered order: w_id, d_id.
     DeliverOldest,
-    /// It is taken by whoever deletes it: w_id, d_id, o_id.
+    /// Deletes the order from NEW-ORDER. The transaction whose delete finds the row delivers the
+    /// order: w_id, d_id, o_id.
     DeliverTake,
-    /// carrier, w_id, d_id, o_id.
+    /// Sets the carrier of the order: carrier, w_id, d_id, o_id.
     DeliverOrder,
-    /// Whose order: w_id, d_id, o_id.
+    /// Selects the customer of the order: w_id, d_id, o_id.
     DeliverWhose,
-    /// delivery_d, w_id, d_id, o_id.
+    /// Sets the delivery date of all lines: delivery_d, w_id, d_id, o_id.
     DeliverLines,
-    /// What the lines cost: w_id, d_id, o_id.
+    /// Selects the sum of the lines' amounts: w_id, d_id, o_id.
     DeliverSum,
-    /// amount, w_id, d_id, c_id.
+    /// Adds the sum to the customer's balance: amount, w_id, d_id, c_id.
     DeliverBalance,
-    /// How many items of the last twenty orders are low: w_id, d_id, threshold.
+    /// Counts the items of the last twenty orders with low stock: w_id, d_id, threshold.
     LowStock,
 }
 
-/// Whether a statement keeps the rows that it reads for its transaction.
+/// Whether a select locks the rows that it reads until the end of the transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lock {
-    /// It only looks, or it changes them anyway.
+    /// No lock: the rows are only read, or the statement changes them anyway.
     None,
-    /// `for update`.
+    /// Always locks, by `for update`.
     Always,
-    /// `for update` on MySQL alone: with its REPEATABLE READ a plain select would see the same old
-    /// row again and again, however often another transaction has taken it.
+    /// Locks by `for update` on MySQL only. At MySQL's REPEATABLE READ, a plain select returns the
+    /// same old row again and again, even after another transaction has deleted or changed it.
     OnMySql,
 }
 
-/// Each with its text, in the order of the enum.
+/// The lock and the text of each statement, in the order of the enum.
 const TEXTS: [(Statement, Lock, &str); 30] = [
     (
         Statement::OrderCustomer,
@@ -186,7 +190,7 @@ const TEXTS: [(Statement, Lock, &str); 30] = [
     ),
     (
         Statement::PayCustomerData,
-        // At REPEATABLE READ a plain select would see what was there before the row was ours.
+        // At REPEATABLE READ, a plain select would read the version before the lock.
         Lock::OnMySql,
         "select c_data from bmsql_customer where c_w_id = ? and c_d_id = ? and c_id = ?",
     ),
@@ -275,33 +279,33 @@ const TEXTS: [(Statement, Lock, &str); 30] = [
 ];
 
 impl Statement {
-    /// All, in the order of [`index`](Self::index).
+    /// All statements, in the order of [`index`](Self::index).
     pub fn all() -> impl Iterator<Item = Self> {
         TEXTS.into_iter().map(|(statement, _, _)| statement)
     }
 
-    /// How many there are.
+    /// Number of statements.
     pub const COUNT: usize = TEXTS.len();
 
-    /// Its place among [`all`](Self::all).
+    /// Position among [`all`](Self::all).
     #[must_use]
     pub fn index(self) -> usize {
         self as usize
     }
 
-    /// How many parameters it takes.
+    /// Number of parameters.
     #[must_use]
     pub fn params(self) -> usize {
         self.text().bytes().filter(|byte| *byte == b'?').count()
     }
 
-    /// Whether it selects rows.
+    /// Whether the statement is a select.
     #[must_use]
     pub fn selects(self) -> bool {
         self.text().starts_with("select")
     }
 
-    /// With `?` for parameters.
+    /// The SQL text for a system, with `?` for parameters.
     #[must_use]
     pub fn sql(self, engine: Engine) -> Cow<'static, str> {
         let locks = match (self.lock(), engine) {
@@ -316,7 +320,7 @@ impl Statement {
         }
     }
 
-    /// Whether it keeps what it reads.
+    /// Whether the statement locks the rows that it reads.
     #[must_use]
     pub fn lock(self) -> Lock {
         TEXTS[self.index()].1

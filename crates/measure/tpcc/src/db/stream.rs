@@ -1,9 +1,8 @@
-//! A connection to a server: by TCP or a Unix socket, in plain text or by TLS.
+//! A connection to a server: TCP or a Unix socket, in plain text or with TLS.
 //!
-//! `localhost` is TCP as in JDBC. A Unix socket goes past the very path that is measured, so it is
-//! taken only where it is named. Calls go through libc, so a process under `saiga run` is
-//! accelerated. Deliberately absent: how a server is asked for TLS, which each protocol has in its
-//! own way.
+//! `localhost` means TCP, as in JDBC. A Unix socket bypasses the network path that is measured, so
+//! it is used only if the URL names one. Calls go through libc, so a process under `saiga run` is
+//! accelerated. Deliberately absent: the request for TLS, which differs between protocols.
 
 use std::io::{self, Read, Write};
 use std::mem::MaybeUninit;
@@ -18,14 +17,15 @@ use super::options::Options;
 use super::tls::{Tls, TlsError, shake_hands};
 use crate::props::{Engine, Url};
 
-/// Within this a server must have let us in. Ports of other services may say nothing at all, a server
-/// that is frozen accepts connections, and one that is overloaded may send a byte now and then.
+/// Time limit of a log-in. It covers the whole log-in, because a frozen server still accepts
+/// connections, a port of another service may never answer, and an overloaded server may send
+/// single bytes.
 pub(super) const LOGIN_LIMIT: Duration = Duration::from_secs(30);
-/// A host that is gone is noticed within half a minute: while we wait for an answer by probes,
+/// Keepalive probes detect a dead host within 30 seconds while the session waits for an answer.
 const PROBE_AFTER: Duration = Duration::from_secs(10);
 const PROBE_INTERVAL: Duration = Duration::from_secs(5);
 const PROBES: u32 = 4;
-/// and while we send by its silence.
+/// TCP's user timeout detects a dead host while data is sent.
 const SILENCE_LIMIT: Duration = Duration::from_secs(30);
 
 /// A connection.
@@ -37,8 +37,8 @@ pub(super) struct Stream {
 }
 
 impl Stream {
-    /// Connects to the Unix socket that the options name, else to the first address of the host
-    /// that answers.
+    /// Connects to the Unix socket in the options, otherwise to the first address of the host that
+    /// accepts a connection.
     pub(super) fn open(url: &Url, options: &Options) -> io::Result<Self> {
         let limit = options.tcp_limit();
         let socket = match &options.socket {
@@ -52,31 +52,31 @@ impl Stream {
         })
     }
 
-    /// Whether a password may go as it is. It cannot be overheard on its way; but a server whose
-    /// certificate is not checked may be another one.
+    /// Whether a password may be sent as it is, because the connection is encrypted or local. With
+    /// TLS, the receiver may still be the wrong server if its certificate is not verified.
     pub(super) fn is_private(&self) -> bool {
         self.is_local || self.tls.is_some()
     }
 
-    /// From now on all calls together take no longer, until [`limit_waiting`](Self::limit_waiting).
+    /// Sets one deadline for all following calls, until [`limit_waiting`](Self::limit_waiting).
     pub(super) fn end_within(&mut self, limit: Duration) {
         self.socket.deadline = Some(Instant::now() + limit);
     }
 
-    /// From now on no system call waits longer. A server that sends a byte now and then is waited
-    /// for.
+    /// Limits the waiting time of each following system call and removes the deadline. The limit
+    /// does not apply to a whole answer, so a server that keeps sending single bytes is waited for.
     pub(super) fn limit_waiting(&mut self, limit: Option<Duration>) -> io::Result<()> {
         self.socket.deadline = None;
         self.socket.limit_waiting(limit)
     }
 
-    /// Goes on by TLS, to which the server at `host` has agreed.
+    /// Starts TLS, to which the server at `host` has agreed.
     pub(super) fn secure(&mut self, tls: &Tls, host: &str) -> Result<(), TlsError> {
         self.tls = Some(shake_hands(tls, host, &mut self.socket)?);
         Ok(())
     }
 
-    /// Whether anything has come, the end of the connection included. Does not wait.
+    /// Whether data or the end of the connection has arrived. Does not wait.
     pub(super) fn has_news(&mut self) -> io::Result<bool> {
         loop {
             if let Some(tls) = &mut self.tls {
@@ -92,26 +92,26 @@ impl Stream {
                 come => come?,
             };
             match &mut self.tls {
-                // What has come may be a part of a record, or one that has no data.
+                // The received bytes may be part of a record, or a record without data.
                 Some(tls) if come > 0 => tls.read_tls(&mut self.socket)?,
                 _ => return Ok(true),
             };
         }
     }
 
-    /// From now on no call waits.
+    /// Makes the socket non-blocking.
     pub(super) fn never_wait(&self) -> io::Result<()> {
         self.socket.socket.set_nonblocking(true)
     }
 
     /// Ends the connection in both directions.
     pub(super) fn close(&self) {
-        // It may be closed already.
+        // The socket may be closed already.
         let _ = self.socket.socket.shutdown(Shutdown::Both);
     }
 }
 
-/// A socket, and by when all that goes on at it must be over.
+/// A socket with an optional deadline for all its operations.
 #[derive(Debug)]
 struct Timed {
     socket: Socket,
@@ -131,13 +131,13 @@ impl Timed {
         self.socket.set_write_timeout(limit)
     }
 
-    /// The next system call waits no longer than there is time.
+    /// Limits the next system call to the time that is left.
     fn limit_next(&self) -> io::Result<()> {
         let Some(deadline) = self.deadline else {
             return Ok(());
         };
         match deadline.saturating_duration_since(Instant::now()) {
-            // Zero would be for ever.
+            // A time-out of zero would mean no limit.
             Duration::ZERO => Err(io::ErrorKind::TimedOut.into()),
             left => self.limit_waiting(Some(left)),
         }
@@ -162,15 +162,15 @@ impl Write for Timed {
     }
 }
 
-/// Whether the time for a call is over: a time-out of the socket says "would block".
+/// Whether a call timed out. A time-out of the socket is reported as `WouldBlock`.
 pub(super) fn is_timeout(error: &io::Error) -> bool {
     use io::ErrorKind::{TimedOut, WouldBlock};
     matches!(error.kind(), WouldBlock | TimedOut)
 }
 
 impl Read for Stream {
-    /// Zero is the end, also of a server that ends a TLS connection without a word: messages of
-    /// both protocols say how long they are, so one that is cut off is noticed.
+    /// Returns 0 at the end of the connection, also if the server ends TLS without `close_notify`.
+    /// Messages of both protocols contain their length, so a truncated message is detected.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let Some(tls) = &mut self.tls else {
             return self.socket.read(buffer);
@@ -235,12 +235,13 @@ fn prepared(socket: Socket) -> io::Result<Socket> {
     Ok(socket)
 }
 
-/// A connection to a Unix socket waits where the server accepts none, for as long as a write may.
+/// Connects to a Unix socket. The time limit of writes also applies to connect(2), which waits if
+/// the server accepts no connections.
 fn to_path(path: &Path, url: &Url, limit: Duration) -> io::Result<Socket> {
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
     socket.set_write_timeout(Some(limit))?;
     let connected = match url.engine {
-        // libpq is told the directory of a socket, whose name follows from the port.
+        // As in libpq, the path may be the directory; the file name follows from the port.
         Engine::Postgres | Engine::OpenGauss if path.is_dir() => {
             let file = path.join(format!(".s.PGSQL.{}", url.port));
             socket.connect(&SockAddr::unix(file)?)
@@ -260,17 +261,17 @@ fn to_path(path: &Path, url: &Url, limit: Duration) -> io::Result<Socket> {
 
 #[cfg(test)]
 impl Stream {
-    /// How long a read waits.
+    /// Time limit of a read.
     pub(super) fn limit(&self) -> io::Result<Option<Duration>> {
         self.socket.socket.read_timeout()
     }
 
-    /// By when it must be over.
+    /// The deadline of all operations.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.socket.deadline
     }
 
-    /// One end of a connection that a test has made; `is_local` where it is a Unix socket.
+    /// Wraps one end of a connection that a test made. `is_local` means a Unix socket.
     pub(super) fn of(socket: Socket, is_local: bool) -> Self {
         Self {
             socket: Timed::new(socket),
@@ -324,7 +325,7 @@ mod tests {
         assert!(open(&file, 1).is_ok());
     }
 
-    /// A server that is frozen accepts nothing, and its queue is full.
+    /// A frozen server accepts no connections, and its queue is full.
     #[test]
     fn a_unix_socket_that_accepts_nothing_is_given_up() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,8 +1,8 @@
-//! TLS with a server, by rustls: what is asked of its certificate, and the handshake.
+//! TLS connections to a server, by rustls: verification of the certificate, and the handshake.
 //!
-//! In: a connection on which the server has agreed to TLS. Out: the connection's state, or the
-//! reason why there is none. A handshake that fails ends the log-in; nothing goes on in plain text.
-//! Deliberately absent: client certificates, resumption (each log-in costs the same), revocation.
+//! In: a connection on which the server has agreed to TLS. Out: the TLS state of the connection, or
+//! an error. A failed handshake ends the log-in; there is no fallback to plain text. Deliberately
+//! absent: client certificates, resumption (so that each log-in costs the same), revocation.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -24,38 +24,38 @@ use super::ConnectError;
 use super::stream::is_timeout;
 use crate::props::Engine;
 
-/// How connections are encrypted. What is read of files for it is read at the first log-in, and kept
-/// for those that follow, of all clones.
+/// How connections are encrypted. The CA file is read at the first log-in. All clones share the
+/// result.
 #[derive(Debug, Clone)]
 pub struct Tls {
     demand: Demand,
     client: Arc<OnceLock<Arc<ClientConfig>>>,
 }
 
-/// What is asked of a server's certificate.
+/// How the server's certificate is verified.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Demand {
     Nothing,
-    /// A CA of this PEM file has signed it.
+    /// A CA in this PEM file must have signed the certificate.
     Authority(PathBuf),
-    /// The same, and it is for the host that the URL names.
+    /// The same, and the certificate must be valid for the host of the URL.
     AuthorityAndName(PathBuf),
 }
 
 impl Tls {
-    /// Nothing is asked: the connection is encrypted, and the server may be another than it seems.
+    /// Encrypts without verification. The server may not be the intended server.
     #[must_use]
     pub fn require() -> Self {
         Self::of(Demand::Nothing)
     }
 
-    /// A CA of this PEM file has signed the server's certificate.
+    /// Verifies that a CA in this PEM file has signed the server's certificate.
     #[must_use]
     pub fn verify_ca(ca: PathBuf) -> Self {
         Self::of(Demand::Authority(ca))
     }
 
-    /// The same, and the certificate is for the host that the URL names.
+    /// The same, and verifies that the certificate is valid for the host of the URL.
     #[must_use]
     pub fn verify_full(ca: PathBuf) -> Self {
         Self::of(Demand::AuthorityAndName(ca))
@@ -68,7 +68,7 @@ impl Tls {
         }
     }
 
-    /// What rustls needs, read where no log-in has read it.
+    /// The configuration of rustls, which the first call creates.
     fn client(&self) -> Result<Arc<ClientConfig>, TlsError> {
         if let Some(known) = self.client.get() {
             return Ok(Arc::clone(known));
@@ -78,7 +78,7 @@ impl Tls {
     }
 }
 
-/// What was read does not count.
+/// Compares only the demands, not whether files were read.
 impl PartialEq for Tls {
     fn eq(&self, other: &Self) -> bool {
         self.demand == other.demand
@@ -90,7 +90,7 @@ impl Eq for Tls {}
 /// Why a connection is not encrypted.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum TlsError {
-    /// The server goes on in plain text only.
+    /// The server supports only plain text.
     #[error("the server does not offer it")]
     NotOffered,
     /// The file of the CA cannot be used.
@@ -101,13 +101,13 @@ pub(super) enum TlsError {
         /// What is wrong with it.
         why: String,
     },
-    /// The host of the URL cannot stand in a certificate.
+    /// A certificate cannot contain the host of the URL.
     #[error("{host:?} is not a host name or an address")]
     Host {
         /// Host of the URL.
         host: String,
     },
-    /// The two sides do not agree, or the certificate is not as asked.
+    /// The two sides have no common settings, or the verification of the certificate failed.
     #[error("{0}")]
     Handshake(#[from] Error),
     /// The connection broke.
@@ -128,7 +128,7 @@ impl From<io::Error> for TlsError {
 }
 
 impl TlsError {
-    /// The failed log-in that it makes, for which there was so much time.
+    /// Converts the error into an error of a log-in with this time limit.
     pub(super) fn of_login(self, engine: Engine, address: &str, limit: Duration) -> ConnectError {
         let address = address.to_owned();
         let (said, instead) = (self.to_string(), self.way_out().to_owned());
@@ -183,7 +183,7 @@ impl TlsError {
     }
 }
 
-/// Agrees on keys with the server at the other end of `socket`, which is `host`.
+/// Performs the handshake over `socket` with the server `host`.
 pub(super) fn shake_hands(
     tls: &Tls,
     host: &str,
@@ -218,7 +218,7 @@ fn config(demand: &Demand) -> Result<ClientConfig, TlsError> {
     Ok(config)
 }
 
-/// Checks that a CA of a PEM file has signed a certificate, and for the name of the host.
+/// A verifier that accepts certificates that a CA in the PEM file has signed for the host's name.
 fn signed_by(
     path: &Path,
     provider: &Arc<CryptoProvider>,
@@ -255,12 +255,12 @@ fn is_about_time(error: &CertificateError) -> bool {
     )
 }
 
-/// Whether the checker of certificates gives this reason, which rustls passes on without a name.
+/// Whether the error contains this reason of webpki, for which rustls has no variant.
 fn says(error: &Error, reason: &str) -> bool {
     format!("{error:?}").contains(reason)
 }
 
-/// Accepts what a CA has signed for any host.
+/// Accepts certificates that a CA has signed, for any host name.
 #[derive(Debug)]
 struct AnyName(Arc<WebPkiServerVerifier>);
 
@@ -277,7 +277,7 @@ impl ServerCertVerifier for AnyName {
             self.0
                 .verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
         match verified {
-            // The name is checked last, after signatures, dates and purpose.
+            // The name is checked after signatures, dates and purpose.
             Err(Error::InvalidCertificate(error)) if is_about_name(&error) => {
                 Ok(ServerCertVerified::assertion())
             }
@@ -308,9 +308,9 @@ impl ServerCertVerifier for AnyName {
     }
 }
 
-/// Accepts every certificate, and signatures in these schemes without a look: they would prove that
-/// the server has the key of a certificate of unknown origin. To check them would only refuse
-/// certificates of version 1, which `openssl x509 -req` makes by default.
+/// Accepts every certificate, and accepts signatures without a check. A valid signature would only
+/// prove that the server has the key of a certificate of unknown origin. A check would only reject
+/// certificates of version 1, which `openssl x509 -req` creates by default.
 #[derive(Debug)]
 struct AnyCertificate(Vec<SignatureScheme>);
 

@@ -1,33 +1,33 @@
-//! Values that go to a statement.
+//! Parameter values of statements.
 
 use std::fmt;
 
-/// A parameter.
+/// A parameter value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Value<'a> {
     /// A whole number.
     Int(i64),
     /// An exact decimal number.
     Decimal(Decimal),
-    /// A text.
+    /// A string.
     Text(&'a str),
-    /// Seconds since 1970 of a clock that shows the date and time to be stored, without a time zone.
+    /// A date and time without a time zone, as the number of seconds since 1970-01-01 00:00:00.
     Time(i64),
-    /// No value.
+    /// SQL NULL.
     Null,
 }
 
-/// `units` of 10^-`scale`: 1234 with scale 2 is 12.34.
+/// A decimal number, `units` times 10^-`scale`: 1234 with scale 2 is 12.34.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Decimal {
-    /// How many.
+    /// The number without its decimal point.
     pub units: i64,
-    /// Digits behind the point, at most 9.
+    /// Digits after the decimal point, at most 9.
     pub scale: u32,
 }
 
 impl Decimal {
-    /// Money: cents.
+    /// An amount of money in cents.
     #[must_use]
     pub fn cents(units: i64) -> Self {
         Self { units, scale: 2 }
@@ -49,7 +49,8 @@ impl fmt::Display for Decimal {
     }
 }
 
-/// Date and time of day of [`Value::Time`] as all systems read it: `2026-11-20 17:00:59`.
+/// Date and time of day of a [`Value::Time`]. Displayed in the form that all systems accept:
+/// `2026-11-20 17:00:59`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
     /// Year, month from 1, day from 1.
@@ -59,7 +60,7 @@ pub struct Stamp {
 }
 
 impl Stamp {
-    /// Of seconds since 1970.
+    /// Converts seconds since 1970.
     #[must_use]
     pub fn of(seconds: i64) -> Self {
         let of_day = u32::try_from(seconds.rem_euclid(86_400)).unwrap_or(0);
@@ -80,10 +81,10 @@ impl fmt::Display for Stamp {
     }
 }
 
-/// The day of the Gregorian calendar, `days` after 1970-01-01. Years begin in March here, so
-/// that a leap day is the last one of its year.
+/// The Gregorian date `days` after 1970-01-01. The computation starts years in March, so that a
+/// leap day is the last day of its year.
 fn date_of(days: i64) -> (i64, u32, u32) {
-    let days = days + 719_468; // Since 0000-03-01.
+    let days = days + 719_468; // Days since 0000-03-01.
     let (era, of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
     let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
     let of_year = of_era - (365 * year + year / 4 - year / 100);

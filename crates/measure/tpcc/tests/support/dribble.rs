@@ -1,17 +1,18 @@
-//! A server that never stops to send, a little at a time: no single read of its client takes long.
+//! A server that sends small pieces without end. No single read of its client takes long.
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// Between two pieces.
+/// Time between two pieces.
 const PAUSE: Duration = Duration::from_millis(10);
-/// After so many pieces it closes the connection: a client that waits for the end of them fails by that.
+/// Number of pieces before the server closes the connection. A client without a deadline receives
+/// all pieces, and its test fails.
 const PIECES: usize = 1000;
 
-/// Accepts one connection, on which it sends `first`, then `piece` again and again until the client
-/// closes it. Its port, and the thread.
+/// Accepts one connection, sends `first`, then repeats `piece` until the client closes the
+/// connection. Returns the port and the thread.
 pub(crate) fn dribbling(first: &'static [u8], piece: &'static [u8]) -> (u16, JoinHandle<()>) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
     let port = listener.local_addr().expect("its address").port();

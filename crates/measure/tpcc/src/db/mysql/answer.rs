@@ -1,4 +1,4 @@
-//! A server's answers: an OK, an error, or columns and rows.
+//! Answers of the server: OK, error, or columns and rows.
 
 use super::fault::Fault;
 use super::greeting::Agreed;
@@ -9,30 +9,30 @@ use crate::db::rows::Rows;
 const MORE_RESULTS: u16 = 1 << 3;
 const UNSIGNED: u16 = 1 << 5;
 
-/// How a statement ended.
+/// The result of a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct End {
-    /// Rows found, inserted or deleted; for a select, rows that came.
+    /// Rows found, inserted or deleted; for a select, rows received.
     pub(super) rows: u64,
-    /// Bits of the state of the session.
+    /// Status flags of the session.
     pub(super) status: u16,
     pub(super) warnings: u16,
 }
 
-/// What is needed to read a field of a column.
+/// The properties of a column that are needed to parse its fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Column {
     pub(super) kind: u8,
     pub(super) is_unsigned: bool,
-    /// Digits behind the point of a time.
+    /// Fractional digits of a time.
     pub(super) decimals: u8,
 }
 
-/// Reads the fields of a row into a [`Rows`]; `None` when it is none of these columns.
+/// Parses the fields of a row into a [`Rows`]. `None` if the row does not fit the columns.
 pub(super) type ReadRow = fn(&[Column], &[u8], &mut Rows) -> Option<()>;
 
-/// Reads all answers to a statement. Rows of the first one that has any go to `rows`; `columns`
-/// has the columns of the last time, where the server does not describe them again.
+/// Reads all answers to a statement. The rows of the first answer that has rows go to `rows`.
+/// `columns` keeps the last description of the columns, which the server may not repeat.
 pub(super) fn read(
     wire: &mut Wire,
     agreed: Agreed,
@@ -68,7 +68,7 @@ fn read_one(
     match packet {
         [0x00, ..] | [0xff, ..] => End::of(packet),
         [0xfb, ..] => {
-            // It asks for a file, which only `bulk` gives: none.
+            // The server requests a file. Only `bulk` sends data; here the answer is an empty file.
             wire.reply();
             wire.send()?;
             End::of(wire.packet()?)
@@ -91,7 +91,7 @@ fn read_one(
     }
 }
 
-/// The descriptions of columns.
+/// Reads the descriptions of `count` columns.
 pub(super) fn read_columns(wire: &mut Wire, count: usize) -> Result<Vec<Column>, Fault> {
     let column = |_| {
         let packet = wire.packet()?;
@@ -112,7 +112,7 @@ fn read_rows(
         let packet = wire.packet()?;
         match packet {
             [0xff, ..] => return Err(Fault::of_error(packet)),
-            // A row may begin with this byte, too, when its first field has 16 MiB.
+            // A row can start with this byte, too, if its first field has at least 16 MiB.
             [0xfe, rest @ ..] if agreed.no_eof || rest.len() < 8 => {
                 let end = if agreed.no_eof {
                     End::of_ok(rest)
@@ -132,7 +132,7 @@ fn read_rows(
 }
 
 impl End {
-    /// Of an OK or an error.
+    /// Parses an OK packet or an error packet.
     pub(super) fn of(packet: &[u8]) -> Result<Self, Fault> {
         match packet {
             [0x00, rest @ ..] => Self::of_ok(rest).ok_or(Fault::Answer("half an OK")),
@@ -164,7 +164,7 @@ impl End {
 }
 
 impl Column {
-    /// Six texts that name it, then what it holds.
+    /// A column description: six strings with names, then the type and its properties.
     fn parse(payload: &[u8]) -> Option<Self> {
         let mut parts = Parts(payload);
         for _name in ["catalog", "schema", "alias", "table", "label", "column"] {

@@ -1,8 +1,8 @@
-//! Loading rows: `LOAD DATA LOCAL`, or INSERTs of many rows where the server does not allow it.
+//! Bulk loads: `LOAD DATA LOCAL`, or INSERTs of many rows if the server does not allow it.
 //!
-//! Rows go out as they are made. `LOCAL` turns bad and duplicate rows into warnings; here any
-//! warning ends the load. Servers allow it or not by `local_infile`: MariaDB does by default,
-//! MySQL does not.
+//! Rows are sent while they are generated. `LOCAL` turns invalid and duplicate rows into warnings;
+//! here any warning fails the load. The server's `local_infile` allows it: by default on in MariaDB
+//! and off in MySQL.
 
 use std::io::Write as _;
 
@@ -18,33 +18,33 @@ use crate::db::value::{Decimal, Stamp, Value};
 use crate::population::Sink;
 use crate::table::Table;
 
-/// References are checked by the population's tests, not once more for each row. `unique_checks`
-/// stays: without it MariaDB since 10.6 locks the whole of a table that is empty, so workers that
-/// load side by side wait for each other or end in a deadlock.
+/// Switches the checks of foreign keys off; the population's tests verify the references.
+/// `unique_checks` stays on: if it is off, MariaDB since 10.6 locks an empty table as a whole, and
+/// parallel workers wait for each other or deadlock.
 pub(super) const WITHOUT_CHECKS: &str =
     "set @saiga_foreign = @@foreign_key_checks, foreign_key_checks = 0";
-/// As they were.
+/// Restores the previous setting.
 pub(super) const WITH_CHECKS: &str = "set foreign_key_checks = @saiga_foreign";
 
-/// Bytes of a packet of data: large enough that calls do not matter, small for the caches.
+/// Size of a data packet: large enough that calls do not matter, small enough for CPU caches.
 const INFILE_PACKET: usize = 64 << 10;
-/// Bytes of an INSERT, and of the longest row.
+/// Size of one INSERT, and an upper bound for the size of a row.
 const INSERT_PACKET: usize = 1 << 20;
 const LONGEST_ROW: usize = 4 << 10;
 
-/// How rows go to the server.
+/// The method of loading rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
-    /// As the lines of a file.
+    /// `LOAD DATA LOCAL`, with rows as lines of a file.
     Infile,
-    /// As INSERTs.
+    /// INSERTs of many rows.
     Insert,
 }
 
-/// The filler of a load.
+/// A function that writes the rows of a load.
 type Fill<'f> = &'f mut dyn FnMut(&mut dyn Sink<Error = SqlError>) -> Result<(), SqlError>;
 
-/// Loads rows into a transaction that the caller ends.
+/// Loads rows inside a transaction that the caller ends.
 pub(super) fn load(session: &mut MySql, table: Table, fill: Fill<'_>) -> Result<(), SqlError> {
     if session.form != Some(Form::Insert) {
         let sql = infile(table);
@@ -61,7 +61,7 @@ pub(super) fn load(session: &mut MySql, table: Table, fill: Fill<'_>) -> Result<
 
 const MOST: &str = "select @@max_allowed_packet";
 
-/// What the server takes at a time.
+/// The server's limit for the size of a packet.
 fn largest_packet(link: &mut Link) -> Result<usize, Fault> {
     let mut rows = Rows::new();
     link.query_as_written(MOST, &mut rows)?;
@@ -74,7 +74,7 @@ fn largest_packet(link: &mut Link) -> Result<usize, Fault> {
 
 fn infile(table: Table) -> String {
     let (name, columns) = (table.name(), table.columns().join(", "));
-    // Signs are given by their codes: how a quoted backslash is read depends on sql_mode.
+    // Separators are hexadecimal, because the meaning of a quoted backslash depends on sql_mode.
     format!(
         "load data local infile 'saiga' into table {name} character set utf8mb4 \
          fields terminated by x'09' escaped by x'5c' lines terminated by x'0a' ({columns})"
@@ -86,7 +86,8 @@ fn head(table: Table) -> String {
     format!("insert into {name} ({columns}) values ")
 }
 
-/// Whether the server wants the data now; `false` when it does not allow this at all.
+/// Sends the LOAD DATA statement. `true` if the server expects the data now, `false` if it does not
+/// allow the statement.
 fn ask_for_data(link: &mut Link, sql: &str) -> Result<bool, Fault> {
     link.begin_query().extend(sql.as_bytes());
     link.wire().send()?;
@@ -95,7 +96,7 @@ fn ask_for_data(link: &mut Link, sql: &str) -> Result<bool, Fault> {
         return Ok(true);
     }
     match End::of(packet) {
-        // Not allowed, in the words of old servers, MySQL and MariaDB.
+        // "Not allowed" in old servers, MySQL and MariaDB.
         Err(Fault::Server(error)) if matches!(error.code, 1148 | 3948 | 4166) => Ok(false),
         Err(fault) => Err(fault),
         Ok(_) => Err(Fault::Answer("an OK before the data")),
@@ -110,7 +111,7 @@ fn load_infile(session: &mut MySql, sql: &str, fill: Fill<'_>) -> Result<(), Sql
     if filled.is_ok() {
         filled = lines.flush();
     }
-    // An empty packet is the end of the data, also of half of it: the caller undoes that.
+    // An empty packet ends the data. If they are incomplete, the caller rolls back.
     let end = session.ask(sql, |it| {
         it.link.wire().reply();
         it.link.wire().send()?;
@@ -124,7 +125,7 @@ fn load_infile(session: &mut MySql, sql: &str, fill: Fill<'_>) -> Result<(), Sql
     Err(warned(session, sql, rows, end))
 }
 
-/// What was wrong with rows, in the words of the server's first warning.
+/// The error for rows that were not loaded as sent, with the server's first warning.
 fn warned(session: &mut MySql, sql: &str, sent: u64, end: End) -> SqlError {
     let mut warnings = Rows::new();
     let asked = session.ask(sql, |it| {
@@ -160,15 +161,15 @@ fn load_inserts(
     inserts.flush()
 }
 
-/// Takes rows and sends them.
+/// Collects rows in a packet and sends full packets.
 struct Bulk<'s> {
     session: &'s mut MySql,
     sql: &'s str,
     form: Form,
     backslash: Backslash,
-    /// With this many bytes a packet goes.
+    /// Size at which a packet is sent.
     full: usize,
-    /// All rows, and those that wait in the packet.
+    /// Number of all rows; `waiting` is the number of rows in the current packet.
     rows: u64,
     waiting: u64,
     is_row_begun: bool,
@@ -189,7 +190,7 @@ impl<'s> Bulk<'s> {
         }
     }
 
-    /// Where the next value goes, behind what separates it from the one before.
+    /// Appends the separator before the next value and returns the buffer for the value.
     fn place(&mut self) -> &mut Vec<u8> {
         let (is_first_value, is_first_row) = (!self.is_row_begun, self.waiting == 0);
         self.is_row_begun = true;
@@ -213,7 +214,7 @@ impl<'s> Bulk<'s> {
         }
     }
 
-    /// Sends the rows that wait.
+    /// Sends the collected rows.
     fn flush(&mut self) -> Result<(), SqlError> {
         if self.waiting == 0 {
             return Ok(());

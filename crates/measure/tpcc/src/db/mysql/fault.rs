@@ -1,6 +1,6 @@
-//! What goes wrong with a session, and what a server's error numbers mean.
+//! Errors of a session, and the meaning of the server's error numbers.
 //!
-//! Numbers: MySQL's "Server Error Message Reference" and MariaDB's `errmsg-utf8.txt`.
+//! Sources: MySQL's "Server Error Message Reference" and MariaDB's `errmsg-utf8.txt`.
 
 use std::io;
 
@@ -8,25 +8,25 @@ use super::parts::Parts;
 use crate::db::stream::is_timeout;
 use crate::db::{SqlError, beginning};
 
-/// Why there is no answer, or which one.
+/// The reason why a command failed.
 #[derive(Debug)]
 pub(super) enum Fault {
-    /// The server refuses.
+    /// The server answered with an error.
     Server(ServerError),
     /// The connection broke, or no answer came in time.
     Io(io::Error),
     /// The server closed the connection.
     Closed,
-    /// What came is none of MySQL's answers: what was expected.
+    /// The answer does not follow the protocol. The text describes the answer.
     Answer(&'static str),
-    /// A statement of 16 MiB.
+    /// The statement does not fit into a packet of 16 MiB.
     TooLong {
-        /// Of the packet, in bytes.
+        /// Length of the packet in bytes.
         length: usize,
     },
 }
 
-/// A server's error.
+/// An error packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ServerError {
     pub(super) code: u16,
@@ -36,12 +36,12 @@ pub(super) struct ServerError {
 }
 
 impl Fault {
-    /// Of an error packet.
+    /// Converts an error packet.
     pub(super) fn of_error(payload: &[u8]) -> Self {
         ServerError::parse(payload).map_or(Self::Answer("an error without a number"), Self::Server)
     }
 
-    /// Whether nothing can be said to the server any more.
+    /// Whether the session is unusable after this error.
     pub(super) fn ends_session(&self) -> bool {
         match self {
             Self::Server(error) => error.kind() == Kind::Lost,
@@ -50,7 +50,7 @@ impl Fault {
         }
     }
 
-    /// For the caller of a session at `address`; `sql` is what was asked.
+    /// Converts the error for the caller of a session at `address`; `sql` is the failed statement.
     pub(super) fn into_sql_error(self, address: &str, sql: &str) -> SqlError {
         match self {
             Self::Server(error) => error.into_sql_error(sql),
@@ -82,7 +82,7 @@ impl std::fmt::Display for Fault {
     }
 }
 
-/// What an error in a statement means for its transaction.
+/// The effect of an error on the transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Conflict,
@@ -91,8 +91,8 @@ enum Kind {
 }
 
 impl ServerError {
-    /// `0xff`, the number, then `#` with five characters of SQLSTATE, which is absent before the
-    /// log-in, then the message.
+    /// Parses `0xff`, the number, `#` with five characters of SQLSTATE, and the message. SQLSTATE
+    /// is absent before the log-in.
     fn parse(payload: &[u8]) -> Option<Self> {
         let mut parts = Parts(payload.get(1..)?);
         let code = parts.u16()?;
@@ -113,11 +113,11 @@ impl ServerError {
 
     fn kind(&self) -> Kind {
         match self.code {
-            // Deadlock or Galera's certification; lock wait; MariaDB's snapshot isolation;
-            // Galera's node that is not ready; XA; NOWAIT; group replication.
+            // Deadlock or failed certification in Galera; lock wait timeout; MariaDB's snapshot
+            // isolation; a Galera node that is not ready; XA; group replication; NOWAIT.
             1213 | 1205 | 1020 | 1047 | 1402 | 1613 | 1614 | 3101 | 3572 => Kind::Conflict,
-            // Shutdown (1053, 1077 to 1079), network and aborted connections, the client
-            // library's own, killed connections of MariaDB and MySQL, idle for too long.
+            // Shutdown (1053, 1077 to 1079), network errors and aborted connections, errors of the
+            // client library, killed connections in MariaDB and MySQL, idle time-out.
             1053 | 1077..=1079 | 1152..=1161 | 1184 | 1927 | 2006 | 2013 | 3169 | 4031 => {
                 Kind::Lost
             }
@@ -140,7 +140,7 @@ impl ServerError {
         }
     }
 
-    /// The words, and what to do where they do not say it.
+    /// The server's message, followed by a hint if the message does not contain one.
     pub(super) fn with_way_out(&self) -> String {
         let way_out = match self.code {
             1021 | 1026 | 1114 => "; has the disk of the server's data room?",

@@ -1,12 +1,11 @@
-//! Fields of rows, in the two forms in which they come: as text, and binary for statements that
-//! were prepared. Both give the same [`Rows`]: whole numbers as such, decimals and times as
-//! texts.
+//! Fields of rows in both formats of the protocol: text, and binary for prepared statements. Both
+//! formats result in the same [`Rows`]: whole numbers as integers, decimals and times as text.
 
 use super::answer::Column;
 use super::parts::Parts;
 use crate::db::rows::Rows;
 
-/// Types of columns, by their numbers in the protocol.
+/// Type numbers of columns in the protocol.
 pub(super) mod kind {
     pub(in super::super) const TINY: u8 = 1;
     pub(in super::super) const SHORT: u8 = 2;
@@ -25,7 +24,7 @@ pub(super) mod kind {
     pub(in super::super) const VAR_STRING: u8 = 253;
 }
 
-/// A row of a text answer, every field as it was written.
+/// Parses a row in text format and stores every field as text.
 pub(super) fn as_written(columns: &[Column], payload: &[u8], rows: &mut Rows) -> Option<()> {
     let mut parts = Parts(payload);
     for _ in columns {
@@ -37,7 +36,7 @@ pub(super) fn as_written(columns: &[Column], payload: &[u8], rows: &mut Rows) ->
     Some(())
 }
 
-/// A row of a text answer.
+/// Parses a row in text format and converts numbers by the column's type.
 pub(super) fn from_text(columns: &[Column], payload: &[u8], rows: &mut Rows) -> Option<()> {
     let mut parts = Parts(payload);
     for column in columns {
@@ -63,9 +62,9 @@ fn push_written(of: u8, text: &[u8], rows: &mut Rows) {
     }
 }
 
-/// A row of a binary answer: a zero, a bit for each NULL, the other fields.
+/// Parses a row in binary format: a zero byte, the NULL bitmap, then the fields that are not NULL.
 pub(super) fn from_binary(columns: &[Column], payload: &[u8], rows: &mut Rows) -> Option<()> {
-    /// The first bits of the map are not used.
+    /// The first bits of the bitmap are unused.
     const OFFSET: usize = 2;
     let mut parts = Parts(payload);
     parts.u8().filter(|zero| *zero == 0)?;
@@ -115,7 +114,7 @@ fn push_binary(column: Column, parts: &mut Parts<'_>, rows: &mut Rows) -> Option
                 _ => rows.push_int(number.cast_signed()),
             }
         }
-        // By its shortest form, which is what a text answer would say.
+        // The shortest decimal form of the float, as a text answer contains it.
         kind::FLOAT => rows.push_real(
             f32::from_le_bytes(parts.array()?)
                 .to_string()
@@ -137,7 +136,7 @@ fn push_binary(column: Column, parts: &mut Parts<'_>, rows: &mut Rows) -> Option
     Some(())
 }
 
-/// A date with a time; what a server leaves out at the end is zero.
+/// A date and time. The server omits trailing parts that are zero.
 #[derive(Default)]
 struct DateTime {
     year: u16,
@@ -180,7 +179,7 @@ impl DateTime {
     }
 }
 
-/// A span of time, which may have more than 24 hours.
+/// A TIME value, a duration that can be longer than 24 hours.
 fn time(mut parts: Parts<'_>, decimals: u8) -> Option<String> {
     if parts.0.is_empty() {
         return Some(format!("00:00:00{}", fraction(0, decimals)));
@@ -198,7 +197,7 @@ fn time(mut parts: Parts<'_>, decimals: u8) -> Option<String> {
     ))
 }
 
-/// As many digits as the column has; none where it does not say.
+/// A fraction of a second with the column's number of digits; empty if the column has none.
 fn fraction(micros: u32, decimals: u8) -> String {
     match usize::from(decimals) {
         digits @ 1..=6 => format!(".{micros:06}")[..=digits].to_owned(),

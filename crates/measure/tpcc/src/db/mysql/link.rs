@@ -1,4 +1,4 @@
-//! A connection after the log-in: commands and their answers.
+//! A connection after the log-in: sends commands and reads their answers.
 
 use super::answer::{self, Column, End, ReadRow};
 use super::fault::Fault;
@@ -17,23 +17,23 @@ const COM_STMT_EXECUTE: u8 = 23;
 const COM_STMT_BULK_EXECUTE: u8 = 250;
 const NO_BACKSLASH_ESCAPES: u16 = 1 << 9;
 
-/// A connection that is logged in.
+/// A connection with a logged-in user.
 #[derive(Debug)]
 pub(super) struct Link {
     wire: Wire,
     agreed: Agreed,
-    /// Bits of the state of the session, of the last answer.
+    /// Status flags of the session from the last answer.
     status: u16,
-    /// Of the last answer in text.
+    /// Columns of the last answer in text format.
     columns: Vec<Column>,
 }
 
-/// A statement that the server has prepared.
+/// A prepared statement on the server.
 #[derive(Debug)]
 pub(super) struct Prepared {
     id: u32,
     columns: Vec<Column>,
-    /// The types of the values that went with it last; the server keeps them.
+    /// The types of the last execution's values. The server remembers them.
     kinds: Vec<u8>,
 }
 
@@ -51,7 +51,7 @@ impl Link {
         &mut self.wire
     }
 
-    /// How it reads texts now.
+    /// How the session reads backslashes at the moment.
     pub(super) fn backslash(&self) -> Backslash {
         if self.status & NO_BACKSLASH_ESCAPES == 0 {
             Backslash::Escapes
@@ -60,7 +60,7 @@ impl Link {
         }
     }
 
-    /// Runs a statement; its rows have numbers as numbers.
+    /// Executes a statement with its values as literals. Numbers in `rows` have a numeric type.
     pub(super) fn query(
         &mut self,
         sql: &str,
@@ -72,23 +72,23 @@ impl Link {
         self.finish_query(fields::from_text, rows)
     }
 
-    /// Runs a statement without parameters; its rows have texts only.
+    /// Executes a statement without parameters. All fields in `rows` are text.
     pub(super) fn query_as_written(&mut self, sql: &str, rows: &mut Rows) -> Result<End, Fault> {
         self.begin_query().extend(sql.as_bytes());
         self.finish_query(fields::as_written, rows)
     }
 
-    /// Runs a statement that selects nothing.
+    /// Executes a statement that selects nothing.
     pub(super) fn command(&mut self, sql: &str) -> Result<End, Fault> {
         self.query_as_written(sql, &mut Rows::new())
     }
 
-    /// Begins a statement, whose text the caller appends.
+    /// Starts a statement. The caller appends its text.
     pub(super) fn begin_query(&mut self) -> &mut Vec<u8> {
         self.wire.command(COM_QUERY)
     }
 
-    /// Sends the statement that was begun, and reads its answer.
+    /// Sends the statement and reads its answer.
     pub(super) fn finish_query(&mut self, read: ReadRow, rows: &mut Rows) -> Result<End, Fault> {
         self.wire.send()?;
         let end = answer::read(&mut self.wire, self.agreed, &mut self.columns, read, rows)?;
@@ -96,7 +96,7 @@ impl Link {
         Ok(end)
     }
 
-    /// Has a statement prepared.
+    /// Prepares a statement on the server.
     pub(super) fn prepare(&mut self, sql: &str) -> Result<Prepared, Fault> {
         self.wire.command(COM_STMT_PREPARE).extend(sql.as_bytes());
         self.wire.send()?;
@@ -125,7 +125,7 @@ impl Link {
         Ok(columns)
     }
 
-    /// Runs a statement that was prepared.
+    /// Executes a prepared statement.
     pub(super) fn execute(
         &mut self,
         statement: &mut Prepared,
@@ -137,7 +137,7 @@ impl Link {
         self.read_executed(statement, rows)
     }
 
-    /// Runs a statement that was prepared once for each `width` values. The sum of the rows changed.
+    /// Executes a prepared statement once per `width` values. Returns the sum of the rows changed.
     pub(super) fn execute_all(
         &mut self,
         statement: &mut Prepared,
@@ -154,7 +154,7 @@ impl Link {
         self.execute_in_one_write(statement, width, values)
     }
 
-    /// As many answers come as there are commands; the first error counts.
+    /// Sends one command per row and reads all answers. Returns the first error.
     fn execute_in_one_write(
         &mut self,
         statement: &mut Prepared,
@@ -174,7 +174,7 @@ impl Link {
             match self.read_executed(statement, &mut Rows::new()) {
                 Ok(end) => sum = sum.map(|rows: u64| rows + end.rows),
                 Err(fault) if fault.ends_session() => return Err(fault),
-                // What else comes answers the other commands.
+                // The other commands still have answers, which must be read.
                 Err(fault) => sum = sum.and(Err(fault)),
             }
         }
@@ -186,7 +186,7 @@ impl Link {
         let read = fields::from_binary;
         let end = answer::read(&mut self.wire, self.agreed, columns, read, rows);
         if end.is_err() {
-            // Whether the server has kept the types is not known.
+            // It is unknown whether the server has remembered the types.
             statement.kinds.clear();
         }
         let end = end?;
@@ -195,7 +195,7 @@ impl Link {
     }
 }
 
-/// Whether a column of values is of one type, and of one that is sent.
+/// Whether each column of the values has one type throughout, and the first row has no NULL.
 fn have_same_kinds(values: &[Value<'_>], width: usize) -> bool {
     let (first, _) = values.split_at(width.min(values.len()));
     let mut rows = values.chunks(width);
@@ -207,7 +207,7 @@ fn have_same_kinds(values: &[Value<'_>], width: usize) -> bool {
         })
 }
 
-/// Appends what follows the code of many executions (MariaDB's COM_STMT_BULK_EXECUTE).
+/// Appends the parameters of MariaDB's COM_STMT_BULK_EXECUTE.
 fn put_bulk(out: &mut Vec<u8>, statement: &mut Prepared, width: usize, values: &[Value<'_>]) {
     const WITH_KINDS: u16 = 128;
     const HAS_VALUE: u8 = 0;
@@ -215,7 +215,7 @@ fn put_bulk(out: &mut Vec<u8>, statement: &mut Prepared, width: usize, values: &
     out.extend(WITH_KINDS.to_le_bytes());
     let kinds = values.iter().take(width).map(values::kind_of);
     out.extend(kinds.flat_map(|kind| [kind, 0]));
-    // Nobody promises that a single execution finds them kept.
+    // It is not documented that a later single execution can rely on these types.
     statement.kinds.clear();
     for value in values {
         out.push(HAS_VALUE);
@@ -223,7 +223,7 @@ fn put_bulk(out: &mut Vec<u8>, statement: &mut Prepared, width: usize, values: &
     }
 }
 
-/// Appends what follows the code of an execution.
+/// Appends the parameters of COM_STMT_EXECUTE.
 fn put_execute(out: &mut Vec<u8>, statement: &mut Prepared, values: &[Value<'_>]) {
     const NO_CURSOR: u8 = 0;
     const ONCE: u32 = 1;
@@ -250,8 +250,8 @@ fn put_execute(out: &mut Vec<u8>, statement: &mut Prepared, values: &[Value<'_>]
 
 impl Drop for Link {
     fn drop(&mut self) {
-        // The server then ends the session at once, and does not count it as aborted. Where the
-        // connection is lost already there is nobody to tell.
+        // After COM_QUIT, the server ends the session at once and does not count it as aborted. The
+        // connection may be lost already.
         self.wire.command(COM_QUIT);
         let _ = self.wire.send();
     }

@@ -1,9 +1,10 @@
-//! Logging in: the greeting, TLS where it is asked for, then a dialogue about the password.
+//! The log-in: the greeting, TLS if requested, then the authentication.
 //!
-//! Passwords go by `mysql_native_password` or `caching_sha2_password`. The latter sends a password
-//! that the server has not seen yet as it is by TLS or a Unix socket, else by the server's public
-//! key, which is taken from the server unless that is forbidden (`allowPublicKeyRetrieval=false`).
-//! Deliberately absent: every other plugin, by its name.
+//! Supports `mysql_native_password` and `caching_sha2_password`. The latter needs the password
+//! itself if the server has not cached it. With TLS or on a Unix socket, the password is sent as it
+//! is. Otherwise it is encrypted with the server's public key, which the server itself sends unless
+//! `allowPublicKeyRetrieval=false` forbids that. Deliberately absent: all other plugins; the error
+//! contains their name.
 
 use super::fault::{Fault, ServerError};
 use super::greeting::{Agreed, Greeting, Who};
@@ -13,19 +14,19 @@ use super::scramble;
 use super::wire::Wire;
 use crate::db::tls::TlsError;
 
-/// Why the dialogue ended.
+/// The reason why a log-in failed.
 #[derive(Debug)]
 pub(super) enum LoginFault {
-    /// The server, or the connection to it.
+    /// An error of the server or of the connection.
     Fault(Fault),
-    /// The server refuses the user or the password, and could have gone on by TLS, which was not
-    /// asked for.
+    /// The server rejects the user or the password. It supports TLS, but TLS was not requested, so
+    /// the user may require TLS.
     InPlainText(ServerError),
-    /// It wants a password in a way that we do not have.
+    /// The server requires an authentication plugin that is not supported.
     Plugin(String),
-    /// It wants the password by its public key, which is not to be taken from it.
+    /// The password needs the server's public key, and its retrieval is forbidden.
     PublicKey,
-    /// It is too old, or something else than MySQL.
+    /// The server is not MySQL or MariaDB, or its version is too old.
     NoGreeting,
     /// The connection cannot be encrypted.
     Tls(TlsError),
@@ -37,12 +38,12 @@ impl From<Fault> for LoginFault {
     }
 }
 
-/// The server does not know the user, or not so: by this password, from this host, in plain text.
+/// Access denied: wrong user or password, a host that is not allowed, or TLS is required.
 const ACCESS_DENIED: u16 = 1045;
-/// Turns of the dialogue; a server that wants more is not sane.
+/// Maximum number of authentication packets of one log-in. More indicate a faulty server.
 const MOST_TURNS: usize = 10;
 
-/// Logs in on a fresh connection. What both can, and the state of the session.
+/// Logs in on a new connection. Returns the common capabilities and the status flags.
 pub(super) fn log_in(wire: &mut Wire, who: &Who<'_>) -> Result<(Agreed, u16), LoginFault> {
     let first = wire.packet()?;
     if first.first() == Some(&0xff) {
@@ -59,7 +60,7 @@ pub(super) fn log_in(wire: &mut Wire, who: &Who<'_>) -> Result<(Agreed, u16), Lo
     }
 }
 
-/// The same behind the greeting.
+/// The log-in after the greeting.
 fn dialogue(
     wire: &mut Wire,
     who: &Who<'_>,
@@ -97,7 +98,7 @@ fn dialogue(
                 wire.reply().extend(proof);
                 wire.send()?;
             }
-            [0x01, 0x03] if method == Method::CachingSha2 => {} // The server knows us: OK follows.
+            [0x01, 0x03] if method == Method::CachingSha2 => {} // Found in the cache; OK follows.
             [0x01, 0x04] if method == Method::CachingSha2 && is_private => {
                 let reply = wire.reply();
                 reply.extend(who.password.as_bytes());
@@ -114,7 +115,7 @@ fn dialogue(
     Err(Fault::Answer("a log-in without end").into())
 }
 
-/// An OK packet's state of the session.
+/// The status flags in an OK packet.
 fn status(ok: &[u8]) -> Option<u16> {
     let mut parts = Parts(ok.get(1..)?);
     parts.number()?;
@@ -122,7 +123,7 @@ fn status(ok: &[u8]) -> Option<u16> {
     parts.u16()
 }
 
-/// The server has not seen this user since its start, and needs the password itself.
+/// Sends the password encrypted with the server's key, because the server has not cached it.
 fn send_password(wire: &mut Wire, who: &Who<'_>, salt: &[u8]) -> Result<(), Fault> {
     const ASK_FOR_KEY: u8 = 2;
     wire.reply().push(ASK_FOR_KEY);
@@ -143,7 +144,7 @@ fn send_password(wire: &mut Wire, who: &Who<'_>, salt: &[u8]) -> Result<(), Faul
     wire.send()
 }
 
-/// A way to send a password.
+/// An authentication plugin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Method {
     Native,

@@ -1,9 +1,9 @@
-//! MySQL and MariaDB, by a client of our own.
+//! MySQL and MariaDB, with our own client.
 //!
-//! The `mysql` crate keeps 4 MiB for each connection, which 800 terminals cannot afford. Here a
-//! session has some KiB, an answer goes from the socket's buffer straight into [`Rows`], and `LOAD
-//! DATA LOCAL` streams rows as they are made. Deliberately absent: compression, time zones, log-ins
-//! other than by a password.
+//! The `mysql` crate allocates 4 MiB per connection, too much for 800 terminals. Here a session
+//! uses a few KiB, an answer is parsed from the receive buffer directly into [`Rows`], and `LOAD
+//! DATA LOCAL` streams rows as they are generated. Deliberately absent: compression, time zones,
+//! and authentication other than by password.
 
 mod answer;
 mod bulk;
@@ -39,14 +39,14 @@ use crate::population::Sink;
 use crate::props::{Password, Url};
 use crate::table::Table;
 
-/// Rows of one folded INSERT, and commands of one write; a batch of more becomes several. TPC-C has
-/// fifteen at most. The answers of so many commands fit into a socket's buffer, so a server never
-/// waits for us to read while we wait for it.
+/// Maximum number of rows of one folded INSERT, and of commands in one write. A larger batch is
+/// split. A TPC-C transaction needs at most 15. The answers to this many commands fit into a socket
+/// buffer, so client and server never wait for each other.
 const MOST_AT_ONCE: usize = 128;
-/// A batch of no more statements than this goes one by one where they cannot be folded.
+/// A batch that cannot be folded is sent one statement at a time if it has at most this many.
 const MOST_ONE_BY_ONE: usize = 3;
 
-/// Logs in.
+/// Connects and logs in.
 pub(super) fn connect(
     url: &Url,
     user: &str,
@@ -66,7 +66,7 @@ pub(super) fn connect(
     }))
 }
 
-/// A session.
+/// A session with a MySQL or MariaDB server.
 #[derive(Debug)]
 struct MySql {
     address: String,
@@ -75,14 +75,14 @@ struct MySql {
     protocol: Protocol,
     folds_inserts: bool,
     prepared: Store,
-    /// How rows are loaded; known after the first load.
+    /// The method of loading rows; known after the first load.
     form: Option<bulk::Form>,
-    /// Why nothing can be asked any more.
+    /// The reason why the connection is lost.
     lost: Option<String>,
 }
 
 impl MySql {
-    /// Asks the server, if it is still there.
+    /// Runs `ask` if the connection is not lost, and converts its error.
     fn ask<T>(
         &mut self,
         sql: &str,
@@ -105,7 +105,7 @@ impl MySql {
         self.ask(sql, |it| it.link.command(sql)).map(|_| ())
     }
 
-    /// Sends one statement: `values` for `folds` times its parameters, folded into one.
+    /// Sends one statement. If `folds` is greater than 1, it is an INSERT of `folds` rows.
     fn send(
         &mut self,
         statement: Statement,
@@ -132,8 +132,8 @@ impl MySql {
         Ok(end.rows)
     }
 
-    /// Sends a statement that cannot be folded once for each `width` values, all at once; `None`
-    /// where they must go one by one.
+    /// Sends a statement that cannot be folded once per `width` values, in one write. Returns
+    /// `None` if the statements must be sent one at a time.
     fn send_all(
         &mut self,
         statement: Statement,
@@ -168,9 +168,10 @@ impl Session for MySql {
         self.send(statement, 1, params, rows)
     }
 
-    /// As Connector/J: with `rewriteBatchedStatements` INSERTs are folded, and more than three of
-    /// anything else go at once, else one by one. Connector/J sends those as one text; here they
-    /// stay prepared, and what is not prepared goes one by one.
+    /// As in Connector/J, `rewriteBatchedStatements` folds INSERTs and sends more than three other
+    /// statements together; without it, statements are sent one at a time. Connector/J sends other
+    /// statements together as one text. Here they stay prepared, and statements that are not
+    /// prepared are sent one at a time.
     fn batch(&mut self, statement: Statement, params: &[Value<'_>]) -> Result<u64, SqlError> {
         let width = prepared::params_of(statement);
         let folds = self.folds_inserts && prepared::inserts(statement);
@@ -221,7 +222,7 @@ impl Session for MySql {
             Ok(()) => self.commit(),
             Err(error) => Err(self.undone(error)),
         };
-        // A session that is lost has no settings.
+        // A lost session has no settings to restore.
         let restored = self.command(bulk::WITH_CHECKS);
         loaded.and(restored)
     }
@@ -248,11 +249,11 @@ impl Session for MySql {
 }
 
 impl MySql {
-    /// Undoes what a failed call has done. InnoDB itself undoes only the statement when a lock was
-    /// waited for too long.
+    /// Rolls back after a failed call and returns its error. After a lock wait timeout, InnoDB
+    /// itself rolls back only the statement.
     fn undone(&mut self, error: SqlError) -> SqlError {
         match self.rollback() {
-            // The first error is what happened; that the session is lost, too, shows at once.
+            // The first error is the cause. A lost session is reported by the next call.
             Ok(()) | Err(_) => error,
         }
     }

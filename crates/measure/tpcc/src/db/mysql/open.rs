@@ -1,4 +1,4 @@
-//! Opening a session: the connection, the log-in, the session's settings.
+//! Opens a session: connects, logs in and sets the session's variables.
 
 use std::io;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::db::stream::{LOGIN_LIMIT, Stream, is_timeout};
 use crate::db::{ConnectError, Server};
 use crate::props::{Engine, Url};
 
-/// Logs in and settles the session: transactions begin by themselves, bad values are errors.
+/// Logs in, switches autocommit off, and makes values that do not fit an error.
 pub(super) fn open(
     url: &Url,
     user: &str,
@@ -47,14 +47,14 @@ pub(super) fn open(
     Ok((link, server))
 }
 
-/// As Connector/J: no autocommit, and values that do not fit are errors.
+/// As in Connector/J: no autocommit, and values that do not fit are errors.
 const SETTINGS: &str = "set autocommit = 0, \
      sql_mode = concat(@@sql_mode, ',STRICT_TRANS_TABLES')";
 
 fn settle(link: &mut Link, limit: Option<Duration>) -> Result<Server, Fault> {
     link.command(SETTINGS)?;
     let version = version(&one(link, "select version()")?);
-    // MySQL 8 has the first name only, MariaDB before 11.1 the second one.
+    // MySQL 8 has only the first name, MariaDB before 11.1 only the second.
     let isolation = match one(link, "select @@transaction_isolation") {
         Err(Fault::Server(ServerError { code: 1193, .. })) => one(link, "select @@tx_isolation"),
         found => found,
@@ -74,7 +74,7 @@ fn one(link: &mut Link, sql: &str) -> Result<String, Fault> {
     rows.shown(0, 0).map_err(|_| Fault::Answer("no value"))
 }
 
-/// `MariaDB 10.11.6` of `10.11.6-MariaDB-0+deb12u1`; of MySQL all that it says.
+/// `MariaDB 10.11.6` from `10.11.6-MariaDB-0+deb12u1`; for MySQL the whole version string.
 fn version(said: &str) -> String {
     match said.split_once("-MariaDB") {
         Some((number, _)) => format!("MariaDB {}", number.trim_start_matches("5.5.5-")),
@@ -90,7 +90,7 @@ fn unreachable(address: &str, error: io::Error) -> ConnectError {
     }
 }
 
-/// Why we are not let in; there was so much time for it.
+/// Converts the error of a log-in that had this time limit.
 fn refusal(address: &str, who: &Who<'_>, fault: LoginFault, limit: Duration) -> ConnectError {
     let unsupported = |what: String, instead: &str| ConnectError::Unsupported {
         engine: Engine::MySql,
@@ -134,7 +134,7 @@ fn refusal(address: &str, who: &Who<'_>, fault: LoginFault, limit: Duration) -> 
         ),
         LoginFault::Plugin(plugin) => unsupported(
             format!("user {:?} to log in by {plugin}", who.user),
-            // MySQL invents a plugin for whom it does not know.
+            // MySQL names an arbitrary plugin if the user does not exist.
             "check that the user exists, and give it a password by mysql_native_password or \
              caching_sha2_password",
         ),
@@ -149,7 +149,7 @@ fn refused_by_server(
 ) -> ConnectError {
     let (engine, address) = (Engine::MySql, address.to_owned());
     match error.code {
-        // Wrong password, one that has expired, an account that is locked or blocked.
+        // Wrong or expired password, locked or blocked account.
         1045 | 1820 | 1862 | 3118 | 3955 | 4150 | 4151 => ConnectError::Login {
             engine,
             address,
@@ -162,7 +162,7 @@ fn refused_by_server(
             database: who.database.to_owned(),
             said,
         },
-        // Accounts of auth_socket and unix_socket, which have no password.
+        // Accounts with auth_socket or unix_socket, which have no password.
         1698 => ConnectError::Unsupported {
             engine,
             address,
@@ -186,7 +186,7 @@ fn refused_by_server(
             engine,
             address,
             said,
-            // Full, going down, coming up; a host that is blocked stays so.
+            // Too many connections, shutting down, starting up. A blocked host stays blocked.
             for_now: matches!(code, 1040 | 1047 | 1053 | 1203 | 1226 | 1152..=1161),
         },
     }

@@ -1,8 +1,8 @@
-//! The parts of a payload: little-endian numbers, numbers and texts with their length.
+//! The elements of a payload: little-endian integers, and length-encoded integers and strings.
 //!
-//! Whatever a server sends, reading ends in a value or in [`None`].
+//! Parsing returns a value or [`None`], whatever bytes the server sends.
 
-/// Reads a payload from its beginning.
+/// Parses a payload from its beginning.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Parts<'a>(pub(super) &'a [u8]);
 
@@ -29,7 +29,7 @@ impl<'a> Parts<'a> {
         self.array().map(u32::from_le_bytes)
     }
 
-    /// A number that says itself how long it is.
+    /// A length-encoded integer.
     pub(super) fn number(&mut self) -> Option<u64> {
         let wide = |bytes: &[u8]| {
             let digits = bytes.iter().rev();
@@ -44,13 +44,13 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// Bytes behind their length.
+    /// A length-encoded string.
     pub(super) fn text(&mut self) -> Option<&'a [u8]> {
         let length = usize::try_from(self.number()?).ok()?;
         self.bytes(length)
     }
 
-    /// Bytes behind their length, or the mark of NULL.
+    /// A length-encoded string, or `Some(None)` for NULL.
     pub(super) fn text_or_null(&mut self) -> Option<Option<&'a [u8]>> {
         if self.0.first() == Some(&0xfb) {
             self.0 = &self.0[1..];
@@ -59,7 +59,7 @@ impl<'a> Parts<'a> {
         self.text().map(Some)
     }
 
-    /// Bytes up to a NUL, or all that are left.
+    /// The bytes before the next NUL, or all remaining bytes.
     pub(super) fn until_nul(&mut self) -> &'a [u8] {
         let end = self.0.iter().position(|byte| *byte == 0);
         let text = &self.0[..end.unwrap_or(self.0.len())];
@@ -68,7 +68,7 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// Appends bytes behind their length.
+/// Appends a length-encoded string.
 pub(super) fn put_text(out: &mut Vec<u8>, text: &[u8]) {
     match text.len() {
         length @ 0..=0xfa => out.push(u8::try_from(length).unwrap_or(0)),

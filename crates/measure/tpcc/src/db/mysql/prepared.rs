@@ -1,4 +1,4 @@
-//! The texts of statements in MySQL's dialect, and those that a session has had prepared.
+//! Statements in MySQL's dialect, and the statements that a session has prepared.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -8,7 +8,7 @@ use super::link::{Link, Prepared};
 use crate::db::statement::Statement;
 use crate::props::Engine;
 
-/// What is asked of a statement for each round trip.
+/// The text and the number of parameters of a statement.
 struct Form {
     sql: Cow<'static, str>,
     params: usize,
@@ -22,22 +22,22 @@ static FORMS: LazyLock<Vec<Form>> = LazyLock::new(|| {
     Statement::all().map(form).collect()
 });
 
-/// A statement's text with `?` for parameters.
+/// The text of a statement, with `?` for parameters.
 pub(super) fn text_of(statement: Statement) -> &'static str {
     &FORMS[statement.index()].sql
 }
 
-/// How many parameters a statement has.
+/// Number of parameters of a statement.
 pub(super) fn params_of(statement: Statement) -> usize {
     FORMS[statement.index()].params
 }
 
-/// Whether several of it can be one.
+/// Whether several executions can be folded into one INSERT.
 pub(super) fn inserts(statement: Statement) -> bool {
     text_of(statement).starts_with("insert")
 }
 
-/// An INSERT of several rows.
+/// An INSERT of `rows` rows, built from an INSERT of one row.
 pub(super) fn folded(sql: &str, rows: usize) -> String {
     const VALUES: &str = " values ";
     let row = sql.rfind(VALUES).map_or("", |at| &sql[at + VALUES.len()..]);
@@ -50,25 +50,26 @@ pub(super) fn folded(sql: &str, rows: usize) -> String {
     text
 }
 
-/// What a session has had prepared, each at its first use.
+/// The prepared statements of a session. Each is prepared at its first use.
 #[derive(Debug, Default)]
 pub(super) struct Store {
-    /// By statement.
+    /// Indexed by [`Statement::index`].
     single: Vec<Option<Known>>,
-    /// With statement and rows. There are eleven at most: orders have 5 to 15 lines.
+    /// Statement, number of rows and state. At most eleven entries, because orders have 5 to 15
+    /// lines.
     folded: Vec<(Statement, usize, Known)>,
 }
 
-/// What became of it.
+/// The result of the attempt to prepare a statement.
 #[derive(Debug)]
 enum Known {
     Prepared(Prepared),
-    /// The server has no room for more (`max_prepared_stmt_count`, of all sessions together): it
-    /// goes as text from now on.
+    /// The server refused: all sessions together may prepare `max_prepared_stmt_count` statements.
+    /// The statement is sent as text from then on.
     Refused,
 }
 
-/// ER_MAX_PREPARED_STMT_COUNT_REACHED.
+/// The error ER_MAX_PREPARED_STMT_COUNT_REACHED.
 const NO_ROOM: u16 = 1461;
 
 impl Known {
@@ -89,7 +90,8 @@ impl Known {
 }
 
 impl Store {
-    /// `None` when it must go as text.
+    /// Returns the prepared statement, and prepares it first if necessary. `None` means that the
+    /// statement must be sent as text.
     pub(super) fn get(
         &mut self,
         link: &mut Link,

@@ -1,5 +1,5 @@
-//! RSA with OAEP padding (RFC 8017 §7.1.1, SHA-1): how `caching_sha2_password` takes a password
-//! on a connection that is not encrypted, when it does not yet know the user.
+//! RSA with OAEP padding (RFC 8017 §7.1.1, SHA-1). On an unencrypted connection,
+//! `caching_sha2_password` uses it for a password that is not in the server's cache yet.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -11,7 +11,7 @@ const SEQUENCE: u8 = 0x30;
 const BIT_STRING: u8 = 0x03;
 const INTEGER: u8 = 0x02;
 
-/// A server's key.
+/// An RSA public key of a server.
 #[derive(Debug)]
 pub(super) struct PublicKey {
     modulus: BigUint,
@@ -19,7 +19,7 @@ pub(super) struct PublicKey {
 }
 
 impl PublicKey {
-    /// Reads the PEM of `PUBLIC KEY` (RFC 5280) or `RSA PUBLIC KEY` (RFC 8017 §A.1.1).
+    /// Parses the PEM of `PUBLIC KEY` (RFC 5280) or `RSA PUBLIC KEY` (RFC 8017 §A.1.1).
     pub(super) fn of_pem(pem: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(pem).ok()?;
         let (_, rest) = text.split_once("-----BEGIN ")?;
@@ -41,11 +41,11 @@ impl PublicKey {
         let (exponent, _) = element(INTEGER, rest)?;
         let modulus = BigUint::from_bytes_be(modulus);
         let exponent = BigUint::from_bytes_be(exponent);
-        // Smaller ones hold no password, and no server has them.
+        // Smaller keys are too short for a password, and no server uses them.
         (modulus.bits() >= 1024).then_some(Self { modulus, exponent })
     }
 
-    /// Encrypts a message; `seed` is random. `None` when the message is too long for the key.
+    /// Encrypts a message with a random `seed`. `None` if the message is too long for the key.
     pub(super) fn encrypt(&self, message: &[u8], seed: [u8; HASH_LENGTH]) -> Option<Vec<u8>> {
         let length = usize::try_from(self.modulus.bits().div_ceil(8)).ok()?;
         let fill = length.checked_sub(message.len() + 2 * HASH_LENGTH + 2)?;
@@ -65,7 +65,7 @@ impl PublicKey {
     }
 }
 
-/// Changes `data` by MGF1 of `seed` (RFC 8017 §B.2.1).
+/// Applies MGF1 of `seed` to `data` by XOR (RFC 8017 §B.2.1).
 fn mask(data: &mut [u8], seed: &[u8]) {
     for (counter, chunk) in (0u32..).zip(data.chunks_mut(HASH_LENGTH)) {
         let hash = Sha1::new()
@@ -78,7 +78,7 @@ fn mask(data: &mut [u8], seed: &[u8]) {
     }
 }
 
-/// The contents of a DER element with this tag, and what follows it.
+/// The contents of a DER element with this tag, and the bytes after the element.
 fn element(tag: u8, der: &[u8]) -> Option<(&[u8], &[u8])> {
     let rest = der.strip_prefix(&[tag])?;
     let (first, rest) = rest.split_first()?;

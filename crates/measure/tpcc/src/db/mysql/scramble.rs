@@ -1,10 +1,10 @@
-//! What stands for a password on the way to the server: it follows from the password and from
-//! random bytes of the server, so it is of no use a second time.
+//! Hashes that are sent in place of a password. They depend on the password and on random bytes of
+//! the server (the salt), so a recorded hash cannot be used again.
 
 use sha1::Sha1;
 use sha2::{Digest as _, Sha256};
 
-/// `mysql_native_password`: SHA1(p) xor SHA1(salt + SHA1(SHA1(p))). Nothing for no password.
+/// `mysql_native_password`: SHA1(p) xor SHA1(salt + SHA1(SHA1(p))). Empty if there is no password.
 pub(super) fn native(password: &[u8], salt: &[u8]) -> Vec<u8> {
     if password.is_empty() {
         return Vec::new();
@@ -18,7 +18,7 @@ pub(super) fn native(password: &[u8], salt: &[u8]) -> Vec<u8> {
     xor(&once, &salted)
 }
 
-/// `caching_sha2_password`: SHA256(p) xor SHA256(SHA256(SHA256(p)) + salt). Nothing for no
+/// `caching_sha2_password`: SHA256(p) xor SHA256(SHA256(SHA256(p)) + salt). Empty if there is no
 /// password.
 pub(super) fn caching_sha2(password: &[u8], salt: &[u8]) -> Vec<u8> {
     if password.is_empty() {
@@ -30,7 +30,7 @@ pub(super) fn caching_sha2(password: &[u8], salt: &[u8]) -> Vec<u8> {
     xor(&once, &salted.finalize())
 }
 
-/// Each byte of the password, with its NUL, changed by the salt, which is used again and again.
+/// The password and its NUL, xor the salt, which is repeated to the same length.
 pub(super) fn masked(password: &[u8], salt: &[u8]) -> Vec<u8> {
     let ended = password.iter().chain(&[0]);
     ended.zip(salt.iter().cycle()).map(|(a, b)| a ^ b).collect()

@@ -1,9 +1,9 @@
-//! The server's counters that explain a run.
+//! Status counters of the server that help to explain a run.
 
 use crate::db::SqlError;
 use crate::db::rows::Rows;
 
-/// By MySQL's names, which MariaDB shares; a server leaves out those that it lacks.
+/// Names in MySQL and MariaDB. The answer contains only the counters that the server has.
 pub(super) const COUNTERS: [&str; 27] = [
     "Questions",
     "Com_commit",
@@ -34,7 +34,7 @@ pub(super) const COUNTERS: [&str; 27] = [
     "Uptime",
 ];
 
-/// Of rows with a name and a number.
+/// Parses rows of a name and a number.
 pub(super) fn counters(rows: &Rows) -> Result<Vec<(String, f64)>, SqlError> {
     let counter = |row| {
         let (name, value) = (rows.text(row, 0)?, rows.text(row, 1)?);

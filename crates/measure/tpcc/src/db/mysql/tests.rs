@@ -1,6 +1,6 @@
-//! The log-in against a scripted server, and what passwords become on their way.
+//! Tests the log-in against a scripted server, and the hashes and the encryption of passwords.
 //!
-//! Hashes are those of go-sql-driver's `auth_test.go`; the cipher text was read back by
+//! The hashes are from go-sql-driver's `auth_test.go`. The cipher text was decrypted with
 //! `openssl pkeyutl -decrypt -pkeyopt rsa_padding_mode:oaep`.
 
 use std::io::{Read, Write};
@@ -74,7 +74,7 @@ uRNSOjfkYjoeJAwN92xm6E9RkMI6Dz+Lf7goh9OE0UqYIaNiu8DERBtX/PjJcSPq\n\
 xVYGFxsfu5Q14XnG9S9Rggk/pEh+P54hpwIDAQAB\n\
 -----END RSA PUBLIC KEY-----
 ";
-/// `secret` with its NUL, for the key, with the seed 0 to 19.
+/// `secret` with its NUL, encrypted for the key with the seed 0 to 19.
 const ENCRYPTED: &str = "\
 YJEpTuPLEUOadVCrktkPbJtw5LDZeJEv2wqsgYO7wAS26uOMLPF0uXOU6s+kq/Sz6mzjjjaLvXbV\
 HV2Egj7rLYJIW5V/AgxSgxjwW1uPnMEd2fIaZFczCgRZwzNCS3no5lQhPjCknNq31quOPbC36Kdx\
@@ -116,14 +116,15 @@ fn what_is_no_key_is_none() {
     assert!(PublicKey::of_pem(&[0xff, 0xfe]).is_none());
 }
 
-/// What a scripted server does.
+/// One step of a scripted server.
 enum Step {
     Say(Vec<u8>),
     Hear,
 }
 use Step::{Hear, Say};
 
-/// A connection to a server that follows a script, then closes. What it hears is its result.
+/// A connection to a server that follows a script and then closes. The thread returns the payloads
+/// that the server received.
 fn scripted(script: Vec<Step>) -> (Wire, JoinHandle<Vec<Vec<u8>>>) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = listener.local_addr().unwrap();
@@ -132,7 +133,7 @@ fn scripted(script: Vec<Step>) -> (Wire, JoinHandle<Vec<Vec<u8>>>) {
     (Wire::new(Stream::of(stream.into(), false)), server)
 }
 
-/// The same by a Unix socket.
+/// The same on a Unix socket.
 fn scripted_nearby(script: Vec<Step>) -> (Wire, JoinHandle<Vec<Vec<u8>>>) {
     let (ours, theirs) = UnixStream::pair().unwrap();
     let server = thread::spawn(move || follow(&script, theirs));
@@ -212,7 +213,7 @@ fn a_user_that_the_server_remembers_sends_a_hash() {
     let (mut wire, server) = scripted(script);
     let (agreed, status) = login::log_in(&mut wire, &WHO).unwrap();
     assert_eq!(status, 2);
-    // MySQL has no own flags: what stands there is not looked at.
+    // Only MariaDB has capabilities in these bytes; for MySQL they are ignored.
     assert_eq!(
         agreed,
         Agreed {
@@ -248,7 +249,7 @@ fn a_user_that_it_does_not_know_yet_sends_the_password_by_its_key() {
     assert_eq!((&heard[2][..], heard[3].len()), (&[2][..], 256));
 }
 
-/// A Unix socket cannot be overheard, and MySQL asks for no key there.
+/// No one can read a Unix socket's data on the way, so MySQL requests no key there.
 #[test]
 fn by_a_unix_socket_the_password_goes_as_it_is() {
     let hello = || Say(greeting(SHA2, MYSQL_FLAGS));
@@ -264,7 +265,7 @@ fn by_a_unix_socket_the_password_goes_as_it_is() {
     }
 }
 
-/// A server that says more before TLS than its greeting may not be the one that says it.
+/// Plain text between the greeting and TLS may come from an attacker.
 #[test]
 fn tls_begins_with_nothing_in_between_or_not_at_all() {
     let tls = Tls::require();
@@ -291,7 +292,7 @@ fn tls_begins_with_nothing_in_between_or_not_at_all() {
     assert!(error.to_string().contains("plain text"), "{error}");
 }
 
-/// Whoever stands in for the server would read the password by a key of its own.
+/// An attacker could offer its own key and read the password.
 #[test]
 fn a_key_that_is_not_to_be_taken_is_not_asked_for() {
     let script = vec![Say(greeting(SHA2, MYSQL_FLAGS)), Hear, Say(vec![1, 4])];
@@ -368,7 +369,7 @@ fn a_dialogue_that_is_none_ends_in_words() {
     assert_eq!(outcome(endless), said("a log-in without end"));
 }
 
-/// One column, a number without a sign, as `select` has it.
+/// The description of one column with an unsigned number, as an answer to `select` contains it.
 fn column() -> Vec<u8> {
     let names = [3, b'd', b'e', b'f', 0, 0, 0, 0, 0];
     [&names[..], &[12, 63, 0, 20, 0, 0, 0, 8, 0x20, 0, 0, 0, 0]].concat()
@@ -381,7 +382,7 @@ fn asked(answers: Vec<Vec<u8>>, agreed: Agreed) -> (Result<End, Fault>, Rows) {
     let mut link = Link::new(wire, (agreed, 0));
     let end = link.query("select 1", &[], &mut rows);
     drop(link);
-    // The last thing that it hears is the end of the session.
+    // The last packet that the server receives is COM_QUIT.
     assert_eq!(server.join().unwrap().last(), Some(&vec![1]));
     (end, rows)
 }
@@ -442,7 +443,7 @@ fn an_answer_that_is_none_is_a_fault() {
     }
 }
 
-/// A server can ask for any file of ours in answer to any statement.
+/// A server can request any file of the client in its answer to any statement.
 #[test]
 fn a_file_is_never_given_unasked() {
     let (wire, server) = scripted(vec![

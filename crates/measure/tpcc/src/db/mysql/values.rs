@@ -1,5 +1,5 @@
-//! Values on their way to the server: binary for statements that were prepared, else as part of
-//! a statement's text.
+//! Parameter values in the binary form of prepared statements, and as literals in a statement's
+//! text.
 
 use std::io::Write as _;
 
@@ -7,7 +7,7 @@ use super::fields::kind;
 use super::parts::put_text;
 use crate::db::value::{Stamp, Value};
 
-/// The type under which a value goes.
+/// The protocol's type number of a value.
 pub(super) fn kind_of(value: &Value<'_>) -> u8 {
     match value {
         Value::Int(_) => kind::LONG_LONG,
@@ -18,7 +18,7 @@ pub(super) fn kind_of(value: &Value<'_>) -> u8 {
     }
 }
 
-/// Appends a bit for each value: those that are NULL.
+/// Appends the NULL bitmap, one bit per value.
 pub(super) fn put_nulls(out: &mut Vec<u8>, values: &[Value<'_>]) {
     for eight in values.chunks(8) {
         let bit = |(at, value): (usize, &Value<'_>)| u8::from(*value == Value::Null) << at;
@@ -26,12 +26,12 @@ pub(super) fn put_nulls(out: &mut Vec<u8>, values: &[Value<'_>]) {
     }
 }
 
-/// Appends a value.
+/// Appends a value in binary form; nothing for NULL.
 pub(super) fn put_binary(out: &mut Vec<u8>, value: &Value<'_>) {
     match value {
         Value::Int(int) => out.extend(int.to_le_bytes()),
         Value::Decimal(decimal) => {
-            // Its text is short, so its length is one byte: written when it is known.
+            // The text is short, so its length takes one byte, which is set afterwards.
             let at = out.len();
             out.push(0);
             let written = write!(out, "{decimal}");
@@ -54,16 +54,16 @@ fn put_time(out: &mut Vec<u8>, stamp: Stamp) {
     }
 }
 
-/// How a session reads backslashes in quoted texts.
+/// How the session reads backslashes in quoted strings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Backslash {
-    /// As the beginning of an escape.
+    /// A backslash starts an escape sequence.
     Escapes,
-    /// As itself (`NO_BACKSLASH_ESCAPES` in `sql_mode`).
+    /// A backslash is an ordinary character (`NO_BACKSLASH_ESCAPES` in `sql_mode`).
     IsPlain,
 }
 
-/// Appends a statement with its values in place of `?`.
+/// Appends a statement with each `?` replaced by its value.
 pub(super) fn put_statement(
     out: &mut Vec<u8>,
     sql: &str,
@@ -79,7 +79,7 @@ pub(super) fn put_statement(
     }
 }
 
-/// Appends a value as SQL has it.
+/// Appends a value as an SQL literal.
 pub(super) fn put_literal(out: &mut Vec<u8>, value: &Value<'_>, backslash: Backslash) {
     let written = match value {
         Value::Int(int) => write!(out, "{int}"),

@@ -1,7 +1,7 @@
-//! Packets on a connection: three bytes of length, one of sequence, then the payload.
+//! Packets: three bytes of length, one byte of sequence number, then the payload.
 //!
-//! One buffer for each direction, which is as large as the largest packet so far: 800 sessions
-//! must fit into some 20 MB. Deliberately absent: compression, packets of 16 MiB.
+//! Each direction has one buffer, which grows to the largest packet so far, because 800 sessions
+//! must fit into about 20 MB. Deliberately absent: compression, packets of 16 MiB or more.
 
 use std::io::{self, Read as _, Write as _};
 use std::time::Duration;
@@ -10,25 +10,25 @@ use super::fault::Fault;
 use crate::db::stream::Stream;
 use crate::db::tls::{Tls, TlsError};
 
-/// Most answers of a transaction fit, so most are read by one call.
+/// Large enough for most answers of a transaction, so that one read returns a whole answer.
 const FIRST_BUFFER: usize = 4096;
 const HEADER: usize = 4;
 /// A payload of this length is continued in the next packet.
 const CONTINUED: usize = 0xff_ffff;
 
-/// A connection.
+/// A connection that sends and receives packets.
 #[derive(Debug)]
 pub(super) struct Wire {
     stream: Stream,
     received: Vec<u8>,
-    /// What was received and not yet read: from here,
+    /// Start of the bytes in `received` that are not parsed yet.
     from: usize,
-    /// to there.
+    /// End of these bytes.
     to: usize,
     out: Vec<u8>,
-    /// Where in it the packet begins to which the caller appends.
+    /// Start of the current packet in `out`; the caller appends to this packet.
     begun: usize,
-    /// Of the next packet in either direction.
+    /// Sequence number of the next packet in either direction.
     sequence: u8,
 }
 
@@ -45,27 +45,27 @@ impl Wire {
         }
     }
 
-    /// From now on neither an answer nor a write takes longer.
+    /// Limits the waiting time of each following read and write.
     pub(super) fn limit_waiting(&mut self, limit: Option<Duration>) -> io::Result<()> {
         self.stream.limit_waiting(limit)
     }
 
-    /// Whether a password may go as it is.
+    /// Whether a password may be sent as it is, because the connection is encrypted or local.
     pub(super) fn is_private(&self) -> bool {
         self.stream.is_private()
     }
 
-    /// Goes on by TLS, which the server at `host` expects after the last packet.
+    /// Starts TLS, which the server at `host` expects after the last packet.
     pub(super) fn secure(&mut self, tls: &Tls, host: &str) -> Result<(), TlsError> {
         if self.from != self.to {
-            // A third party may have put it there (as in CVE-2021-23222 of libpq).
+            // An attacker may have inserted these bytes (as in CVE-2021-23222 of libpq).
             let words = "plain text came after the greeting";
             return Err(io::Error::new(io::ErrorKind::InvalidData, words).into());
         }
         self.stream.secure(tls, host)
     }
 
-    /// Begins a command; its payload is what the caller appends.
+    /// Starts a command. The caller appends its payload.
     pub(super) fn command(&mut self, code: u8) -> &mut Vec<u8> {
         self.sequence = 0;
         let out = self.reply();
@@ -73,7 +73,7 @@ impl Wire {
         out
     }
 
-    /// Begins a command that goes in the same write as the one before.
+    /// Starts another command that is sent in the same write as the previous one.
     pub(super) fn next_command(&mut self, code: u8) -> Result<&mut Vec<u8>, Fault> {
         self.seal()?;
         self.sequence = 0;
@@ -83,12 +83,12 @@ impl Wire {
         Ok(&mut self.out)
     }
 
-    /// What comes next answers the next one of several commands.
+    /// Prepares to read the answer to the next of several commands.
     pub(super) fn next_answer(&mut self) {
         self.sequence = 1;
     }
 
-    /// Begins a packet that goes on with a dialogue.
+    /// Starts a packet that continues a dialogue.
     pub(super) fn reply(&mut self) -> &mut Vec<u8> {
         self.out.clear();
         self.begun = 0;
@@ -96,24 +96,24 @@ impl Wire {
         &mut self.out
     }
 
-    /// How long the payload is so far.
+    /// Length of the current packet's payload so far.
     pub(super) fn pending(&self) -> usize {
         self.out.len() - self.begun - HEADER
     }
 
-    /// The payload so far.
+    /// The buffer to which the payload is appended.
     pub(super) fn payload(&mut self) -> &mut Vec<u8> {
         &mut self.out
     }
 
-    /// Sends what was begun.
+    /// Sends the packets that were started.
     pub(super) fn send(&mut self) -> Result<(), Fault> {
         self.seal()?;
         self.sequence = self.sequence.wrapping_add(1);
         self.stream.write_all(&self.out).map_err(Fault::Io)
     }
 
-    /// Writes the head of the packet that was begun.
+    /// Writes the header of the current packet.
     fn seal(&mut self) -> Result<(), Fault> {
         let length = self.pending();
         if length >= CONTINUED {
@@ -125,7 +125,7 @@ impl Wire {
         Ok(())
     }
 
-    /// The payload of the next packet.
+    /// Receives the next packet and returns its payload.
     pub(super) fn packet(&mut self) -> Result<&[u8], Fault> {
         self.receive(HEADER)?;
         let [low, middle, high, sequence] = self.header();
@@ -135,7 +135,7 @@ impl Wire {
         }
         self.receive(HEADER + length.min(1))?;
         let start = self.from + HEADER;
-        // A server that ends a session on its own says so in a packet that answers nothing.
+        // A server that ends a session on its own sends an error packet with any sequence number.
         let is_error = length > 0 && self.received[start] == 0xff;
         if sequence != self.sequence && !is_error {
             return Err(Fault::Answer("packets that are out of order"));
@@ -153,7 +153,7 @@ impl Wire {
         header
     }
 
-    /// Reads until `wanted` bytes are there.
+    /// Reads until `wanted` bytes are in the buffer.
     fn receive(&mut self, wanted: usize) -> Result<(), Fault> {
         while self.to - self.from < wanted {
             self.make_room(wanted);

@@ -1,8 +1,8 @@
 //! Loads a table by `COPY ... FROM STDIN` in text format.
 //!
-//! One COPY outside a transaction is a transaction of its own: all rows stay, or none. Data go
-//! in messages of about 64 KiB; before each the server is listened to, so that a disk that
-//! is full ends a load at once and not after its last row.
+//! A COPY outside a transaction block is a transaction of its own: either all rows are stored or
+//! none. Data is sent in messages of about 64 KiB. Before each message, errors of the server are
+//! read, so that a full disk ends a load at once and not after its last row.
 
 use bytes::BufMut as _;
 use postgres_protocol::message::backend as tag;
@@ -17,12 +17,12 @@ use crate::db::value::Decimal;
 use crate::population::Sink;
 use crate::table::Table;
 
-/// A message is sent when it is this long.
+/// Size at which a message is sent.
 const MESSAGE_BYTES: usize = 64 << 10;
-/// Tag and length, before the data of a message.
+/// Tag and length at the start of a message.
 const HEAD_BYTES: usize = 5;
 
-/// Loads what `fill` writes.
+/// Loads the rows that `fill` writes.
 pub(super) fn load(
     session: &mut Postgres,
     table: Table,
@@ -39,7 +39,7 @@ pub(super) fn load(
     let filled = fill(&mut copier).and_then(|()| copier.flush());
     let failure = copier.failure.take();
     match filled {
-        // The server waits for nothing any more.
+        // The server has ended the COPY already.
         _ if failure.is_some() => close(session, &sql, failure),
         Ok(()) => {
             session.bundle.copy_done();
@@ -48,7 +48,7 @@ pub(super) fn load(
         }
         Err(error) => {
             deliver(&mut session.link, &copy_fail()?, &sql)?;
-            // That it was told to fail is not news.
+            // The server only reports the failure that `copy_fail` requested.
             match close(session, &sql, None) {
                 Err(lost @ SqlError::Lost { .. }) => Err(lost),
                 Ok(()) | Err(_) => Err(error),
@@ -57,7 +57,7 @@ pub(super) fn load(
     }
 }
 
-/// Waits until the server takes data, or for why it does not.
+/// Waits until the server accepts data. Returns the error if it does not.
 fn refusal(link: &mut Link) -> Result<Option<Failure>, Broken> {
     loop {
         let frame = link.receive()?;
@@ -74,7 +74,7 @@ fn refusal(link: &mut Link) -> Result<Option<Failure>, Broken> {
     }
 }
 
-/// Hears the end of it; `failure` is what was heard before.
+/// Reads the end of the COPY. `failure` is an error that was read before.
 fn close(session: &mut Postgres, sql: &str, failure: Option<Failure>) -> Result<(), SqlError> {
     if failure.as_ref().is_some_and(|failure| failure.is_fatal) {
         session.link.give_up();
@@ -103,14 +103,14 @@ fn close(session: &mut Postgres, sql: &str, failure: Option<Failure>) -> Result<
     }
 }
 
-/// Writes rows as COPY reads them: values between tabs, `\N` for none.
+/// Writes rows in COPY's text format: tabs between values, `\N` for NULL.
 struct Copier<'a> {
     link: &'a mut Link,
-    /// A message that is not complete: its head, to be filled in, then data.
+    /// An incomplete message: an empty header, then data.
     message: Vec<u8>,
-    /// Whether a value is the first of its row.
+    /// Whether the next value is the first of its row.
     is_first: bool,
-    /// Why the server takes no more.
+    /// The error with which the server ended the COPY.
     failure: Option<Failure>,
 }
 
@@ -126,7 +126,7 @@ impl<'a> Copier<'a> {
         }
     }
 
-    /// Sends what there is.
+    /// Sends the collected data.
     fn flush(&mut self) -> Result<(), SqlError> {
         self.listen()?;
         if self.message.len() == HEAD_BYTES {
@@ -140,7 +140,7 @@ impl<'a> Copier<'a> {
         Ok(())
     }
 
-    /// Hears what the server has to say in the middle: nothing, as long as all is well.
+    /// Reads messages that the server has sent during the COPY, and returns its error, if any.
     fn listen(&mut self) -> Result<(), SqlError> {
         while self.link.has_news()? {
             let frame = self.link.receive()?;
@@ -206,7 +206,7 @@ impl Sink for Copier<'_> {
     }
 }
 
-/// What has a meaning in COPY's text format gets a backslash.
+/// Escapes the characters that have a meaning in COPY's text format.
 fn put_escaped(value: &str, out: &mut Vec<u8>) {
     let mut rest = value.as_bytes();
     let special = |byte: &u8| matches!(byte, b'\\' | b'\t' | b'\n' | b'\r');

@@ -1,4 +1,4 @@
-//! What a server says when it refuses: an `ErrorResponse`, and what it means for us.
+//! Error messages of the server (`ErrorResponse`), and their meaning for the session.
 //!
 //! Codes: PostgreSQL's "Error Codes"; openGauss adds class YY.
 
@@ -6,28 +6,28 @@ use super::frame::take_text;
 use crate::db::{ConnectError, SqlError, beginning};
 use crate::props::Engine;
 
-/// The server is full, or about to start or to stop.
+/// Codes of temporary errors: too many connections, starting up, shutting down.
 const FOR_NOW: [&str; 4] = ["53300", "57P01", "57P02", "57P03"];
 
-/// An error as the server tells it.
+/// An error of the server.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Failure {
-    /// Whether it ends the connection.
+    /// Whether the error ends the connection.
     pub(super) is_fatal: bool,
     /// SQLSTATE.
     pub(super) code: String,
-    /// Words, details and the code.
+    /// Message, details, hint and code.
     pub(super) said: String,
-    /// The server's function that says so.
+    /// The server's function that reported the error.
     routine: String,
 }
 
 impl Failure {
-    /// Of an `ErrorResponse`; what cannot be read of it is left out.
+    /// Parses an `ErrorResponse`. Fields that cannot be parsed are left out.
     pub(super) fn of(mut body: &[u8]) -> Self {
         let mut failure = Self::default();
         let (mut words, mut detail, mut hint) = (String::new(), String::new(), String::new());
-        // A zero stands where the next field would.
+        // A zero byte ends the list of fields.
         while let [field, rest @ ..] = body
             && *field != 0
         {
@@ -37,7 +37,7 @@ impl Failure {
             };
             let text = String::from_utf8_lossy(text).into_owned();
             match field {
-                // The first is in the server's language, the second in English.
+                // `S` is in the server's language, `V` in English.
                 b'S' | b'V' => failure.is_fatal |= matches!(text.as_str(), "FATAL" | "PANIC"),
                 b'C' => failure.code = text,
                 b'M' => words = text,
@@ -60,7 +60,7 @@ impl Failure {
         failure
     }
 
-    /// One of ours: something that PostgreSQL has and we have not.
+    /// An error of this client: a feature of PostgreSQL that is not supported here.
     pub(super) fn unsupported(what: &str) -> Self {
         let code = "0A000".to_owned();
         Self {
@@ -70,7 +70,7 @@ impl Failure {
         }
     }
 
-    /// What it means for a statement.
+    /// Converts the error for a statement.
     pub(super) fn of_statement(self, sql: &str) -> SqlError {
         let Self { code, said, .. } = self;
         match code.as_str() {
@@ -79,7 +79,8 @@ impl Failure {
                     said: format!("{said}{}", way_out(&code)),
                 }
             }
-            // Serialisation, deadlock, a lock's and a statement's time-out; openGauss's lock wait.
+            // Serialization failure, deadlock, lock time-out, statement time-out; openGauss's lock
+            // wait.
             "40001" | "40P01" | "55P03" | "57014" | "YY003" => SqlError::Conflict { said },
             _ => SqlError::Refused {
                 said: format!("{said}{}", way_out(&code)),
@@ -89,12 +90,12 @@ impl Failure {
         }
     }
 
-    /// What it means for a log-in.
+    /// Converts the error for a log-in.
     pub(super) fn of_login(self, place: &Place<'_>) -> ConnectError {
         let address = place.address.to_owned();
         let (engine, said) = (place.engine, self.said);
         match self.code.as_str() {
-            // pg_hba.conf, which is asked before any password is.
+            // The server checks pg_hba.conf before it requests a password.
             "28000" if self.routine == "ClientAuthentication" || said.contains("pg_hba.conf") => {
                 ConnectError::Refused {
                     engine,
@@ -128,7 +129,7 @@ impl Failure {
     }
 }
 
-/// What to do, where the server does not say it.
+/// A hint for errors whose message does not contain one.
 fn way_out(code: &str) -> &'static str {
     match code {
         "53300" => {
@@ -141,7 +142,7 @@ fn way_out(code: &str) -> &'static str {
     }
 }
 
-/// Who wants to go where.
+/// The server, user and database of a log-in.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place<'a> {
     pub(super) engine: Engine,

@@ -1,9 +1,8 @@
-//! One message of the server, and what lies in it.
+//! One message of the server, and functions that parse its body.
 //!
-//! Format: PostgreSQL's "Message Formats". A message that is shorter than it says is an answer
-//! of `None`, never a panic.
+//! Format: PostgreSQL's "Message Formats". A truncated message results in `None`, never in a panic.
 
-/// A message: what it is, and its body.
+/// A message: its type and its body.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Frame<'a> {
     pub(super) tag: u8,
@@ -11,7 +10,7 @@ pub(super) struct Frame<'a> {
 }
 
 impl<'a> Frame<'a> {
-    /// Of a whole message: tag, four bytes of length, body.
+    /// Splits a complete message: tag, four bytes of length, body.
     pub(super) fn of(message: &'a [u8]) -> Self {
         Self {
             tag: message.first().copied().unwrap_or(0),
@@ -19,14 +18,14 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// The fields of a `DataRow`, each `None` where it is NULL.
+    /// The fields of a `DataRow`; a field is `None` for NULL.
     pub(super) fn fields(self) -> Option<Fields<'a>> {
         let mut rest = self.body;
         let left = take_u16(&mut rest)?;
         Some(Fields { left, rest })
     }
 
-    /// The names and the types (as OIDs) of a `RowDescription`'s columns.
+    /// Name and type (OID) of each column of a `RowDescription`.
     pub(super) fn columns(self) -> Option<Vec<(String, u32)>> {
         let mut rest = self.body;
         let count = take_u16(&mut rest)?;
@@ -41,7 +40,7 @@ impl<'a> Frame<'a> {
             .collect()
     }
 
-    /// The number at the end of a `CommandComplete`, as in `INSERT 0 5`; zero without one.
+    /// The number at the end of a `CommandComplete`, as in `INSERT 0 5`; 0 if there is no number.
     pub(super) fn count(self) -> Option<u64> {
         let tag = self.body.strip_suffix(b"\0")?;
         let digits = tag.iter().rev().take_while(|byte| byte.is_ascii_digit());
@@ -50,7 +49,7 @@ impl<'a> Frame<'a> {
         digits.iter().try_fold(0, sum)
     }
 
-    /// Whether a transaction is open, from a `ReadyForQuery`.
+    /// The transaction status in a `ReadyForQuery`.
     pub(super) fn phase(self) -> Option<Phase> {
         match self.body {
             b"I" => Some(Phase::Idle),
@@ -61,18 +60,18 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// Where a session is.
+/// The transaction status of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// Outside a transaction.
+    /// No transaction is open.
     Idle,
-    /// In one.
+    /// A transaction is open.
     Open,
-    /// In one that can only be rolled back.
+    /// The transaction has failed and can only be rolled back.
     Failed,
 }
 
-/// Fields, one after the other.
+/// Iterates over the fields of a row.
 #[derive(Debug)]
 pub(super) struct Fields<'a> {
     left: u16,
@@ -80,7 +79,8 @@ pub(super) struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// `Ok(None)` behind the last; `Err` where the message is cut off or longer than its fields.
+    /// Returns `Ok(None)` after the last field, and `Err` if the message is truncated or has excess
+    /// bytes.
     pub(super) fn next(&mut self) -> Result<Option<Option<&'a [u8]>>, ()> {
         if self.left == 0 {
             return if self.rest.is_empty() {
@@ -101,14 +101,14 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// The next `N` bytes.
+/// Removes the next `N` bytes.
 pub(super) fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
     let (head, tail) = rest.split_first_chunk()?;
     *rest = tail;
     Some(*head)
 }
 
-/// The bytes before the next zero, which is taken too.
+/// Removes the next zero byte and returns the bytes before it.
 pub(super) fn take_text<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     let end = rest.iter().position(|byte| *byte == 0)?;
     let (text, tail) = rest.split_at(end);

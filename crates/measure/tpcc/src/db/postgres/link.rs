@@ -1,9 +1,8 @@
-//! The connection to a server: bytes out, whole messages in.
+//! The connection to a server: sends bytes, receives whole messages.
 //!
-//! Messages are read where they lie in one buffer, which grows with what has come and never to
-//! what a header announces. Whatever ends a connection ends it for good: afterwards every call
-//! says so.
-//! Deliberately absent: what messages mean (`frame`, `talk`).
+//! Messages are parsed in place in one buffer. The buffer grows with the received bytes, not with
+//! the length that a header announces. A broken connection stays broken: every later call fails.
+//! Deliberately absent: the meaning of messages (`frame`, `talk`).
 
 use std::io::{self, Read as _, Write as _};
 use std::time::Duration;
@@ -19,29 +18,29 @@ use crate::db::stream::{LOGIN_LIMIT, Stream, is_timeout};
 use crate::db::tls::{Tls, TlsError};
 use crate::props::Url;
 
-/// What a buffer holds from the start: most answers.
+/// Initial size of the buffer; most answers fit.
 const BUFFER_BYTES: usize = 8 << 10;
-/// No message of ours or the server's is longer; the rows of TPC-C have less than 1 KiB.
+/// Maximum length of a received message. The rows of TPC-C have less than 1 KiB.
 const MESSAGE_LIMIT_BYTES: usize = 64 << 20;
-/// Why a connection is at its end.
+/// The reason why a connection is unusable.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Broken {
-    /// What the system said.
+    /// An error of the operating system.
     #[error("{0}")]
     Io(#[from] io::Error),
-    /// The server has closed it, without words.
+    /// The server closed the connection without a message.
     #[error("the server closed the connection")]
     Closed,
-    /// No answer within the time-out of the URL.
+    /// No answer arrived within the time-out of the URL.
     #[error("no answer within {limit_ms} ms")]
     Silent {
-        /// The time-out.
+        /// The time-out in milliseconds.
         limit_ms: u64,
     },
-    /// What came is not what the protocol has there.
+    /// The server sent a message that violates the protocol.
     #[error("the server does not keep to the protocol: {0}")]
     Protocol(String),
-    /// It was given up before.
+    /// The connection was closed after an earlier error.
     #[error("the connection was given up before")]
     Before,
 }
@@ -73,11 +72,11 @@ impl From<Broken> for io::Error {
     }
 }
 
-/// A connection.
+/// A connection with a receive buffer.
 #[derive(Debug)]
 pub(super) struct Link {
     stream: Stream,
-    /// What has come and is not taken lies in `taken..filled`.
+    /// Received bytes that are not parsed yet are in `taken..filled`.
     buffer: Vec<u8>,
     taken: usize,
     filled: usize,
@@ -86,7 +85,7 @@ pub(super) struct Link {
 }
 
 impl Link {
-    /// Connects.
+    /// Connects, and sets the deadline of the log-in.
     pub(super) fn open(url: &Url, options: &Options) -> io::Result<Self> {
         let mut link = Self {
             stream: Stream::open(url, options)?,
@@ -96,19 +95,19 @@ impl Link {
             limit_ms: None,
             is_broken: false,
         };
-        // A log-in is a part of connecting.
+        // The log-in counts as part of connecting.
         let limit = login_limit(options);
         link.stream.end_within(limit);
         link.limit_ms = u64::try_from(limit.as_millis()).ok();
         Ok(link)
     }
 
-    /// Goes on by TLS, if the server at `host` agrees (PostgreSQL's "SSL Session Encryption").
+    /// Starts TLS if the server at `host` agrees (PostgreSQL's "SSL Session Encryption").
     pub(super) fn secure(&mut self, tls: &Tls, host: &str) -> Result<(), TlsError> {
         let mut request = BytesMut::new();
         frontend::ssl_request(&mut request);
         self.stream.write_all(&request)?;
-        // No more than the answer: what comes behind it is not to be taken for the server's words.
+        // Read only the answer. Bytes after it may come from an attacker.
         let mut answer = [0];
         self.stream.read_exact(&mut answer)?;
         match answer {
@@ -121,7 +120,7 @@ impl Link {
         }
     }
 
-    /// From now on no answer takes longer.
+    /// Limits the waiting time of each following read and write.
     pub(super) fn limit_waiting(&mut self, limit_ms: Option<u64>) -> io::Result<()> {
         let limit = limit_ms.map(Duration::from_millis);
         self.stream.limit_waiting(limit)?;
@@ -129,7 +128,7 @@ impl Link {
         Ok(())
     }
 
-    /// Sends all of `bytes`.
+    /// Sends all bytes.
     pub(super) fn send(&mut self, bytes: &[u8]) -> Result<(), Broken> {
         if self.is_broken {
             return Err(Broken::Before);
@@ -153,7 +152,7 @@ impl Link {
         }
     }
 
-    /// The next message that came before the connection ended; `None` behind the last.
+    /// The next message that arrived before the connection broke; `None` if there are no more.
     pub(super) fn leftover(&mut self) -> Option<Frame<'_>> {
         self.stream.never_wait().ok()?;
         loop {
@@ -166,7 +165,7 @@ impl Link {
         }
     }
 
-    /// Whether anything has come, the end of the connection included. Does not wait.
+    /// Whether data or the end of the connection has arrived. Does not wait.
     pub(super) fn has_news(&mut self) -> Result<bool, Broken> {
         if self.taken < self.filled {
             return Ok(true);
@@ -175,18 +174,18 @@ impl Link {
         news.map_err(|error| self.ended_by(error))
     }
 
-    /// Whether it is at its end.
+    /// Whether the connection is unusable.
     pub(super) fn is_broken(&self) -> bool {
         self.is_broken
     }
 
-    /// Closes the connection: nothing sensible can be said on it any more.
+    /// Closes the connection because its state is no longer known.
     pub(super) fn give_up(&mut self) {
         self.is_broken = true;
         self.stream.close();
     }
 
-    /// Where the first message ends; `None` while some of it is missing.
+    /// The end of the first message in the buffer; `None` if the message is incomplete.
     fn end_of_message(&mut self) -> Result<Option<usize>, Broken> {
         let come = &self.buffer[self.taken..self.filled];
         let length = match Header::parse(come) {
@@ -197,7 +196,7 @@ impl Link {
         if length > MESSAGE_LIMIT_BYTES {
             return Err(self.astray(format!("a message of {length} bytes")));
         }
-        // The length counts itself, and the tag before it does not count.
+        // The length includes its own four bytes but not the tag.
         let end = self.taken + 1 + length;
         Ok((end <= self.filled).then_some(end))
     }
@@ -242,7 +241,7 @@ impl Link {
     }
 }
 
-/// How much time there is for a log-in.
+/// Time limit of a log-in.
 pub(super) fn login_limit(options: &Options) -> Duration {
     let limit_ms = options.connect_timeout_ms.or(options.socket_timeout_ms);
     limit_ms.map_or(LOGIN_LIMIT, Duration::from_millis)
@@ -255,8 +254,8 @@ mod tests {
 
     use super::*;
 
-    /// A frozen server, or a host that has vanished, must not hold a terminal for ever, nor one that
-    /// sends a byte now and then a log-in.
+    /// A frozen server or a vanished host must not block a terminal for ever. A server that sends
+    /// single bytes must not prolong a log-in.
     #[test]
     fn silence_is_limited_before_the_log_in_and_afterwards() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -1,10 +1,9 @@
-//! A session with PostgreSQL or openGauss: a blocking client of our own on `postgres-protocol`.
+//! PostgreSQL and openGauss: our own blocking client, based on `postgres-protocol`.
 //!
-//! Statements go as pgjdbc sends them: prepared under a name at first use, or parsed anew each
-//! time; `begin` goes before the first one of a transaction in the same write; a batch is one
-//! write with one sync. Reading order: `link` the connection, `frame` a message, `talk` an
-//! exchange, `plans` the texts, `copy` loads, `login` the way in.
-//! Deliberately absent: notifications, cancelling.
+//! Statements are sent as pgjdbc sends them: prepared under a name at first use, or parsed each
+//! time; `begin` is sent in the same write as the first statement of a transaction; a batch is one
+//! write with one sync. Reading order: `link` (connection), `frame` (message), `talk` (exchange),
+//! `plans` (statements), `copy` (loads), `login`. Deliberately absent: notifications, cancelling.
 
 mod copy;
 mod failure;
@@ -30,27 +29,28 @@ use link::{Broken, Link};
 use plans::Plan;
 use talk::{Bundle, Heard, Talk, deliver, insist};
 
-/// Commands of a batch that go in one write. Their answers, 30 bytes each, fit into a socket's
-/// buffer, so a server never waits for us to read while we wait for it; pgjdbc has the same limit.
+/// Maximum number of commands of a batch in one write. Each answer takes 30 bytes, so all answers
+/// fit into a socket buffer, and client and server never wait for each other. pgjdbc has the same
+/// limit.
 const COMMANDS_AT_ONCE: usize = 256;
 
-/// A session.
+/// A session with a PostgreSQL or openGauss server.
 #[derive(Debug)]
 pub struct Postgres {
     link: Link,
     phase: Phase,
     bundle: Bundle,
-    /// Which plans the server has, by their place.
+    /// Whether the server has prepared a plan, indexed by [`Plan::index`].
     known: Vec<bool>,
     protocol: Protocol,
     folds_inserts: bool,
-    /// Rows that are fetched at a time; zero for all.
+    /// Number of rows per fetch; 0 fetches all rows.
     fetch_size: i32,
     server: Server,
 }
 
 impl Postgres {
-    /// Logs in.
+    /// Connects and logs in.
     ///
     /// # Errors
     /// [`ConnectError`].
@@ -88,7 +88,7 @@ impl Postgres {
         Ok(session)
     }
 
-    /// Adds a plan to the bundle, and what must be parsed for it.
+    /// Adds the execution of a plan to the bundle, and parses the plan first if necessary.
     fn ask(&mut self, plan: Plan, params: &[Value<'_>], max_rows: i32) -> Result<(), SqlError> {
         let name = match self.protocol {
             Protocol::Prepared => plan.name(),
@@ -102,7 +102,7 @@ impl Postgres {
         Ok(self.bundle.execute(name, params, max_rows)?)
     }
 
-    /// Begins a bundle, and a transaction where none is open.
+    /// Starts a bundle. If no transaction is open, the bundle begins one.
     fn begin(&mut self) -> Result<(), SqlError> {
         self.bundle.restart();
         if self.phase == Phase::Idle {
@@ -112,7 +112,7 @@ impl Postgres {
         Ok(())
     }
 
-    /// Sends the bundle and hears its answers.
+    /// Sends the bundle and reads its answers.
     fn finish(&mut self, sql: &str, rows: Option<&mut Rows>) -> Result<Heard, SqlError> {
         let Self {
             link,
@@ -131,7 +131,7 @@ impl Postgres {
         insist(talk.listen(bundle), sql)
     }
 
-    /// Sends a word that ends a transaction.
+    /// Sends `commit` or `rollback`.
     fn end_by(&mut self, word: Plan) -> Result<(), SqlError> {
         self.bundle.restart();
         self.ask(word, &[], 0)?;
@@ -139,7 +139,7 @@ impl Postgres {
         self.finish(word.sql(), None).map(|_| ())
     }
 
-    /// Fetches what a statement selects, portion by portion.
+    /// Sends the bundle and fetches the selected rows, `fetch_size` rows at a time.
     fn fetch(&mut self, sql: &str, rows: &mut Rows) -> Result<Heard, SqlError> {
         let mut before = rows.len();
         let mut heard = self.finish(sql, Some(rows))?;
@@ -159,7 +159,7 @@ impl Postgres {
         Ok(heard)
     }
 
-    /// Sends one write's worth of a batch; `params` are those of all its rows.
+    /// Sends one write of a batch. `params` contains the parameters of all its rows.
     fn batch_part(
         &mut self,
         statement: Statement,
@@ -183,7 +183,7 @@ impl Postgres {
         Ok(heard.count)
     }
 
-    /// Runs SQL of the simple protocol.
+    /// Executes SQL by the simple query protocol.
     fn simple(&mut self, sql: &str, rows: &mut Rows) -> Result<Heard, SqlError> {
         rows.clear();
         self.insist_on_idle()?;
@@ -204,7 +204,7 @@ impl Postgres {
         heard
     }
 
-    /// What a lost session knows of its transaction no longer counts.
+    /// Fails if the connection is broken, because the phase is then unknown.
     fn insist_on_link(&self) -> Result<(), SqlError> {
         if self.link.is_broken() {
             return Err(Broken::Before.into());
@@ -223,7 +223,7 @@ impl Postgres {
     }
 }
 
-/// How many rows' parameters there are.
+/// Number of rows in `params`.
 fn rows_of(statement: Statement, params: &[Value<'_>], wanted: &str) -> Result<usize, SqlError> {
     let width = Plan::of(statement).width();
     if width > 0 && params.len().is_multiple_of(width) {
@@ -327,7 +327,7 @@ impl Drop for Postgres {
     fn drop(&mut self) {
         self.bundle.restart();
         self.bundle.farewell();
-        // It may be gone; the server notices the end of the connection, too.
+        // The connection may be broken already; the server also notices its end.
         let _ = self.link.send(&self.bundle.bytes);
     }
 }

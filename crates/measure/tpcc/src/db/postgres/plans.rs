@@ -1,8 +1,8 @@
-//! The texts that go to the server, and the names under which it keeps them.
+//! SQL texts for the server, and the names of the prepared statements.
 //!
-//! One table for all sessions of a process: what begins and ends a transaction, each
-//! [`Statement`] with `$1` for its first `?`, and each INSERT with 2, 4, ... 128 rows, as
-//! pgjdbc's `reWriteBatchedInserts` has them.
+//! All sessions of a process share one table: the commands that begin and end a transaction, each
+//! [`Statement`] with `$1` for its first `?`, and each INSERT with 2, 4, ... 128 rows, as with
+//! pgjdbc's `reWriteBatchedInserts`.
 
 use std::sync::LazyLock;
 
@@ -12,10 +12,10 @@ use crate::props::Engine;
 /// An INSERT has 2^0 to 2^7 rows.
 const LARGEST: u32 = 7;
 const SIZES: usize = LARGEST as usize + 1;
-/// What has no statement.
+/// Commands that are not a [`Statement`].
 const WORDS: [&str; 3] = ["begin", "commit", "rollback"];
 
-/// Its place in the table.
+/// An index into the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Plan(usize);
 
@@ -23,21 +23,21 @@ impl Plan {
     pub(super) const BEGIN: Self = Self(0);
     pub(super) const COMMIT: Self = Self(1);
     pub(super) const ROLLBACK: Self = Self(2);
-    /// How many there are.
+    /// Number of plans.
     pub(super) const COUNT: usize = WORDS.len() + Statement::COUNT * SIZES;
 
     pub(super) fn of(statement: Statement) -> Self {
         Self(WORDS.len() + statement.index() * SIZES)
     }
 
-    /// Of an INSERT with as many rows as a power of two allows, and that many: at most `rows`, at
-    /// most 128.
+    /// The plan of an INSERT with the largest power of two of rows that is at most `rows` and at
+    /// most 128. Returns the plan and its number of rows.
     pub(super) fn folded(statement: Statement, rows: usize) -> (Self, usize) {
         let size = rows.max(1).ilog2().min(LARGEST);
         (Self(Self::of(statement).0 + size as usize), 1 << size)
     }
 
-    /// Its place in the table.
+    /// The index into the table.
     pub(super) fn index(self) -> usize {
         self.0
     }
@@ -50,18 +50,18 @@ impl Plan {
         &TABLE[self.0].sql
     }
 
-    /// How many parameters it takes.
+    /// Number of parameters.
     pub(super) fn width(self) -> usize {
         TABLE[self.0].width
     }
 }
 
-/// Whether several of its rows can be one statement.
+/// Whether several executions can be folded into one statement.
 pub(super) fn is_insert(statement: Statement) -> bool {
     Plan::of(statement).sql().starts_with("insert into ")
 }
 
-/// What is kept of a plan.
+/// Name, text and number of parameters of a plan.
 struct Entry {
     name: String,
     sql: String,
@@ -75,7 +75,7 @@ static TABLE: LazyLock<Vec<Entry>> = LazyLock::new(|| {
         width: 0,
     });
     let statements = Statement::all().flat_map(|statement| {
-        // Both dialects have the same words.
+        // The text is the same for PostgreSQL and openGauss.
         let sql = statement.sql(Engine::Postgres);
         (0..SIZES).map(move |size| {
             let sql = repeated(&sql, 1 << size);
@@ -89,7 +89,7 @@ static TABLE: LazyLock<Vec<Entry>> = LazyLock::new(|| {
     words.into_iter().chain(statements).collect()
 });
 
-/// An INSERT with its list of values `rows` times.
+/// An INSERT with its list of values repeated `rows` times.
 fn repeated(sql: &str, rows: usize) -> String {
     match sql.split_once(" values ") {
         Some((head, list)) => format!("{head} values {}", vec![list; rows].join(", ")),
@@ -97,7 +97,7 @@ fn repeated(sql: &str, rows: usize) -> String {
     }
 }
 
-/// `?` as `$1`, `$2` and so on.
+/// Replaces each `?` by `$1`, `$2` and so on.
 fn numbered(sql: &str) -> String {
     let mut pieces = sql.split('?');
     let first = pieces.next().unwrap_or_default().to_owned();

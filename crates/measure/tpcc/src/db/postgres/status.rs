@@ -1,22 +1,22 @@
-//! The server's own counters.
+//! Statistics counters of the server.
 
 use super::Postgres;
 use crate::db::SqlError;
 use crate::db::rows::Rows;
 
-/// Views that have counters, each one row; a server has those of its version.
+/// Views with counters, one row each. A server has only the views of its version.
 const VIEWS: [(&str, &str); 4] = [
     ("pg_stat_database", "where datname = current_database()"),
     ("pg_stat_bgwriter", ""),
     ("pg_stat_checkpointer", ""),
     ("pg_stat_wal", ""),
 ];
-/// Types of counters: int8, int4, float8, numeric.
+/// OIDs of the types of counters: int8, int4, float8, numeric.
 const NUMBERS: [u32; 4] = [20, 23, 701, 1700];
-/// A number that is not a counter: it goes down, too.
+/// A number that is not a counter, because it can decrease.
 const LEVEL: &str = "numbackends";
 
-/// `pg_stat_database.xact_commit` and the like.
+/// Reads all counters, named like `pg_stat_database.xact_commit`.
 pub(super) fn counters(session: &mut Postgres) -> Result<Vec<(String, f64)>, SqlError> {
     let (mut rows, mut all) = (Rows::new(), Vec::new());
     for view in present(session, &mut rows)? {
@@ -39,7 +39,7 @@ pub(super) fn counters(session: &mut Postgres) -> Result<Vec<(String, f64)>, Sql
     Ok(all)
 }
 
-/// Those of the views that the server has.
+/// The views that the server has.
 fn present(session: &mut Postgres, rows: &mut Rows) -> Result<Vec<String>, SqlError> {
     let names = VIEWS.map(|(name, _)| format!("'{name}'")).join(", ");
     let sql = format!(

@@ -1,9 +1,9 @@
-//! One exchange: some requests in one write, and the answers up to `ReadyForQuery`.
+//! One exchange: requests in one write, and the answers up to `ReadyForQuery`.
 //!
-//! Requests are gathered in a [`Bundle`], of the extended protocol (parse, bind, execute, one
-//! sync) or of the simple one. The server's answers are held against it: a command that is not
-//! completed, or one too many, is not an answer. Values and results are in text format; what a
-//! prepared statement selects is known, so nothing is described.
+//! A [`Bundle`] collects requests of the extended protocol (parse, bind, execute, one sync) or of
+//! the simple protocol. The answers must match the requests: a missing or an additional completion
+//! is a protocol error. Parameters and results are in text format. The columns of prepared
+//! statements are known, so no description is requested.
 
 use bytes::BytesMut;
 use postgres_protocol::IsNull;
@@ -19,28 +19,28 @@ use crate::db::SqlError;
 use crate::db::rows::Rows;
 use crate::db::value::Value;
 
-/// Requests, written and not sent.
+/// Requests that are encoded but not sent.
 #[derive(Debug)]
 pub(super) struct Bundle {
     pub(super) bytes: BytesMut,
-    /// Which plans it parses, in their order.
+    /// The plans that the bundle parses, in this order.
     parses: Vec<Plan>,
-    /// How many commands it has; `None` in the simple protocol, where the text knows.
+    /// Number of commands; `None` in the simple protocol, in which the SQL text decides.
     commands: Option<usize>,
-    /// How many of them go before the one that is meant.
+    /// Number of commands at the start whose row counts are ignored, such as `begin`.
     silent: usize,
 }
 
-/// What a server has answered.
+/// The answer of a server to a bundle.
 #[derive(Debug, Default)]
 pub(super) struct Heard {
-    /// Rows changed or selected, of all commands that are meant.
+    /// Rows changed or selected by all commands that are not silent.
     pub(super) count: u64,
-    /// Whether there are more rows to be fetched.
+    /// Whether more rows can be fetched.
     pub(super) is_suspended: bool,
-    /// The columns of the last result, in the simple protocol.
+    /// Name and type of the columns of the last result; only in the simple protocol.
     pub(super) columns: Vec<(String, u32)>,
-    /// Why a command failed.
+    /// The error of the first command that failed.
     pub(super) failure: Option<Failure>,
 }
 
@@ -54,20 +54,20 @@ impl Bundle {
         }
     }
 
-    /// Empties it, for the extended protocol.
+    /// Clears the bundle for requests of the extended protocol.
     pub(super) fn restart(&mut self) {
         self.bytes.clear();
         self.parses.clear();
         (self.commands, self.silent) = (Some(0), 0);
     }
 
-    /// A plan under `name`, the empty one for a statement that nobody keeps.
+    /// Parses a plan under `name`. An empty name means that the statement is not kept.
     pub(super) fn parse(&mut self, plan: Plan, name: &str) -> Result<(), Broken> {
         self.parses.push(plan);
         Ok(frontend::parse(name, plan.sql(), [], &mut self.bytes)?)
     }
 
-    /// Binds and executes it; at most `max_rows`, zero for all.
+    /// Binds and executes a prepared statement. Returns at most `max_rows` rows; 0 means all.
     pub(super) fn execute(
         &mut self,
         name: &str,
@@ -79,13 +79,13 @@ impl Bundle {
         self.proceed(max_rows)
     }
 
-    /// Executes what is bound, or goes on with it.
+    /// Executes the bound statement, or continues its execution.
     pub(super) fn proceed(&mut self, max_rows: i32) -> Result<(), Broken> {
         self.commands = self.commands.map(|count| count + 1);
         Ok(frontend::execute("", max_rows, &mut self.bytes)?)
     }
 
-    /// What is in it so far goes before what is meant.
+    /// Ignores the row counts of the commands so far.
     pub(super) fn silence(&mut self) {
         self.silent = self.commands.unwrap_or(0);
     }
@@ -94,23 +94,23 @@ impl Bundle {
         frontend::sync(&mut self.bytes);
     }
 
-    /// Whether it parses a plan.
+    /// Whether the bundle parses a plan.
     pub(super) fn parses(&self, plan: Plan) -> bool {
         self.parses.contains(&plan)
     }
 
-    /// Replaces what was sent of a COPY by its end.
+    /// Replaces the bytes by `CopyDone`, which ends a COPY.
     pub(super) fn copy_done(&mut self) {
         self.bytes.clear();
         frontend::copy_done(&mut self.bytes);
     }
 
-    /// Takes leave.
+    /// Adds `Terminate`, which ends the session.
     pub(super) fn farewell(&mut self) {
         frontend::terminate(&mut self.bytes);
     }
 
-    /// Replaces everything by SQL of the simple protocol.
+    /// Replaces the bundle by one query of the simple protocol.
     pub(super) fn query(&mut self, sql: &str) -> Result<(), Broken> {
         self.restart();
         self.commands = None;
@@ -118,7 +118,7 @@ impl Bundle {
     }
 }
 
-/// An end of a COPY that undoes it.
+/// A `CopyFail` message, which makes a COPY fail.
 pub(super) fn copy_fail() -> Result<BytesMut, Broken> {
     let mut bytes = BytesMut::new();
     frontend::copy_fail("its rows cannot be had", &mut bytes)?;
@@ -139,18 +139,18 @@ fn write(
     Ok(IsNull::No)
 }
 
-/// Listens until the server is ready again.
+/// Reads answers until the server is ready for queries.
 #[derive(Debug)]
 pub(super) struct Talk<'a> {
     pub(super) link: &'a mut Link,
     pub(super) phase: &'a mut Phase,
-    /// Which plans the server has, by their place.
+    /// Whether the server has prepared a plan, indexed by [`Plan::index`].
     pub(super) known: &'a mut [bool],
     pub(super) rows: Option<&'a mut Rows>,
 }
 
 impl Talk<'_> {
-    /// Hears what is answered to a bundle that was sent.
+    /// Reads the answers to a bundle that was sent. Closes the connection after a protocol error.
     pub(super) fn listen(&mut self, bundle: &Bundle) -> Result<Heard, Broken> {
         let heard = self.hear(bundle);
         if matches!(heard, Err(Broken::Protocol(_))) {
@@ -164,7 +164,7 @@ impl Talk<'_> {
         loop {
             let frame = match self.link.receive() {
                 Ok(frame) => frame,
-                // A fatal error, and the end of the connection.
+                // A fatal error, followed by the end of the connection.
                 Err(Broken::Closed | Broken::Io(_)) if heard.failure.is_some() => return Ok(heard),
                 Err(broken) => return Err(broken),
             };
@@ -224,7 +224,7 @@ impl Talk<'_> {
     }
 }
 
-/// What a server has said on a connection on which nothing can be sent.
+/// The error that the server sent before the connection broke, if any.
 fn last_words(link: &mut Link) -> Option<Failure> {
     loop {
         let frame = link.leftover()?;
@@ -234,7 +234,7 @@ fn last_words(link: &mut Link) -> Option<Failure> {
     }
 }
 
-/// Sends what belongs to `sql`. A server that is going says why before it closes.
+/// Sends the bytes of `sql`. If that fails, the error is the server's last message, if it sent one.
 pub(super) fn deliver(link: &mut Link, bytes: &[u8], sql: &str) -> Result<(), SqlError> {
     link.send(bytes).map_err(|broken| match last_words(link) {
         Some(failure) => failure.of_statement(sql),
@@ -281,7 +281,7 @@ fn cut_off(frame: Frame<'_>) -> Broken {
     ))
 }
 
-/// Turns a failed command into an error.
+/// Converts a failed command into an error.
 pub(super) fn insist(heard: Result<Heard, Broken>, sql: &str) -> Result<Heard, SqlError> {
     let mut heard = heard?;
     match heard.failure.take() {

@@ -1,4 +1,4 @@
-//! Values as PostgreSQL reads them: in text.
+//! Values in PostgreSQL's text format.
 
 use bytes::BufMut;
 
@@ -7,7 +7,7 @@ use crate::db::value::{Decimal, Stamp};
 /// Digits of the longest number.
 const DIGITS: usize = 20;
 
-/// Writes a whole number.
+/// Appends an integer.
 pub(super) fn put_int(value: i64, out: &mut impl BufMut) {
     if value < 0 {
         out.put_u8(b'-');
@@ -15,7 +15,7 @@ pub(super) fn put_int(value: i64, out: &mut impl BufMut) {
     put_digits(value.unsigned_abs(), 1, out);
 }
 
-/// Writes a decimal number with all digits behind its point.
+/// Appends a decimal number with all digits after its decimal point.
 pub(super) fn put_decimal(value: Decimal, out: &mut impl BufMut) {
     let scale = value.scale.min(9);
     let one = 10u64.pow(scale);
@@ -29,7 +29,7 @@ pub(super) fn put_decimal(value: Decimal, out: &mut impl BufMut) {
     }
 }
 
-/// Writes date and time: `2026-11-20 17:00:59`.
+/// Appends a date and time: `2026-11-20 17:00:59`.
 pub(super) fn put_stamp(seconds: i64, out: &mut impl BufMut) {
     let Stamp { date, time } = Stamp::of(seconds);
     let (year, month, day) = date;
@@ -46,12 +46,12 @@ pub(super) fn put_stamp(seconds: i64, out: &mut impl BufMut) {
     }
 }
 
-/// Writes at least `width` digits.
+/// Appends a number with at least `width` digits.
 fn put_digits(value: u64, width: usize, out: &mut impl BufMut) {
     let (mut digits, mut at, mut rest) = ([b'0'; DIGITS], DIGITS, value);
     while rest > 0 {
         at -= 1;
-        // A remainder of ten is a digit.
+        // The remainder of a division by ten is one digit.
         digits[at] = b'0' + u8::try_from(rest % 10).unwrap_or(0);
         rest /= 10;
     }
@@ -71,7 +71,7 @@ mod tests {
     }
 
     proptest! {
-        /// `Display` is written and tested elsewhere.
+        /// Compares with `Display`, which has tests of its own.
         #[test]
         fn values_are_written_as_they_are_shown(
             value in any::<i64>(), scale in 0u32..=9, seconds in -30_000_000_000i64..200_000_000_000,

@@ -1,11 +1,11 @@
-//! Which system this is, in its own words.
+//! Product and version of the server.
 
 use super::Postgres;
 use crate::db::rows::Rows;
 use crate::db::{ConnectError, Server, SqlError};
 use crate::props::Engine;
 
-/// Asks for version and isolation.
+/// Asks the server for its version and the isolation level.
 pub(super) fn ask(
     session: &mut Postgres,
     dialect: Engine,
@@ -36,8 +36,9 @@ pub(super) fn ask(
     }
 }
 
-/// `PostgreSQL 15.8 (Debian 15.8-0) on x86_64` is PostgreSQL; openGauss and its descendants name
-/// themselves, and their build, in brackets: `(openGauss 5.0.1 build 33b035fd) compiled at`.
+/// Parses the result of `version()`. `PostgreSQL 15.8 (Debian 15.8-0) on x86_64` is PostgreSQL.
+/// openGauss and products based on it have their name and build in brackets: `(openGauss 5.0.1
+/// build 33b035fd) compiled at`.
 fn of(said: &str) -> (Engine, String) {
     let bracket = said
         .split_once('(')

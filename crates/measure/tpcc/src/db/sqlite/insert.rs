@@ -1,4 +1,4 @@
-//! Loads rows of one table, inside a transaction of its caller.
+//! Loads the rows of one table, inside the caller's transaction.
 
 use rusqlite::types::Null;
 use rusqlite::{CachedStatement, Connection, ToSql};
@@ -10,17 +10,17 @@ use crate::db::value::Decimal;
 use crate::population::Sink;
 use crate::table::Table;
 
-/// A prepared INSERT.
+/// A prepared INSERT that receives rows.
 pub(super) struct Inserter<'c> {
     statement: CachedStatement<'c>,
     table: Table,
-    /// The column that is next, from one.
+    /// The position of the next parameter, from 1.
     at: usize,
     problem: Option<rusqlite::Error>,
 }
 
 impl<'c> Inserter<'c> {
-    /// For the columns of `table`.
+    /// Prepares an INSERT for the columns of `table`.
     pub(super) fn new(connection: &'c Connection, table: Table) -> Result<Self, SqlError> {
         let columns = table.columns();
         let places = vec!["?"; columns.len()].join(", ");

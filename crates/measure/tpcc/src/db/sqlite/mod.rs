@@ -1,8 +1,9 @@
-//! SQLite, the database that is always there: a file, and no server.
+//! SQLite: a database in a file, without a server.
 //!
-//! Journal in write-ahead mode, every commit on the disk, one writer at a time, in the order in
-//! which sessions came. Who finds it taken for longer than ten seconds has met a conflict. Dates are
-//! whole numbers, money is floating point and rounded to cents wherever it is compared.
+//! The journal is in WAL mode, and every commit is written to the disk. The sessions of a process
+//! write one at a time, in the order of their requests. A session that waits for more than ten
+//! seconds gets a conflict. Dates are integers. Money is floating point and is rounded to cents in
+//! every comparison.
 
 mod bind;
 mod insert;
@@ -25,25 +26,26 @@ use crate::table::Table;
 use insert::Inserter;
 use turns::{Turn, Turns};
 
-/// How long a session waits for the only writer.
+/// Maximum time that a session waits for its turn to write.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A connection to a file.
+/// A connection to a database file.
 #[derive(Debug)]
 pub struct Sqlite {
     connection: Connection,
     server: Server,
     turns: Arc<Turns>,
-    /// How long its turn is waited for.
+    /// Maximum time to wait for the turn.
     patience: Duration,
-    /// Held by a transaction that was begun.
+    /// Held while a transaction is open.
     turn: Option<Turn>,
-    /// The journal's mode was set; that writes, so it waits for the first write.
+    /// Whether the journal mode is set. Setting it writes to the file, so it is done at the first
+    /// write.
     is_ready: bool,
 }
 
 impl Sqlite {
-    /// Opens a file; one that is missing begins to exist with its first table.
+    /// Opens a database file. A missing file is created when the first table is created.
     ///
     /// # Errors
     /// [`ConnectError`].
@@ -53,7 +55,7 @@ impl Sqlite {
             let connection = Connection::open_with_flags(&url.database, flags)?;
             connection.busy_timeout(PATIENCE)?;
             connection.set_prepared_statement_cache_capacity(2 * Statement::COUNT);
-            // The first look at it tells whether it is a database at all.
+            // The first query fails if the file is not a database.
             connection.query_row("select count(*) from sqlite_schema", [], |_| Ok(()))?;
             Ok(connection)
         };
@@ -153,7 +155,7 @@ impl Session for Sqlite {
     }
 
     fn rollback(&mut self) -> Result<(), SqlError> {
-        // Some errors have ended it already.
+        // After some errors, SQLite has already rolled back the transaction.
         if self.connection.is_autocommit() {
             self.turn = None;
         }
@@ -187,7 +189,7 @@ impl Session for Sqlite {
     }
 }
 
-/// Runs what is bound. The number of rows found or changed.
+/// Executes a statement with bound parameters. Returns the number of rows found or changed.
 fn step(prepared: &mut Prepared<'_>, selects: bool, rows: &mut Rows) -> rusqlite::Result<u64> {
     if !selects {
         return Ok(prepared.raw_execute()? as u64);

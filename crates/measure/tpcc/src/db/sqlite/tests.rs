@@ -1,4 +1,4 @@
-//! Sessions on files, and in each other's way.
+//! Tests of sessions on files, and of conflicts between sessions.
 
 use super::*;
 use crate::script::{self, Step};
@@ -18,7 +18,7 @@ fn with_tables(path: &std::path::Path) -> Sqlite {
     session
 }
 
-/// Price and name.
+/// Selects price and name of an item.
 fn item(session: &mut Sqlite, i_id: i64) -> Result<(i64, String), SqlError> {
     let mut rows = Rows::new();
     let found = session.execute(Statement::OrderItem, &[Value::Int(i_id)], &mut rows)?;
@@ -102,7 +102,7 @@ fn the_second_writer_meets_a_conflict() {
     assert!(matches!(met, Err(SqlError::Conflict { .. })), "{met:?}");
     second.rollback().unwrap();
     first.commit().unwrap();
-    // Of another process SQLite itself tells.
+    // SQLite itself reports a writer in another process.
     let holder = rusqlite::Connection::open(dir.path().join("t")).unwrap();
     holder.execute_batch("begin immediate").unwrap();
     second.connection.busy_timeout(Duration::ZERO).unwrap();

@@ -1,9 +1,9 @@
-//! Who writes next: the sessions of one process take turns at a file, in the order in which they
-//! came.
+//! Queue of writers: the sessions of one process write to a file one at a time, first come, first
+//! served.
 //!
-//! SQLite has one writer and no queue for it: who waits sleeps and looks again, and some sleep
-//! while others pass them, for seconds. Deliberately absent: sessions of other processes, with
-//! which it is as SQLite has it.
+//! SQLite allows one writer at a time and has no queue: a waiting session sleeps and retries, so a
+//! session can wait for seconds while later sessions write. Deliberately absent: sessions of other
+//! processes, for which SQLite's own rules apply.
 
 use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-/// The queue at a file.
+/// The queue of writers for one file.
 #[derive(Debug, Default)]
 pub(super) struct Turns {
     state: Mutex<State>,
@@ -30,15 +30,15 @@ struct Waiting {
     call: SyncSender<()>,
 }
 
-/// Somebody's turn, which ends when it is dropped.
+/// The right to write. Dropping it gives the right to the next session in the queue.
 #[derive(Debug)]
 pub(super) struct Turn(Arc<Turns>);
 
 impl Turns {
-    /// The queue at `path`, which all sessions of this process have in common.
+    /// The queue for `path`, shared by all sessions of this process.
     pub(super) fn at(path: &str) -> Arc<Self> {
         static ALL: LazyLock<Mutex<HashMap<PathBuf, Weak<Turns>>>> = LazyLock::new(Mutex::default);
-        // A database in memory is its session's alone.
+        // A database in memory belongs to one session.
         if path == ":memory:" {
             return Arc::default();
         }
@@ -53,7 +53,7 @@ impl Turns {
         })
     }
 
-    /// Waits for our turn; `None` when it does not come in time.
+    /// Waits for the turn to write; `None` after a time-out.
     pub(super) fn wait(self: &Arc<Self>, patience: Duration) -> Option<Turn> {
         let (call, called) = sync_channel(1);
         let ticket = {
@@ -77,7 +77,7 @@ impl Turns {
                 state.waiting.remove(place);
                 None
             }
-            // We were called while we were about to leave.
+            // The turn arrived just after the time-out.
             None => Some(Turn(Arc::clone(self))),
         }
     }
@@ -87,7 +87,7 @@ impl Drop for Turn {
     fn drop(&mut self) {
         let mut state = lock(&self.0.state);
         match state.waiting.pop_front() {
-            // There is room for one call, and whoever is in the queue has not been called.
+            // The channel holds one message, and a waiting session has received none yet.
             Some(next) => drop(next.call.try_send(())),
             None => state.taken = false,
         }
@@ -95,7 +95,7 @@ impl Drop for Turn {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Whole between any two changes.
+    // The state is consistent after a panic: each change is complete before the next begins.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -1,7 +1,8 @@
-//! What a server demands of a password, and our answers: a state machine without a connection.
+//! Authentication, without a connection: the demands of the server (its authentication requests)
+//! and the answers of the client.
 //!
-//! Codes of demands: PostgreSQL's "Authentication" messages. openGauss gives 10, 11 and 13 a
-//! meaning of its own (SHA256, MD5_SHA256, SM3); the shape of a demand tells which is meant.
+//! Codes of demands: PostgreSQL's "Authentication" messages. openGauss uses the codes 10, 11 and 13
+//! for its own methods (SHA256, MD5_SHA256, SM3); the format of the demand distinguishes them.
 
 use bytes::BytesMut;
 use postgres_protocol::authentication::md5_hash;
@@ -13,7 +14,7 @@ use crate::db::ConnectError;
 use crate::db::postgres::failure::Place;
 use crate::props::Engine;
 
-/// A log-in under way.
+/// The state of one authentication.
 pub(super) struct Exchange<'a> {
     dialect: Engine,
     user: &'a str,
@@ -22,40 +23,40 @@ pub(super) struct Exchange<'a> {
 }
 
 enum State {
-    /// Nothing was demanded yet.
+    /// The server has not demanded anything yet.
     Fresh,
-    /// The server thinks about our answer.
+    /// The answer was sent; the server checks it.
     Answered,
-    /// It has our nonce.
+    /// SCRAM: the client's nonce was sent.
     ScramBegun(Box<ScramSha256>),
-    /// It has our proof, and owes us its own.
+    /// SCRAM: the client's proof was sent, and the server's proof must follow.
     ScramProven(Box<ScramSha256>),
-    /// We are in.
+    /// The server has accepted the user.
     Admitted,
 }
 
-/// What to do next.
+/// The next action of the log-in.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Step {
     Send(BytesMut),
     Wait,
 }
 
-/// Why we do not answer.
+/// The reason why a demand is not answered.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// It is openGauss, called as PostgreSQL: it must be called again.
+    /// The server is openGauss behind a PostgreSQL URL. The log-in must be repeated as openGauss.
     IsOpenGauss,
-    /// A way of logging in that we have not.
+    /// The authentication method is not supported.
     Unsupported(String),
-    /// A demand that is none, or has no place here.
+    /// The demand is malformed or not allowed in this state.
     Senseless(String),
-    /// The server does not know the password either: it is somebody else.
+    /// The server failed to prove that it knows the password, so it may be the wrong server.
     Impostor,
 }
 
 impl Refusal {
-    /// What it means for a log-in.
+    /// Converts the refusal into an error of the log-in.
     pub(super) fn of_login(self, place: &Place<'_>) -> ConnectError {
         let address = place.address.to_owned();
         let engine = place.engine;
@@ -99,12 +100,12 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    /// Whether the server has let us in.
+    /// Whether the server has accepted the user.
     pub(super) fn is_admitted(&self) -> bool {
         matches!(self.state, State::Admitted)
     }
 
-    /// Answers a demand. SCRAM's messages have their order; everything else is demanded once.
+    /// Answers a demand. SCRAM's messages must come in order; any other demand may come only once.
     pub(super) fn on_demand(&mut self, code: i32, data: &[u8]) -> Result<Step, Refusal> {
         let state = std::mem::replace(&mut self.state, State::Answered);
         match (state, code) {
@@ -144,7 +145,7 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    /// Answers openGauss's own demand.
+    /// Answers a demand of openGauss's own methods.
     fn prove(&mut self, code: i32, data: &[u8]) -> Result<Step, Refusal> {
         if self.dialect != Engine::OpenGauss {
             return Err(Refusal::IsOpenGauss);
@@ -162,7 +163,7 @@ impl<'a> Exchange<'a> {
             let what = format!("a log-in by {}", names.trim());
             return Err(Refusal::Unsupported(what));
         }
-        // A log-in is not bound to TLS: openGauss and PostgreSQL before 11 cannot do it.
+        // No channel binding: openGauss and PostgreSQL before 11 do not support it.
         let binding = ChannelBinding::unsupported();
         let scram = ScramSha256::new(self.password.as_bytes(), binding);
         let mut out = BytesMut::new();
@@ -173,7 +174,7 @@ impl<'a> Exchange<'a> {
     }
 }
 
-/// A password, or what stands for it.
+/// A message with the password or a proof.
 fn message(password: &str) -> Result<Step, Refusal> {
     let mut out = BytesMut::new();
     let written = frontend::password_message(password.as_bytes(), &mut out);

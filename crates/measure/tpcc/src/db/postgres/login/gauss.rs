@@ -1,9 +1,9 @@
-//! How openGauss proves that both sides know a password: RFC 5802's keys in a message of its own.
+//! openGauss's own authentication: the keys of RFC 5802 in messages of its own format.
 //!
-//! The server keeps salt, server key and stored key as hexadecimal text (`pg_authid.rolpassword`)
-//! and sends the salt with a token. From the password follow, with PBKDF2 over HMAC-SHA1, a
-//! client key and its hash, the stored key; the answer is the client key, masked by what the
-//! stored key makes of the token. Source: openGauss's `crypt.cpp` and `auth.cpp`.
+//! The server stores salt, server key and stored key as hexadecimal text (`pg_authid.rolpassword`)
+//! and sends the salt and a token. PBKDF2 over HMAC-SHA1 derives the client key from the password.
+//! The hash of the client key is the stored key. The answer is the client key xor the HMAC of the
+//! token under the stored key. Source: openGauss's `crypt.cpp` and `auth.cpp`.
 
 use std::fmt::Write as _;
 
@@ -13,27 +13,27 @@ use sha1::Sha1;
 use sha2::Sha256;
 use sm3::Sm3;
 
-/// Keys and hashes, and their length as hexadecimal text.
+/// Length of keys and hashes in bytes, and as hexadecimal text.
 const KEY_BYTES: usize = 32;
 const KEY_DIGITS: usize = 2 * KEY_BYTES;
-/// The token, as text.
+/// Length of the token as text.
 const TOKEN_DIGITS: usize = 8;
-/// What the server may ask for (`auth_iteration_count`); more would keep us busy for minutes.
+/// The maximum of `auth_iteration_count`. More iterations would take minutes of CPU time.
 const MAX_ITERATIONS: u32 = 134_217_728;
-/// `auth_iteration_count` as it comes, where a message says nothing of it.
+/// The default of `auth_iteration_count`, for messages that do not contain the number.
 const ITERATIONS: u32 = 10_000;
-/// The server's password is kept by SHA-256, or by SM3.
+/// Codes of the hash with which the server has stored the password: SHA-256 or SM3.
 const KEPT_BY_SHA256: u32 = 2;
 const KEPT_BY_SM3: u32 = 3;
 
-/// Which hash makes a stored key of a client key.
+/// The hash that converts a client key into a stored key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Hash {
     Sha256,
     Sm3,
 }
 
-/// A demand: `kept by`, salt, token, iterations.
+/// A demand of the server. Its format is: code of the hash, salt, token, iterations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Demand<'a> {
     salt: &'a [u8],
@@ -41,12 +41,12 @@ pub(super) struct Demand<'a> {
     iterations: u32,
 }
 
-/// Whether a demand is one of openGauss's: PostgreSQL's begins with the name of a mechanism.
+/// Whether a demand has openGauss's format. PostgreSQL's begins with the name of a mechanism.
 pub(super) fn is_own(data: &[u8]) -> bool {
     data.first() == Some(&0) && data.len() > 4
 }
 
-/// Reads a demand as protocol 3.51 has it; `None` where it is something else.
+/// Parses a demand in the format of protocol 3.51; `None` if it has another format.
 pub(super) fn demand(data: &[u8], hash: Hash) -> Option<Demand<'_>> {
     let wanted = match hash {
         Hash::Sha256 => KEPT_BY_SHA256,
@@ -75,11 +75,11 @@ pub(super) fn proof(password: &str, demand: &Demand<'_>, hash: Hash) -> Option<S
     Some(text_of(&masked))
 }
 
-/// The answer to `MD5_SHA256`, which a server that keeps passwords by SHA-256 demands where
-/// pg_hba.conf says `md5`: salt, then four bytes.
+/// The answer to the demand `MD5_SHA256`: salt, then four bytes. The server sends this demand if
+/// pg_hba.conf says `md5` and the password is stored with SHA-256.
 ///
-/// The server hashes what it keeps, down to the number of iterations at its end, which the
-/// demand does not tell. Published drivers leave that end out, and take 2048 iterations.
+/// The server hashes the stored text, including the number of iterations at its end, which the
+/// demand does not contain. Published drivers omit this end and use 2048 iterations.
 pub(super) fn md5_proof(password: &str, data: &[u8]) -> Option<String> {
     let (salt, md5_salt) = data.split_at_checked(KEY_DIGITS)?;
     let md5_salt: [u8; 4] = md5_salt.try_into().ok()?;
@@ -93,8 +93,8 @@ pub(super) fn md5_proof(password: &str, data: &[u8]) -> Option<String> {
     Some(format!("md5{}", text_of(&md5.finalize())))
 }
 
-/// How a number of iterations is kept behind the keys: its digits, the last one first, are
-/// added to these letters.
+/// The number of iterations as it is stored after the keys: each digit, beginning with the last, is
+/// added to one of these letters.
 fn written(iterations: u32) -> Vec<u8> {
     let mut rest = iterations;
     let add = |letter: &u8| {
@@ -116,7 +116,7 @@ impl Keys {
         let mut salted = [0; KEY_BYTES];
         let salt = bytes_of(salt)?;
         pbkdf2::pbkdf2_hmac::<Sha1>(password.as_bytes(), &salt, iterations, &mut salted);
-        // The server spells it so.
+        // "Sever" is the server's spelling.
         let (server, client) = (hmac(&salted, b"Sever Key")?, hmac(&salted, b"Client Key")?);
         let stored = match hash {
             Hash::Sha256 => Sha256::digest(client).into(),
@@ -136,7 +136,7 @@ fn hmac(key: &[u8], data: &[u8]) -> Option<[u8; KEY_BYTES]> {
     Some(hmac.finalize().into_bytes().into())
 }
 
-/// Hexadecimal text as bytes.
+/// Converts hexadecimal text into bytes.
 fn bytes_of(text: &[u8]) -> Option<Vec<u8>> {
     let digit = |byte: u8| char::from(byte).to_digit(16);
     let byte = |pair: &[u8]| match pair {
@@ -148,7 +148,7 @@ fn bytes_of(text: &[u8]) -> Option<Vec<u8>> {
 
 fn text_of(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
-        // A string takes everything.
+        // Writing to a string cannot fail.
         let _ = write!(text, "{byte:02x}");
         text
     })

@@ -1,15 +1,17 @@
-//! Against values of others: rows that live servers have kept, and a published driver's test.
+//! Compares with external values: rows that live servers have stored, and a published driver's
+//! test.
 
 use super::*;
 
-/// What a live MogDB 2.0.1, a descendant of openGauss, has kept for password `abcd@1234` (a row of
-/// `pg_authid`, published at https://www.modb.pro/db/229744): salt, server key, stored key.
+/// The values that a live MogDB 2.0.1, which is based on openGauss, has stored for the password
+/// `abcd@1234` (a row of `pg_authid`, published at https://www.modb.pro/db/229744): salt, server
+/// key, stored key.
 const KEPT: [&[u8]; 3] = [
     b"8ec7ac7ada43d12a226934c43c5f83f04985898fba7e77bbee948ae3454fe4fe",
     b"cb3fed3f1a84834685cc25cdecc67882c83e43c8a5629f1c17236e54cfe05d51",
     b"1374b5d5b6da2cd98cade9cdab91278c81f12dc0b3c7444669ae001e9e6366a0",
 ];
-/// The same of a live openGauss 3.0.0 that keeps `Admin@1234` by SM3
+/// The values that a live openGauss 3.0.0 has stored for `Admin@1234` with SM3
 /// (https://www.modb.pro/db/393728): salt and stored key.
 const KEPT_BY_SM3: [&[u8]; 2] = [
     b"5235899e0406d85e4e086db4db7025d53acddb10b86d9988d7b2a1bc25032236",
@@ -46,8 +48,8 @@ fn the_proof_is_that_of_the_published_go_driver() {
     );
 }
 
-/// As crypt.cpp checks it: MD5 of the whole kept row behind its `sha256`, and the salt. All rows
-/// that were found end in `ecdfecefade`, which stands for 10,000 iterations.
+/// The check in crypt.cpp: MD5 of the whole stored row after its `sha256`, and of the salt. All
+/// rows that were found end in `ecdfecefade`, which means 10,000 iterations.
 #[test]
 fn the_md5_proof_is_what_the_server_makes_of_its_row() {
     let (row, salt) = (KEPT.concat(), *b"\x01\x02\xfe\xff");

@@ -1,9 +1,9 @@
-//! The way in: from an address to a session that is ready for queries, by TLS where that is asked.
+//! The log-in: from an address to a session that is ready for queries, with TLS if requested.
 //!
-//! Start-up packet and messages as in PostgreSQL's "Start-up"; what a server demands of a
-//! password is [`exchange`]'s. openGauss is spoken to in its version 3.51, for only then does it
-//! say how it has hashed a password; a server that turns out to be openGauss behind a
-//! `jdbc:postgresql:` URL is called a second time, as openGauss.
+//! The start-up packet and messages follow PostgreSQL's "Start-up"; [`exchange`] has the
+//! authentication. openGauss is addressed with its protocol version 3.51, because only then it
+//! states how it has hashed the password. If a server behind a `jdbc:postgresql:` URL is openGauss,
+//! the log-in is repeated with that version.
 
 mod exchange;
 mod gauss;
@@ -21,12 +21,12 @@ use crate::db::options::Options;
 use crate::db::tls::TlsError;
 use crate::props::{Engine, Password, Url};
 
-/// Version 3.51 of the protocol.
+/// Version 3.51 of the protocol, used by openGauss.
 const GAUSS_VERSION: [u8; 4] = [0, 3, 0, 51];
-/// A server that does not know a minor version says so, and goes on with one that it knows.
+/// The server does not support the minor version and continues with another one.
 const NEGOTIATE_TAG: u8 = b'v';
 
-/// Why there is no way in.
+/// The reason why a log-in failed.
 enum NoEntry {
     Broken(Broken),
     Failed(Failure),
@@ -40,7 +40,7 @@ impl From<Broken> for NoEntry {
     }
 }
 
-/// Connects and logs in; what is asked next is still a part of the log-in and its time.
+/// Connects and logs in. The deadline of the log-in still applies to the caller's next queries.
 pub(super) fn enter(
     url: &Url,
     user: &str,
@@ -85,7 +85,7 @@ pub(super) fn enter(
     }
 }
 
-/// Says who we are, answers what is asked, and waits until the server is ready.
+/// Sends the start-up packet, answers the authentication and waits until the server is ready.
 fn log_in(
     link: &mut Link,
     dialect: Engine,
@@ -122,7 +122,7 @@ fn log_in(
     }
 }
 
-/// Text goes as UTF-8, dates as `2026-11-20 17:00:59`.
+/// The start-up packet. It selects UTF-8 for text, and dates such as `2026-11-20 17:00:59`.
 fn start_up(dialect: Engine, user: &str, database: &str) -> Result<BytesMut, Broken> {
     let mut packet = BytesMut::new();
     let parameters = [
