@@ -31,8 +31,8 @@ pub struct Second {
     /// Time that transactions spent in the system within this second, in microseconds. In seconds,
     /// it is the mean number N of transactions in the system; by Little's law N = X * R.
     pub in_system_us: u64,
-    /// Intended starts of an open loop that had passed at the end of the second, without a
-    /// transaction that had begun.
+    /// Number of late transactions of an open loop: at the end of the second, their intended starts
+    /// had passed and they had not begun.
     pub backlog: u64,
     /// p50, p95 and p99 of the response times of New-Orders, in microseconds.
     pub new_order_us: Option<[u64; 3]>,

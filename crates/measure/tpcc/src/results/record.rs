@@ -60,7 +60,8 @@ pub struct Record {
     pub lost_connections: u64,
     /// Distinct error messages with their counts.
     pub errors: Vec<(String, u64)>,
-    /// Intended starts of an open loop for which no transaction began.
+    /// Number of transactions of an open loop that never began, although their intended starts were
+    /// before the end of the interval.
     pub backlog: u64,
     /// Deliveries that were queued but not performed.
     pub undelivered: u64,
