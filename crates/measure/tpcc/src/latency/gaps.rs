@@ -38,7 +38,7 @@ pub struct Gaps {
     /// Start of the current wait, in which connections were lost or unproven and no transaction was
     /// completed.
     since_us: Option<u64>,
-    /// True when the run ends because nothing was completed for too long.
+    /// True when the run ends because no transaction was completed for too long.
     is_given_up: bool,
 }
 

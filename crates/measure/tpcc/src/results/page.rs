@@ -49,7 +49,8 @@ pub fn page(record: &Record) -> Document {
     }
 }
 
-/// The sections of the report, in the order of the page. Those of [`section`] are also printed.
+/// The sections of the report, in the order of the page. All sections made with [`section`] are
+/// also printed.
 fn sections(record: &Record, notices: Vec<Notice>) -> Vec<Section> {
     let table = transactions(record);
     let mut sections = vec![section("transactions", "Transactions", table)];
