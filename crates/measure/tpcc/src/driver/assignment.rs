@@ -1,8 +1,8 @@
 //! Assigns terminals to home districts and to load hosts.
 //!
-//! Each terminal has a distinct pair of warehouse and district (TPC-C §2.8.1.1), drawn at random
-//! as BenchmarkSQL draws them. The assignment follows from the seed alone, so that load hosts agree
-//! on it without a message.
+//! Each terminal has a distinct pair of warehouse and district (TPC-C §2.8.1.1), drawn at random as
+//! BenchmarkSQL draws them. All load hosts compute the same assignment from the same seed, without
+//! a message.
 
 use fastrand::Rng;
 
@@ -23,7 +23,7 @@ impl Share {
     pub const MAX: u32 = 10_000;
     pub const WHOLE: Self = Self { index: 1, of: 1 };
 
-    /// The worker, from 1, that runs a terminal: terminals are dealt round robin.
+    /// The worker, from 1, that runs a terminal. Terminals are assigned round robin.
     #[must_use]
     pub fn worker_of(terminal: u32, of: u32) -> u32 {
         terminal % of.max(1) + 1
@@ -35,14 +35,14 @@ impl Share {
     }
 }
 
-/// The home districts of all terminals of a run, at most ten for each warehouse. The same on every
-/// host with the same seed.
+/// The home districts of all terminals of a run, at most ten for each warehouse. The result is the
+/// same on every host with the same seed.
 #[must_use]
 pub fn assign_districts(seed: u64, warehouses: u32, terminals: u32) -> Vec<DistrictKey> {
     let mut rng = Rng::with_seed(seed ^ 0x7465_726d_696e_616c);
     let all = u64::from(warehouses) * u64::from(DISTRICTS);
-    // The first steps of a Fisher-Yates shuffle (Durstenfeld) that stores only the elements it
-    // moved.
+    // The first steps of a Fisher-Yates shuffle (Durstenfeld). Only the elements that it moved are
+    // stored.
     let mut moved = std::collections::HashMap::new();
     let mut drawn = Vec::with_capacity(terminals as usize);
     for at in 0..u64::from(terminals).min(all) {
@@ -64,8 +64,8 @@ fn district_at(number: u64) -> DistrictKey {
     }
 }
 
-/// Derives the seed of one random number generator (SplitMix64): those of neighbours are
-/// uncorrelated.
+/// Derives the seed of one random number generator with SplitMix64. The seeds of neighbouring
+/// values of `user` are uncorrelated.
 #[must_use]
 pub fn seed_of(seed: u64, user: u64) -> u64 {
     let mut mixed = seed.wrapping_add((user + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));

@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 
 pub const SECOND_US: u64 = 1_000_000;
 
-/// A source of time, and a way to wait. Threads of a run never read the system's clock directly.
+/// A source of time, and a way to wait. The threads of a run read the time only from it.
 pub trait Clock: Send + Sync + fmt::Debug {
     /// Microseconds since the start of the run; 0 before the start.
     fn now_us(&self) -> u64;
 
-    /// Waits until `at_us`. Returns earlier if `Thread::unpark` wakes the thread, which then checks
-    /// whether the run is over.
+    /// Waits until `at_us`. Returns earlier if `Thread::unpark` wakes the thread. The caller then
+    /// checks whether the run is over.
     fn pause_until(&self, at_us: u64);
 }
 

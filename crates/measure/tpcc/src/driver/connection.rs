@@ -14,8 +14,8 @@ pub trait Connector: Send + Sync + fmt::Debug {
     /// Opens a connection and logs in.
     fn open(&self) -> Result<Box<dyn Connection>, ConnectError>;
 
-    /// Opens a connection again after a loss. Each attempt has a short timeout, so that a terminal
-    /// makes several of them during a fail-over.
+    /// Opens a connection again after a loss. Each attempt has a short timeout, so that several
+    /// attempts fit into a fail-over.
     fn open_again(&self) -> Result<Box<dyn Connection>, ConnectError> {
         self.open()
     }
@@ -79,7 +79,8 @@ mod tests {
     use super::*;
     use crate::props::Props;
 
-    /// A host that neither accepts nor refuses: the backlog of its listening socket is full.
+    /// A host that neither accepts nor refuses connections, because the backlog of its listening
+    /// socket is full.
     #[test]
     fn another_try_ends_by_itself_when_the_host_does_not_answer() {
         let silent = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
@@ -105,7 +106,8 @@ mod tests {
             let Err(ConnectError::Unreachable { error, .. }) = sessions.open_again() else {
                 panic!("{system}: connected to a full backlog")
             };
-            // A timeout of the system has an error number; a timeout of the driver has none.
+            // The system's timeout would have an error number. The timeout of `open_again` has
+            // none.
             assert_eq!(error.raw_os_error(), None, "{system}: {error}");
         }
     }

@@ -1,8 +1,8 @@
 //! Coordinates a run: starts the threads, collects their samples once a second, and decides when
 //! the measured interval begins and ends.
 //!
-//! One thread does all of it, so that terminals share no statistics. In: a [`Setup`] and connected
-//! [`Terminals`]. Out: a [`Measurement`], and calls of an [`Observer`] while the run lasts.
+//! A single thread does this, so terminals share no statistics. It takes a [`Setup`] and connected
+//! [`Terminals`], and returns a [`Measurement`]. During the run, it calls an [`Observer`].
 
 use std::sync::Arc;
 use std::thread;
@@ -22,13 +22,14 @@ use crate::latency::{Gap, InputCounts, Series, Track};
 
 /// Longest time until a signal, or the end of all terminals, is noticed.
 const TICK: Duration = Duration::from_millis(50);
-/// Time limit of transactions in progress after the user has interrupted the run.
+/// Time limit for transactions in progress after the user interrupted the run.
 const INTERRUPTED_DRAIN: Duration = Duration::from_secs(3);
 /// Seconds over which the displayed throughput is averaged.
 const RATE_WINDOW_S: usize = 5;
 /// Seconds between two checks of whether the throughput has settled.
 const STEADY_CHECK_S: u64 = 5;
-/// Number of failed transactions that ends the run if none has succeeded.
+/// Number of failed transactions after which a run without any success ends. If there are more
+/// terminals than this, the number of terminals applies.
 const FAILURES_TO_END: u64 = 20;
 
 /// Observes a run while it lasts.
@@ -36,7 +37,7 @@ pub trait Observer {
     /// Returns true to end the run now.
     fn is_interrupted(&self) -> bool;
 
-    /// Receives what ended since the last call, in the order of end times.
+    /// Receives the transactions that ended since the last call, in the order of their end times.
     fn on_samples(&mut self, samples: &[Sample], delivered: &[DeliveryResult]);
 
     /// Receives the state of the run once a second.
@@ -48,7 +49,7 @@ pub trait Observer {
 pub struct Progress {
     /// Time since the start.
     pub elapsed: Duration,
-    /// Time until the end of the measured interval, where it is known.
+    /// Time until the end of the measured interval, if the end is known.
     pub left: Option<Duration>,
     /// True until the measured interval begins.
     pub ramping: bool,
@@ -58,11 +59,12 @@ pub struct Progress {
     pub new_order_us: Option<[u64; 3]>,
     /// Totals since the start.
     pub totals: Totals,
-    /// Intended starts of an open loop that have passed and not begun.
+    /// Number of late transactions of an open loop: their intended starts have passed and they have
+    /// not begun.
     pub backlog: u64,
     /// Deliveries in the queue.
     pub queued: u64,
-    /// Open connections, and the number that is wanted.
+    /// Number of open connections, and number of connections that the run needs.
     pub connections: (u32, u32),
     /// Time since the last completed transaction, and the limit at which the run is given up;
     /// `None` while the server answers.
@@ -72,10 +74,10 @@ pub struct Progress {
 /// The reason for the end of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunEnd {
-    /// The time was over, or every terminal had performed its number of transactions.
+    /// The time was over, or every terminal had performed the requested number of transactions.
     Completed,
     Interrupted,
-    /// No transaction was completed for too long while connections were down or had no answer.
+    /// No transaction was completed within the limit, while connections were down or had no answer.
     GaveUp,
     /// Many transactions failed and none succeeded.
     NothingSucceeded,
@@ -91,30 +93,32 @@ pub struct Measurement {
     pub last_us: u64,
     /// Counts and latencies by phase and type.
     pub tracks: [[Track; 6]; 3],
-    /// Input counts of the measured phase.
+    /// Counts of input properties in the measured phase.
     pub input_counts: InputCounts,
     pub series: Series,
     pub gaps: Vec<Gap>,
     pub lost: u64,
     /// Distinct error messages with their counts, the most frequent first.
     pub errors: Vec<(String, u64)>,
-    /// Intended starts before the end of the interval that were never begun.
+    /// Number of transactions that never began, although their intended starts were before the end
+    /// of the interval.
     pub backlog: u64,
-    /// Deliveries that were queued and not performed.
+    /// Deliveries that were queued but not performed.
     pub undelivered: u64,
     /// Transactions without an answer at the end of the drain.
     pub unanswered: u64,
     /// Whether the throughput had settled when the measured interval began; `None` for a
     /// ramp-up of fixed length, or if the interval never began.
     pub settled: Option<bool>,
-    /// CPU seconds over the whole run: of this process, and of all other processes.
+    /// CPU seconds over the whole run: of this process, and of all other processes of the host. The
+    /// second value is `None` if `/proc/stat` cannot be read.
     pub cpu_s: (f64, Option<f64>),
 }
 
 impl Terminals {
-    /// Starts the threads at `start`, records their samples, and returns when the last one has
-    /// ended or the drain is over. `date_at_start` is the local date in seconds since 1970.
-    /// `for_merging` keeps the histograms that are needed to add this result to others.
+    /// Starts the run at `start` and records its samples. Returns when the last thread has ended or
+    /// the drain is over. `date_at_start` is the local date in seconds since 1970. `for_merging`
+    /// keeps the histograms that are needed to add this result to others.
     pub fn run(
         self,
         start: Instant,
@@ -203,19 +207,20 @@ impl RunWindow {
         }
     }
 
-    /// Ends the run at the user's request. The drain becomes short, because a user who has to wait
-    /// asks a second time, and a second signal loses all results.
+    /// Ends the run at the user's request. The drain becomes short: a user who waits too long sends
+    /// a second signal, which loses all results.
     fn interrupt(&mut self, now_us: u64) {
         self.stop(now_us, RunEnd::Interrupted);
         let since_end_us = now_us.saturating_sub(self.to_us);
-        // Only the first call can shorten it.
+        // Further calls do not extend the drain.
         self.drain_us = self
             .drain_us
             .min(since_end_us.saturating_add(micros(INTERRUPTED_DRAIN)));
     }
 
-    /// Checks whether the throughput has settled. If so, the measured interval begins with the next
-    /// second, because samples of the second that has just begun are recorded already.
+    /// Checks at regular intervals whether the throughput has settled. If it has, or if the longest
+    /// ramp-up is over, the measured interval begins one second later, because some samples of the
+    /// current second are recorded already.
     fn check_steadiness(&mut self, second: u64, series: &Series) {
         let now_us = second * SECOND_US;
         if self.from_us.is_some() || second == 0 || !second.is_multiple_of(STEADY_CHECK_S) {
@@ -232,7 +237,7 @@ impl RunWindow {
         }
     }
 
-    /// Ends the run when nothing succeeds, or nothing was completed for too long.
+    /// Ends the run if no transaction succeeds, or if none was completed for too long.
     fn check_health(&mut self, now_us: u64, health: Health) {
         let Health {
             totals,
@@ -248,16 +253,18 @@ impl RunWindow {
     }
 }
 
-/// The observations by which a run is ended early.
+/// Observations that can end a run early.
 #[derive(Debug, Clone, Copy)]
 struct Health {
     totals: Totals,
-    /// Connections are down, or have no answer, and no transaction was completed since this time.
+    /// Time since which no transaction was completed although connections are down or have no
+    /// answer.
     unserved_since_us: Option<u64>,
     terminals: u64,
 }
 
-/// Counts the intended starts of one open-loop terminal that have passed and not begun.
+/// Counts the late transactions of one open-loop terminal: their intended starts have passed and
+/// they have not begun.
 #[derive(Debug)]
 pub(super) struct Backlog {
     schedule: Schedule,
@@ -276,8 +283,8 @@ impl Backlog {
         }
     }
 
-    /// Number of intended starts before `now_us` that have not begun. `working` is true while the
-    /// terminal runs: then one transaction has begun and not ended.
+    /// Number of late transactions at `now_us`. `working` is true while the terminal runs: then one
+    /// transaction has begun and not ended.
     fn backlog(&mut self, now_us: u64, working: bool) -> u64 {
         self.due += self.schedule.pass(now_us);
         self.due.saturating_sub(self.ended + u64::from(working))
@@ -290,14 +297,15 @@ struct Coordinator {
     statistics: RunStatistics,
     window: RunWindow,
     batch: Batch,
-    /// One for each terminal of an open loop, in the order of the terminals.
+    /// One entry for each terminal of an open loop, in the order of the terminals.
     backlogs: Vec<Backlog>,
     lost: u64,
     cpu: CpuTimes,
 }
 
 impl Coordinator {
-    /// Collects samples until all threads have ended or the drain is over. Returns the next second.
+    /// Collects samples until all threads have ended or the drain is over. Returns the number of
+    /// the next second.
     fn until_all_end(&mut self, observer: &mut dyn Observer) -> u64 {
         let mut second = 1;
         loop {
@@ -321,14 +329,14 @@ impl Coordinator {
         }
     }
 
-    /// Whether all threads have ended. The queue is closed when the terminals have ended, because
-    /// then no delivery is added.
+    /// Whether all threads have ended. Closes the queue when the terminals have ended, because they
+    /// add no more deliveries.
     fn all_ended(&self, now_us: u64) -> bool {
         let ended = |thread: &thread::JoinHandle<()>| thread.is_finished();
         if !self.terminals.terminal_threads.iter().all(ended) {
             if now_us >= self.window.to_us {
-                // A terminal that waits for a start after the end of the run must check for the
-                // end.
+                // A terminal may wait for a start that is after the end of the run. It must wake up
+                // to check for the end.
                 self.terminals
                     .terminal_threads
                     .iter()
@@ -371,7 +379,7 @@ impl Coordinator {
         observer.on_second(&progress);
     }
 
-    /// Time since the last completed transaction, by the recorded samples and by the transactions
+    /// Time since which no terminal was served, by the recorded samples and by the transactions
     /// that wait for an answer.
     fn unserved_since_us(&self) -> Option<u64> {
         let asked = self
@@ -408,12 +416,13 @@ impl Coordinator {
         }
     }
 
-    /// Moves the samples of all threads into the statistics.
+    /// Moves the samples of all threads into the statistics, and passes them to the observer.
     fn collect(&mut self, observer: &mut dyn Observer) {
         self.statistics.set_interval(self.window.interval());
         for (at, buffer) in self.terminals.buffers.iter().enumerate() {
             let ended = buffer.empty_into(&mut self.batch);
-            // Buffers of delivery workers follow those of terminals and have no schedule.
+            // The buffers of delivery workers come after the buffers of terminals. They have no
+            // schedule.
             if let Some(backlog) = self.backlogs.get_mut(at) {
                 backlog.ended += ended;
             }
@@ -437,7 +446,8 @@ impl Coordinator {
         events.clear();
     }
 
-    /// Number of intended starts before `now_us`, or before the end, that have not begun.
+    /// Number of late transactions of all terminals at `now_us`, or at the end of the interval if
+    /// that is earlier.
     fn backlog(&mut self, now_us: u64) -> u64 {
         let now_us = now_us.min(self.window.to_us);
         let terminals = self
@@ -511,8 +521,8 @@ impl Coordinator {
     }
 }
 
-/// Records samples and connection events in the order of time, so that each gap is found between
-/// the right samples.
+/// Records samples and connection events in the order of time, so that the transactions around each
+/// gap are the right ones.
 fn record_in_order(
     statistics: &mut RunStatistics,
     mut samples: &[Sample],

@@ -12,7 +12,7 @@ pub(super) struct CpuTimes {
     host_s: Option<f64>,
 }
 
-/// Ticks of `/proc/stat`, which are 10 ms on every Linux.
+/// Length of a tick of `/proc/stat`: 10 ms on every Linux.
 const TICK_S: f64 = 0.01;
 
 impl CpuTimes {
@@ -26,8 +26,8 @@ impl CpuTimes {
         }
     }
 
-    /// CPU seconds since `earlier`: of this process, and of all other processes, where
-    /// `/proc/stat` can be read.
+    /// CPU seconds since `earlier`: of this process, and of all other processes. The second value
+    /// is `None` if `/proc/stat` cannot be read.
     pub(super) fn since(self, earlier: Self) -> (f64, Option<f64>) {
         let own_s = self.own_s - earlier.own_s;
         let host_s = self
@@ -38,7 +38,7 @@ impl CpuTimes {
     }
 }
 
-/// CPU seconds of a host that are neither idle nor waiting for disks. Guest time is part of user
+/// CPU seconds in which a host was neither idle nor waiting for disks. Guest time is part of user
 /// time (`man 5 proc_stat`).
 fn busy_s(stat: &str) -> Option<f64> {
     let line = stat.lines().next()?.strip_prefix("cpu ")?;

@@ -1,8 +1,8 @@
-//! The queue of deferred deliveries (TPC-C §2.7.2). Terminals add deliveries and continue;
-//! workers with their own connections perform them.
+//! The queue of deferred deliveries (TPC-C §2.7.2). Terminals add deliveries and continue; workers
+//! with their own connections perform them.
 //!
-//! The queue is first in, first out, except that two deliveries of one warehouse never run at the
-//! same time: the second would only wait for row locks of the first.
+//! The queue is first in, first out, with one exception: two deliveries of one warehouse never run
+//! at the same time, because the second would only wait for row locks of the first.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -41,21 +41,21 @@ pub(super) struct DeliveryQueue {
     changed: Condvar,
 }
 
-/// Limit on queued deliveries. No server performs as many within the 80 s of §2.7.2.3, and the
-/// queue then takes a few MiB.
+/// Maximum number of queued deliveries. No server performs that many within the 80 s of §2.7.2.3. A
+/// full queue takes a few MiB.
 const MAX_WAITING: u64 = 100_000;
 
 #[derive(Debug, Default)]
 struct QueueState {
     /// Queued deliveries of each warehouse, with their sequence numbers.
     by_warehouse: BTreeMap<u32, VecDeque<(u64, QueuedDelivery)>>,
-    /// Warehouses that have queued deliveries and none in progress, by the sequence number of their
-    /// first.
+    /// Warehouses with queued deliveries and none in progress, ordered by the sequence number of
+    /// their first delivery.
     free: BTreeSet<(u64, u32)>,
     /// Warehouses with a delivery in progress.
     busy: BTreeSet<u32>,
     waiting: u64,
-    /// Sequence number of the next delivery that is added.
+    /// Sequence number of the next delivery to be added.
     next: u64,
     closed: bool,
 }
@@ -102,7 +102,8 @@ impl DeliveryQueue {
         true
     }
 
-    /// Returns a delivery that was taken and could not be performed to the end of the queue.
+    /// Puts a delivery that [`take`](Self::take) returned back to the end of the queue, because it
+    /// could not be performed.
     fn put_back(&self, queued: QueuedDelivery) {
         let mut state = self.state();
         state.finish(queued.input.w_id);
@@ -128,13 +129,13 @@ impl DeliveryQueue {
         }
     }
 
-    /// Marks a delivery that was taken as ended.
+    /// Records the end of a delivery that [`take`](Self::take) returned.
     pub(super) fn finish(&self, queued: &QueuedDelivery) {
         self.state().finish(queued.input.w_id);
         self.changed.notify_all();
     }
 
-    /// Closes the queue: no delivery is added any more.
+    /// Closes the queue. Afterwards no delivery is added.
     pub(super) fn close(&self) {
         self.state().closed = true;
         self.changed.notify_all();
@@ -146,7 +147,7 @@ impl DeliveryQueue {
         state.closed && state.waiting == 0
     }
 
-    /// Closes the queue and drops its deliveries. Returns their number.
+    /// Closes the queue and drops its deliveries. Returns the number of dropped deliveries.
     pub(super) fn abandon(&self) -> u64 {
         let mut state = self.state();
         state.closed = true;
@@ -177,14 +178,15 @@ pub(super) fn perform_deliveries(
 ) {
     while let Some(queued) = queue.take() {
         if !executor.ready() {
-            // Back in the queue it counts as not performed.
+            // A delivery in the queue counts as not performed.
             queue.put_back(queued);
             return;
         }
         perform_one(&queued, executor, shared, buffer);
         queue.finish(&queued);
         executor.rest();
-        // A worker that waits without a connection would look like a server that is down.
+        // Connects again before it waits for the next delivery. Otherwise the connection would
+        // count as down while the worker waits.
         executor.ready_unless(|| queue.is_over());
     }
 }

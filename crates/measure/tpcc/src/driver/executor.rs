@@ -44,7 +44,8 @@ pub(super) struct Executor {
 pub(super) struct Completion {
     pub(super) ending: Ending,
     pub(super) retries: u16,
-    /// D_ID and O_ID of the orders of a Delivery, and the number of districts without one.
+    /// D_ID and O_ID of the orders of a Delivery, and the number of districts without an
+    /// undelivered order.
     pub(super) delivered: Option<(Vec<(u32, u32)>, u32)>,
 }
 
@@ -68,12 +69,12 @@ impl Executor {
         }
     }
 
-    /// Waits until the connection is open. Returns false when the run ends first.
+    /// Waits until the connection is open. Returns false if the deadline comes first.
     pub(super) fn ready(&mut self) -> bool {
         self.ready_unless(|| false)
     }
 
-    /// As [`ready`](Self::ready); also returns false as soon as `is_needless` does.
+    /// Like [`ready`](Self::ready), but also returns false when `is_needless` returns true.
     pub(super) fn ready_unless(&mut self, is_needless: impl Fn() -> bool) -> bool {
         let mut tries = 0;
         while self.connection.is_none() {
@@ -146,7 +147,8 @@ impl Executor {
         }
     }
 
-    /// Waits after a failure, so that a server that refuses everything is not flooded.
+    /// Waits if the last transaction failed, so that a server that refuses everything is not
+    /// flooded.
     pub(super) fn rest(&mut self) {
         if self.failures > 0 {
             self.pause(longest(REST_US, self.failures - 1, REST_MAX_US));
@@ -183,7 +185,7 @@ impl Executor {
             .put_connection_event(self.shared.clock.now_us(), ConnectionChange::Lost);
     }
 
-    /// Waits for half to all of `longest_us`, or until the end of the run.
+    /// Waits for half to all of `longest_us`, but not longer than to the deadline.
     fn pause(&mut self, longest_us: u64) {
         let wait_us = self.rng.u64(longest_us / 2..=longest_us);
         let at_us = self.shared.clock.now_us().saturating_add(wait_us);
@@ -192,7 +194,7 @@ impl Executor {
 }
 
 impl Drop for Executor {
-    /// Reports that this connection will not be opened again; otherwise it would count as down.
+    /// Records that a lost connection will not be opened again. Otherwise it would count as down.
     fn drop(&mut self) {
         if self.connection.is_none() {
             self.buffer

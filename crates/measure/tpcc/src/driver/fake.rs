@@ -11,7 +11,7 @@ use crate::props::Engine;
 use crate::spec::inputs::Input;
 use crate::transactions::Outcome;
 
-/// Time passes only when a thread waits or a scripted transaction takes time.
+/// A clock on which time passes only when a thread waits or a scripted transaction takes time.
 #[derive(Debug, Default)]
 pub(super) struct FakeClock {
     now_us: AtomicU64,
@@ -40,7 +40,7 @@ pub(super) struct Step {
     pub(super) answer: Result<Outcome, SqlError>,
 }
 
-/// A sequence of answers. After the last one every transaction commits after `usual_us`.
+/// A sequence of answers. After the last answer, every transaction commits after `usual_us`.
 #[derive(Debug)]
 pub(super) struct Script {
     clock: Arc<FakeClock>,
@@ -68,7 +68,7 @@ impl Script {
     }
 }
 
-/// A connector; all of its connections share one script.
+/// A connector whose connections share one script.
 #[derive(Debug, Clone)]
 pub(super) struct Scripted(pub(super) Arc<Script>);
 

@@ -32,9 +32,9 @@ use crate::spec::nurand::Constants;
 /// The settings of a run: size, length, pace, mix and limits.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Setup {
-    /// Warehouses in the database.
+    /// Number of warehouses that the run uses.
     pub warehouses: u32,
-    /// Terminals over all load hosts; at most ten for each warehouse.
+    /// Number of terminals of all load hosts; at most ten for each warehouse.
     pub terminals: u32,
     /// The part of the terminals that this host runs.
     pub share: Share,
@@ -42,7 +42,7 @@ pub struct Setup {
     pub ramp_up: RampUp,
     pub pace: Pace,
     pub mix: Mix,
-    /// Whether each terminal stays at its home warehouse (§2.4.1.1).
+    /// Whether each terminal keeps its home warehouse (§2.4.1.1).
     pub fixed_warehouse: bool,
     pub delivery: DeliveryMode,
     /// NURand constants of the run (C-Run).
@@ -53,8 +53,8 @@ pub struct Setup {
     pub max_retries: u16,
     /// Time limit, after the end of the run, for transactions in progress and queued deliveries.
     pub drain: Duration,
-    /// Longest time without a completed transaction while connections are down or have no answer;
-    /// then the run ends.
+    /// Longest time without a completed transaction while connections are down or have no answer.
+    /// After this time the run ends.
     pub give_up: Duration,
 }
 
@@ -76,10 +76,10 @@ pub enum RampUp {
     },
 }
 
-/// Execution of Delivery transactions.
+/// How Delivery transactions are executed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeliveryMode {
-    /// The terminal performs its deliveries and waits for them, as in BenchmarkSQL 5: a deviation
+    /// The terminal performs its deliveries and waits for them, as in BenchmarkSQL 5. This deviates
     /// from §2.7.2.
     Inline,
     /// Terminals put deliveries into a queue; `workers` threads, each with its own connection,

@@ -1,10 +1,11 @@
 //! The start times of transactions.
 //!
-//! Closed loop: a transaction starts after the answer to the previous one, and after
-//! BenchmarkSQL's pause (`limitTxnsPerMin`) or the keying and think times of TPC-C §5.2.5. Open
-//! loop: it starts at an instant of a schedule, whether or not earlier transactions have ended. Its
-//! latency counts from that instant, so that a stall shows in the latency of every transaction that
-//! it delays (no coordinated omission).
+//! Closed loop: a transaction starts after the answer to the previous transaction and a wait. The
+//! wait is BenchmarkSQL's pause (`limitTxnsPerMin`), or the keying and think times of TPC-C §5.2.5.
+//!
+//! Open loop: a schedule determines the intended start of each transaction, whether or not earlier
+//! transactions have ended. The latency counts from the intended start. A stall therefore shows in
+//! the latency of every transaction that it delays (no coordinated omission).
 
 use fastrand::Rng;
 
@@ -28,9 +29,9 @@ pub enum Pace {
 /// The distribution of the intended starts of an open loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arrivals {
-    /// All distances are equal.
+    /// All intervals between starts are equal.
     Fixed,
-    /// Exponentially distributed distances, as between the requests of many independent users.
+    /// Exponentially distributed intervals, as between the requests of many independent users.
     Poisson,
 }
 
@@ -55,7 +56,7 @@ pub(super) enum TerminalPace {
 }
 
 impl Pace {
-    /// The pace of terminal `terminal` of `of`, numbered from 0.
+    /// The pace of terminal number `terminal`, from 0, of `of` terminals.
     pub(super) fn of_terminal(self, terminal: u32, of: u32, seed: u64) -> TerminalPace {
         match self {
             Self::Eager => TerminalPace::Eager,
@@ -70,8 +71,9 @@ impl Pace {
     }
 }
 
-/// Milliseconds per transaction and terminal, rounded as BenchmarkSQL rounds. Below one transaction
-/// per minute and terminal BenchmarkSQL has no limit; here the limit holds.
+/// Time from one transaction of a terminal to the next, in whole milliseconds as in BenchmarkSQL,
+/// returned in microseconds. Below one transaction per minute and terminal, BenchmarkSQL has no
+/// limit; here the limit holds.
 fn limit_period_us(per_min: u32, terminals: u32) -> u64 {
     let (per_min, terminals) = (u64::from(per_min.max(1)), u64::from(terminals.max(1)));
     let period_ms = match per_min / terminals {
@@ -82,8 +84,8 @@ fn limit_period_us(per_min: u32, terminals: u32) -> u64 {
 }
 
 impl TerminalPace {
-    /// Start of the latency measurement of a transaction for which the terminal is ready at
-    /// `ready_us`: after the keying time, or at the intended start.
+    /// Start of the latency measurement of the next transaction: after the keying time, or at the
+    /// intended start. The terminal is ready for the transaction at `ready_us`.
     pub(super) fn due_us(&mut self, kind: Kind, ready_us: u64) -> u64 {
         match self {
             Self::Eager | Self::Limited { .. } => ready_us,
@@ -114,7 +116,7 @@ pub(super) struct Schedule {
 }
 
 impl Schedule {
-    /// With fixed distances, the starts of the terminals interleave evenly.
+    /// With fixed intervals, the starts of all terminals interleave evenly.
     fn new(per_min: f64, arrivals: Arrivals, terminal: u32, of: u32, seed: u64) -> Self {
         let mean_us = 60.0 * SECOND_US as f64 * f64::from(of.max(1)) / per_min;
         let mut schedule = Self {
@@ -147,7 +149,7 @@ impl Schedule {
         }
     }
 
-    /// Removes all starts before `now_us`. Returns their number.
+    /// Removes all starts before `now_us`, and returns their number.
     pub(super) fn pass(&mut self, now_us: u64) -> u64 {
         let mut passed = 0;
         while self.peek_us() < now_us {
@@ -160,7 +162,7 @@ impl Schedule {
     fn distance_us(&mut self) -> f64 {
         match self.arrivals {
             Arrivals::Fixed => self.mean_us,
-            // In (0, 1], because the logarithm of zero is not finite.
+            // The argument of `ln` is in (0, 1], because the logarithm of zero is not finite.
             Arrivals::Poisson => -(1.0 - self.rng.f64()).ln() * self.mean_us,
         }
     }
@@ -172,8 +174,8 @@ mod tests {
 
     #[test]
     fn limits_are_divided_as_benchmarksql_divides_them() {
-        // 300 per minute on one terminal: one per 200 ms. 1,000 on 3 terminals: 333 each, one per
-        // 180 ms.
+        // 300 per minute on one terminal are one per 200 ms. 1,000 on 3 terminals are 333 per
+        // terminal, which is one per 180 ms.
         assert_eq!(limit_period_us(300, 1), 200_000);
         assert_eq!(limit_period_us(1000, 3), 180_000);
         assert_eq!(limit_period_us(1_000_000_000, 300), 0);
@@ -202,7 +204,8 @@ mod tests {
             };
             [schedule.next_us(), schedule.next_us(), schedule.next_us()]
         };
-        // 100 per second on four terminals: one per 40 ms each, 10 ms after the previous terminal.
+        // 100 per second on four terminals are one per 40 ms on each, 10 ms after the previous
+        // terminal.
         assert_eq!(starts(0), [0, 40_000, 80_000]);
         assert_eq!(starts(3), [30_000, 70_000, 110_000]);
     }

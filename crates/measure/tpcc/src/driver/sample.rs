@@ -21,11 +21,11 @@ pub struct Sample {
     pub ending: Ending,
     /// Attempts after the first one, each after a conflict.
     pub retries: u16,
-    /// Districts without an undelivered order, of a Delivery.
+    /// Number of districts in which a Delivery found no undelivered order.
     pub skipped: u8,
     pub traits: InputTraits,
-    /// Start of the latency measurement: the intended start of an open loop, or the time of
-    /// queueing.
+    /// Start of the latency measurement: the intended start in an open loop; otherwise the time at
+    /// which the terminal sent or queued the transaction.
     pub due_us: u64,
     /// Time at which the first statement could be sent.
     pub began_us: u64,
@@ -60,12 +60,12 @@ pub enum Ending {
     Unknown,
 }
 
-/// Properties of an input that §5.5.1.5 asks to be counted.
+/// Properties of an input that are counted for §5.5.1.5.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct InputTraits {
     /// Number of lines of a New-Order.
     pub lines: u8,
-    /// Lines that another warehouse supplies.
+    /// Number of lines that another warehouse supplies.
     pub remote_lines: u8,
     /// Whether a New-Order must be rolled back.
     pub rollback: bool,
@@ -108,7 +108,7 @@ impl InputTraits {
 #[derive(Debug, Default)]
 pub(super) struct SampleBuffer {
     batch: Mutex<Batch>,
-    /// Time at which the transaction in progress was sent; 0 while none is.
+    /// Time at which the transaction in progress was sent; 0 if no transaction is in progress.
     asked_us: AtomicU64,
 }
 
@@ -119,11 +119,12 @@ pub(super) struct Batch {
     pub(super) samples: Vec<Sample>,
     /// Rows of the delivery result file.
     pub(super) delivered: Vec<DeliveryResult>,
-    /// Losses and reconnects, in the order of their times within one thread.
+    /// Losses, reconnects and other events, in the order of their times within one thread.
     pub(super) events: Vec<ConnectionEvent>,
 }
 
-/// A change in the state of a connection. At one instant, losses sort first.
+/// A change in the state of a connection. Events are ordered by time; at the same time, losses come
+/// first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ConnectionEvent {
     pub(super) at_us: u64,
@@ -147,17 +148,18 @@ pub(super) enum ConnectionChange {
 }
 
 impl SampleBuffer {
-    /// Marks a transaction as sent; called for each attempt.
+    /// Records that a transaction was sent. Called for each attempt.
     pub(super) fn on_asked(&self, at_us: u64) {
         self.asked_us.store(at_us.max(1), Ordering::Relaxed);
     }
 
-    /// Marks the transaction as answered, or its connection as lost.
+    /// Records that the transaction was answered, or that its connection was lost.
     pub(super) fn on_answered(&self) {
         self.asked_us.store(0, Ordering::Relaxed);
     }
 
-    /// Time at which the transaction without an answer was sent.
+    /// Time at which the transaction without an answer was sent; `None` if there is no such
+    /// transaction.
     pub(super) fn asked_us(&self) -> Option<u64> {
         Some(self.asked_us.load(Ordering::Relaxed)).filter(|at_us| *at_us > 0)
     }
@@ -174,7 +176,7 @@ impl SampleBuffer {
         self.batch().events.push(ConnectionEvent { at_us, change });
     }
 
-    /// Moves all contents to the end of `all` and keeps the allocations. Returns the number of
+    /// Moves the contents to the end of `all` and keeps the allocations. Returns the number of
     /// samples.
     pub(super) fn empty_into(&self, all: &mut Batch) -> u64 {
         let mut batch = self.batch();

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::clock::{Clock, SECOND_US};
 use super::connection::Connector;
 
-/// Limit on distinct error messages; further ones are counted together.
+/// Maximum number of distinct error messages. Errors with further messages are counted together.
 const MAX_ERRORS: usize = 20;
 
 /// State that all threads of a run share.
@@ -32,7 +32,7 @@ pub(super) struct Shared {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct ErrorCounts {
     pub(super) by_text: BTreeMap<String, u64>,
-    /// Errors beyond [`MAX_ERRORS`] distinct messages.
+    /// Number of errors beyond [`MAX_ERRORS`] distinct messages.
     pub(super) others: u64,
 }
 
@@ -86,7 +86,7 @@ impl Shared {
         self.clock.now_us() >= self.deadline_us(deadline)
     }
 
-    /// Waits until `at_us`. Returns false when the deadline comes first.
+    /// Waits until `at_us`. Returns false if the deadline comes first.
     pub(super) fn wait_until(&self, at_us: u64, deadline: Deadline) -> bool {
         loop {
             let (now_us, end_us) = (self.clock.now_us(), self.deadline_us(deadline));

@@ -14,9 +14,10 @@ pub(super) struct Terminal {
     /// Number of the terminal, from 0 over all load hosts.
     pub(super) number: u32,
     pub(super) district: DistrictKey,
-    /// Number of warehouses of which one is drawn for each transaction; `None` for a fixed one.
+    /// Number of warehouses from which each transaction draws one; `None` if the terminal keeps its
+    /// home warehouse.
     pub(super) roams: Option<u32>,
-    /// Transactions that remain; `None` for no limit.
+    /// Number of remaining transactions; `None` for no limit.
     pub(super) left: Option<u32>,
     pub(super) inputs: Inputs,
     pub(super) chooser: Chooser,
@@ -33,8 +34,8 @@ impl Terminal {
     pub(super) fn work(&mut self) {
         let mut ready_us = 0;
         while self.left.is_none_or(|left| left > 0) {
-            // A terminal without a connection must not spend its think time first: the server
-            // would look down for that long.
+            // The terminal connects again before its think time. Otherwise the connection would
+            // count as down during the think time.
             if !self.executor.ready() {
                 return;
             }
@@ -55,7 +56,7 @@ impl Terminal {
     }
 
     /// Waits for the start of a transaction. Returns the time from which its latency counts, or
-    /// `None` when the run ends first.
+    /// `None` if the run ends first.
     fn await_start(&mut self, kind: Kind, ready_us: u64) -> Option<u64> {
         let due_us = self.pace.due_us(kind, ready_us);
         if !self.shared.wait_until(due_us, Deadline::Run) {
@@ -63,7 +64,7 @@ impl Terminal {
         }
         match self.pace {
             TerminalPace::Open(_) => Some(due_us),
-            // In a closed loop the latency begins when the transaction is sent: neither a late
+            // In a closed loop, the latency begins when the transaction is sent. Neither a late
             // timer nor a reconnect is part of it.
             TerminalPace::Eager | TerminalPace::Limited { .. } | TerminalPace::Human { .. } => {
                 Some(self.shared.clock.now_us())
@@ -116,7 +117,7 @@ impl Terminal {
 }
 
 impl Terminal {
-    /// The outcome of a Delivery for which the queue has no room.
+    /// Counts an error. Returns the outcome of a Delivery for which the queue has no room.
     fn refused(&self) -> Completion {
         let text =
             "the queue of deliveries is full; use more --delivery-workers or a faster server";

@@ -1,4 +1,4 @@
-//! The threads of a run. All of them connect, then wait for a common start.
+//! The threads of a run. All threads connect, then wait for a common start.
 
 use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -21,15 +21,17 @@ use crate::spec::inputs::{DistrictKey, Inputs};
 
 /// Stack of a thread. Only the pages that it touches use memory.
 const STACK: usize = 256 << 10;
-/// Limit on connections that are being opened at the same time: below the backlog of any server.
+/// Limit on connections that are being opened at the same time. It is below the listen backlog of
+/// any server.
 const WAVE: usize = 48;
 
-/// Offsets of seeds: a terminal's generators for different purposes are independent.
+/// Offsets of seeds. They make the random number generators of a terminal independent of each
+/// other.
 const SEED_OF_INPUTS: u64 = 0;
 const SEED_OF_SCHEDULE: u64 = 1 << 40;
 const SEED_OF_WAITS: u64 = 2 << 40;
 
-/// A run that could not start.
+/// Why a run could not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     #[error("{failed} of {of} connections failed: {first}")]
@@ -63,14 +65,14 @@ pub struct Terminals {
     pub(super) terminal_threads: Vec<JoinHandle<()>>,
     pub(super) worker_threads: Vec<JoinHandle<()>>,
     pub(super) queue: Option<Arc<DeliveryQueue>>,
-    /// Copies of the terminals' schedules, to count the intended starts that are late.
+    /// Copies of the terminals' schedules, to count the intended starts that are due.
     pub(super) schedules: Vec<Schedule>,
     gate: Arc<Gate>,
 }
 
 impl Terminals {
-    /// Starts the threads and opens their connections. On an error, connections that were opened
-    /// are closed.
+    /// Starts the threads and opens their connections. On an error, closes the connections that
+    /// were opened.
     pub fn connect(setup: Setup, connector: Arc<dyn Connector>) -> Result<Self, StartError> {
         let assignments = assignments(&setup);
         if assignments.is_empty() {
@@ -188,7 +190,7 @@ impl Terminals {
 }
 
 impl Drop for Terminals {
-    /// Ends the threads that still wait for the start.
+    /// Ends the threads if the run was not started.
     fn drop(&mut self) {
         self.gate.open(GateState::Closed);
     }
@@ -196,7 +198,8 @@ impl Drop for Terminals {
 
 type ReportSender = SyncSender<Result<(), ConnectError>>;
 
-/// Connects, reports the outcome, and waits for the start. `None` when the thread is not to run.
+/// Connects, reports the outcome, and waits for the start. Returns `None` if the connection failed
+/// or the run does not start.
 fn connect_and_wait(
     connector: Arc<dyn Connector>,
     report: ReportSender,
@@ -205,7 +208,7 @@ fn connect_and_wait(
     let connection = match connector.open() {
         Ok(connection) => connection,
         Err(error) => {
-            // The receiver is gone when the start was called off.
+            // The receiver no longer exists if another error has cancelled the start.
             let _ = report.send(Err(error));
             return None;
         }
@@ -215,7 +218,7 @@ fn connect_and_wait(
     gate.wait().map(|shared| (connection, shared))
 }
 
-/// Reports of the threads that have connected, or failed to.
+/// Counts the reports of threads that have connected or have failed to connect.
 #[derive(Debug, Default)]
 struct ConnectReports {
     count: usize,
@@ -224,7 +227,7 @@ struct ConnectReports {
 }
 
 impl ConnectReports {
-    /// Waits until fewer than [`WAVE`] of `started` threads are connecting.
+    /// Waits until fewer than [`WAVE`] of the `started` threads are connecting.
     fn wait_for_room(&mut self, started: usize, reports: &Receiver<Result<(), ConnectError>>) {
         self.wait_for((started + 1).saturating_sub(WAVE), reports);
     }
@@ -290,7 +293,7 @@ struct Assignment {
     district: DistrictKey,
 }
 
-/// The terminals of this host.
+/// The terminals that this host runs.
 fn assignments(setup: &Setup) -> Vec<Assignment> {
     let all = assign_districts(setup.seed, setup.warehouses, setup.terminals);
     let numbered = (0..)
@@ -344,7 +347,7 @@ impl Assignment {
 
 #[cfg(test)]
 impl Setup {
-    /// A terminal by its number, for tests without threads.
+    /// The terminal with a given number, for tests without threads.
     pub(super) fn lone_terminal(
         &self,
         number: u32,

@@ -170,7 +170,7 @@ fn a_conflict_is_retried_with_the_same_input_and_counts_in_the_latency() {
         (samples.len(), samples[0].ending, samples[0].retries),
         (1, Ending::Committed, 2)
     );
-    // Waits of half to all of 0.5 ms and 1 ms.
+    // Two waits, each from half to all of its limit: 0.5 ms, then 1 ms.
     let waited = samples[0].latency_us() - 20 * MS;
     assert!((750..=1500).contains(&waited), "{waited}");
     let inputs = fixture.inputs();
@@ -230,8 +230,8 @@ fn a_lost_connection_leaves_one_unknown_outcome_and_is_reopened() {
     assert_eq!((begun.at_us, ended.at_us), first);
     assert!(opened.at_us <= samples[1].began_us && opened.at_us > 350 * MS);
     assert!(samples[1..].iter().all(Sample::is_done) && samples.len() > 50);
-    // Three waits of half to all of 100, 200 and 400 ms, and the wait after a failure: none of it
-    // is part of a latency.
+    // Three waits, each from half to all of its limit (100, 200 and 400 ms), and the wait after a
+    // failure. None of them is part of a latency.
     let gap = samples[1].began_us - samples[0].ended_us;
     assert!((350 * MS..=710 * MS).contains(&gap), "{gap}");
     assert!(samples[1..].iter().all(|one| one.latency_us() == 10 * MS));
@@ -239,7 +239,7 @@ fn a_lost_connection_leaves_one_unknown_outcome_and_is_reopened() {
     assert_eq!(fixture.shared.errors().by_text.values().sum::<u64>(), 4);
 }
 
-/// Retry waits have their own random number generator.
+/// The waits before retries have their own random number generator.
 #[test]
 fn inputs_follow_from_the_seed_even_after_conflicts() {
     let smooth = Fixture::new(MS, 50 * MS, Vec::new());
@@ -270,7 +270,7 @@ fn a_terminal_stops_after_its_number_of_transactions() {
     assert_eq!(fixture.work(&Setup { length, ..setup() }, None).len(), 17);
 }
 
-/// The connection is not opened again, and must not count as down.
+/// The connection is not opened again and must not count as down.
 #[test]
 fn a_connection_lost_in_the_last_transaction_is_abandoned() {
     let fixture = Fixture::new(MS, u64::MAX - clock::SECOND_US, vec![step(MS, Err(lost()))]);

@@ -1,17 +1,19 @@
 //! Detects gaps in service, such as a restart or a fail-over of the server.
 //!
-//! In: completed transactions and connection events, almost in the order of time. Out: the gaps,
-//! and the time since which nothing was completed, after which the driver gives up a run.
+//! The input is completed transactions and connection events, almost in the order of time. The
+//! output is the gaps, and the time since which no transaction was completed. If this time is too
+//! long ago, the driver gives up the run.
 
 use serde::{Deserialize, Serialize};
 
 use crate::driver::clock::SECOND_US;
 
-/// Shorter pauses are not reported.
+/// Shortest gap that is reported.
 const MIN_US: u64 = SECOND_US;
 
-/// An interval in which no transaction was completed while connections were down. If the run was
-/// given up with all connections open, its last interval without an answer is a gap, too.
+/// An interval in which no transaction was completed and at least one connection was down. If the
+/// run is given up although all connections are open, its last interval without an answer is a gap,
+/// too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gap {
     /// End of the last transaction before the gap, in microseconds since the start of the run.
@@ -27,20 +29,21 @@ pub struct Gap {
 pub struct Gaps {
     found: Vec<Gap>,
     last_done_us: u64,
-    /// Connections that were lost and not opened again.
+    /// Number of connections that were lost and are not open again.
     down: u32,
     /// Largest value of `down` since the last completed transaction.
     most_down: u32,
-    /// Connections that were opened again and have not completed their first transaction.
+    /// Number of reconnected connections on which the first transaction is in progress.
     unproven: u32,
-    /// Start of the current wait: connections were lost or unproven, and nothing was completed.
+    /// Start of the current wait, in which connections were lost or unproven and no transaction was
+    /// completed.
     since_us: Option<u64>,
-    /// True when the run ends because nothing was completed for too long.
+    /// True when the run ends because no transaction was completed for too long.
     is_given_up: bool,
 }
 
 impl Gaps {
-    /// Reports a completed transaction.
+    /// Records a completed transaction.
     pub fn on_done(&mut self, at_us: u64) {
         if at_us <= self.last_done_us {
             return;
@@ -48,50 +51,53 @@ impl Gaps {
         self.end(at_us);
         self.last_done_us = at_us;
         self.is_given_up = false;
-        // Connections that are down already belong to the gap that may begin.
+        // A gap that begins now includes the connections that are down already.
         self.most_down = self.down;
         self.since_us = self.is_waiting().then_some(at_us);
     }
 
-    /// Reports a lost connection.
+    /// Records a lost connection.
     pub fn on_lost(&mut self, at_us: u64) {
         self.down += 1;
         self.most_down = self.most_down.max(self.down);
         self.since_us.get_or_insert(at_us.max(self.last_done_us));
     }
 
-    /// Reports that a lost connection was opened again.
+    /// Records that a lost connection was opened again.
     pub fn on_reopened(&mut self) {
         self.down = self.down.saturating_sub(1);
     }
 
-    /// Reports that a lost connection will not be opened again.
+    /// Records that a lost connection will not be opened again.
     pub fn on_abandoned(&mut self) {
         self.down = self.down.saturating_sub(1);
     }
 
-    /// Reports the first transaction after a reconnect. A log-in alone proves little: the server
-    /// may accept connections and answer no statement.
+    /// Records the start of the first transaction after a reconnect. A log-in alone proves little:
+    /// the server may accept connections but answer no statement.
     pub fn on_first_begun(&mut self, at_us: u64) {
         self.unproven += 1;
         self.since_us.get_or_insert(at_us.max(self.last_done_us));
     }
 
-    /// Reports the end of that transaction. A loss of the connection is reported in addition.
+    /// Records the end of the first transaction after a reconnect. If the transaction ends with the
+    /// loss of its connection, the caller also calls [`on_lost`](Self::on_lost).
     pub fn on_first_ended(&mut self) {
         self.unproven = self.unproven.saturating_sub(1);
     }
 
-    /// Time since which nothing was completed, while connections are down, or open again without an
-    /// answer.
+    /// Time since which no transaction was completed, if connections are down, or if first
+    /// transactions after a reconnect have no answer.
     #[must_use]
     pub fn down_since_us(&self) -> Option<u64> {
         self.since_us.filter(|_| self.is_waiting())
     }
 
-    /// Time since which no terminal was served: since connections are down or unproven, or since
-    /// the oldest request without an answer, at `asked_us`. A request that waits long does not
-    /// count while others are answered: it may wait for a lock.
+    /// Time since which no terminal was served. It is the earlier of
+    /// [`down_since_us`](Self::down_since_us) and the start of the silence: the time `asked_us` of
+    /// the oldest request without an answer, or the last completed transaction if that is later. A
+    /// single long request does not count while other requests are answered, because it may wait
+    /// for a lock.
     #[must_use]
     pub fn unserved_since_us(&self, asked_us: Option<u64>) -> Option<u64> {
         let silent_since_us = asked_us.map(|at_us| at_us.max(self.last_done_us));
@@ -101,14 +107,15 @@ impl Gaps {
             .min()
     }
 
-    /// Reports that the run ends for lack of service. The wait becomes a gap even if no connection
-    /// was lost.
+    /// Records that the run ends for lack of service. The current wait becomes a gap even if no
+    /// connection was lost.
     pub fn give_up(&mut self) {
         self.is_given_up = true;
     }
 
-    /// A connection that is open again and has not begun a transaction does not count: its terminal
-    /// may think for longer than a fail-over takes.
+    /// Whether connections are down or unproven. A connection that is open again without a
+    /// transaction does not count, because its terminal may think for longer than a fail-over
+    /// takes.
     fn is_waiting(&self) -> bool {
         self.down > 0 || self.unproven > 0
     }
@@ -137,14 +144,15 @@ impl Gaps {
     }
 }
 
-/// Merges the gaps of `hosts` load hosts: a gap of the run is an interval that all of them report.
+/// Merges the gaps of `hosts` load hosts. A gap of the run is an interval in which all hosts have a
+/// gap.
 #[must_use]
 pub fn merged(gaps: Vec<Gap>, hosts: u32) -> Vec<Gap> {
     let mut edges: Vec<(u64, i64)> = Vec::new();
     for gap in &gaps {
         edges.extend([(gap.from_us, 1), (gap.to_us, -1)]);
     }
-    // Ends sort before begins of the same instant.
+    // At the same instant, ends sort before starts.
     edges.sort_unstable();
     let (mut open, mut found, mut since) = (0, Vec::new(), None);
     for (at_us, change) in edges {
@@ -207,7 +215,8 @@ mod tests {
         );
     }
 
-    /// The processes of a server die one after the other: some still commit after the first losses.
+    /// The processes of a server end one after the other. Some of them still commit after the first
+    /// losses.
     #[test]
     fn connections_lost_before_the_last_commit_count_as_down() {
         let mut gaps = Gaps::default();
@@ -224,12 +233,13 @@ mod tests {
     fn a_connection_that_is_open_again_does_not_end_the_run() {
         let mut gaps = Gaps::default();
         gaps.on_done(S);
-        // Long after the last commit, on a terminal with a long think time.
+        // The connection is lost long after the last commit, because its terminal has a long think
+        // time.
         gaps.on_lost(90 * S);
         assert_eq!(gaps.down_since_us(), Some(90 * S));
         gaps.on_reopened();
         assert_eq!(gaps.down_since_us(), None);
-        // A server that accepts connections and completes nothing is down.
+        // A server that accepts connections but completes no transaction is down.
         gaps.on_lost(95 * S);
         assert_eq!(gaps.down_since_us(), Some(90 * S));
         gaps.on_reopened();
@@ -238,7 +248,7 @@ mod tests {
         assert_eq!(gaps.down_since_us(), Some(100 * S));
     }
 
-    /// A proxy, or a primary that hangs: every log-in succeeds and every first statement blocks.
+    /// A proxy, or a primary that hangs, accepts every log-in and blocks every first statement.
     #[test]
     fn a_server_that_accepts_connections_and_does_not_answer_is_down() {
         let mut gaps = Gaps::default();
@@ -256,20 +266,20 @@ mod tests {
         gaps.on_reopened();
         gaps.on_first_begun(31 * S);
         assert_eq!(gaps.down_since_us(), Some(5 * S));
-        // Its transaction ends with an error; the other one still has none.
+        // That transaction ends with an error. The transaction of the other connection has no
+        // answer yet.
         gaps.on_first_ended();
         assert_eq!(gaps.down_since_us(), Some(5 * S));
-        // A commit ends the wait, and the next one begins.
+        // A commit ends the wait, and the next wait begins.
         gaps.on_done(33 * S);
         assert_eq!(gaps.down_since_us(), Some(33 * S));
         gaps.on_first_ended();
         assert_eq!(gaps.down_since_us(), None);
-        // Nothing was lost since then: not a gap.
+        // No connection was lost since then, so this wait is not a gap.
         assert_eq!(gaps.finish(50 * S), [gap(4 * S, 33 * S, 2)]);
     }
 
-    /// Other terminals have committed between the log-in and the first transaction, and then hang,
-    /// too.
+    /// Between the log-in and the first transaction, other terminals commit. Then all of them hang.
     #[test]
     fn a_first_transaction_without_an_answer_begins_a_wait() {
         let mut gaps = Gaps::default();
@@ -300,10 +310,10 @@ mod tests {
         assert_eq!(gaps.unserved_since_us(None), None);
         assert_eq!(gaps.unserved_since_us(Some(7)), Some(7));
         gaps.on_done(4 * S);
-        // Asked before the last completed transaction, and after it.
+        // The request was sent before the last completed transaction, then after it.
         assert_eq!(gaps.unserved_since_us(Some(S)), Some(4 * S));
         assert_eq!(gaps.unserved_since_us(Some(5 * S)), Some(5 * S));
-        // All terminals think.
+        // All terminals are in their think times.
         assert_eq!(gaps.unserved_since_us(None), None);
         gaps.on_lost(6 * S);
         assert_eq!(gaps.unserved_since_us(Some(8 * S)), Some(6 * S));
@@ -320,7 +330,7 @@ mod tests {
         silent.give_up();
         let mut late = silent.clone();
         assert_eq!(silent.finish(9 * S), [gap(2 * S, 9 * S, 0)]);
-        // The server answers after all, during the drain.
+        // The server answers in the drain after all.
         late.on_done(8 * S);
         assert_eq!(late.finish(11 * S), [gap(2 * S, 8 * S, 0)]);
     }

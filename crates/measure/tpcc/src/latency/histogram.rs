@@ -1,6 +1,6 @@
 //! Latencies as an HDR histogram in microseconds.
 //!
-//! In files it is HdrHistogram's V2 encoding in base64, which other tools read.
+//! Files contain histograms in HdrHistogram's V2 encoding in base64, which other tools can read.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -10,7 +10,7 @@ use serde::de::Error as _;
 use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer as De, Serialize, Serializer as Ser};
 
-/// A histogram of durations in microseconds, exact to a number of significant digits (3 by
+/// A histogram of durations in microseconds, exact to a fixed number of significant digits (3 by
 /// default).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Latencies(Histogram<u64>);
@@ -30,7 +30,8 @@ impl Latencies {
         Self(histogram.unwrap_or_else(|_| unreachable!("digits are within 1 to 5")))
     }
 
-    /// Adds a duration; one beyond the range of the histogram counts as the longest.
+    /// Adds a duration. A duration beyond the range of the histogram counts as the longest one in
+    /// range.
     pub fn record(&mut self, us: u64) {
         if self.0.record(us).is_err() {
             self.0.saturating_record(us);
@@ -39,7 +40,7 @@ impl Latencies {
 
     /// Adds all values of another histogram.
     pub fn add(&mut self, other: &Self) {
-        // Histograms resize themselves, so that any value of another one fits.
+        // Histograms grow when needed, so the values of any other histogram fit.
         let _ = self.0.add(&other.0);
     }
 
@@ -48,8 +49,8 @@ impl Latencies {
         self.0.len()
     }
 
-    /// The latency in microseconds that the share `quantile` (0 to 1) does not exceed; `None` if
-    /// the histogram is empty.
+    /// The latency in microseconds that a fraction `quantile` (0 to 1) of the values does not
+    /// exceed; `None` if the histogram is empty.
     #[must_use]
     pub fn quantile_us(&self, quantile: f64) -> Option<u64> {
         let highest = self.max_us()?;

@@ -1,9 +1,9 @@
-//! Statistics of a run: counts and latencies by type and phase, a time series, gaps in service,
-//! and the detection of a steady state.
+//! Statistics of a run: counts and latencies by type and phase, a time series, gaps in service, and
+//! the detection of a steady state.
 //!
-//! All of it can be written to a file and added to the statistics of another load host, so that a
-//! run on several hosts is the sum of its parts. Deliberately absent: threads and clocks
-//! (`driver`).
+//! All statistics can be written to a file and added to the statistics of another load host. The
+//! result of a run on several hosts is therefore the sum of the results of the hosts. Deliberately
+//! absent: threads and clocks (`driver`).
 
 pub mod gaps;
 pub mod histogram;

@@ -8,33 +8,35 @@ use crate::driver::clock::SECOND_US;
 use crate::driver::sample::{Ending, Sample};
 use crate::spec::deck::Kind;
 
-/// Significant digits of the histograms of one second. More would cost memory in each second.
+/// Significant digits of the histograms of one second. More digits would need more memory for each
+/// second.
 const DIGITS: u8 = 2;
 
 /// Transactions that ended in one second.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Second {
     /// Completed transactions by type, in the order of [`Kind::ALL`]: committed, or rolled back as
-    /// demanded. A queued delivery counts when it is performed.
+    /// their input demands. A queued delivery counts in the second in which it was performed.
     pub done: [u32; 5],
-    /// New-Orders rolled back as demanded; contained in `done`.
+    /// New-Orders that were rolled back as their input demands; `done` includes them.
     pub rolled_back: u32,
     pub failed: u32,
     /// Transactions that lost their connection.
     pub unknown: u32,
     /// Number of attempts after conflicts.
     pub retries: u32,
-    /// Sum of the response times of completed transactions, in microseconds. Divided by their
-    /// number it is the mean response time R.
+    /// Sum of the response times of completed transactions, in microseconds. Divided by the number
+    /// of these transactions, it is the mean response time R.
     pub latency_sum_us: u64,
-    /// Time that transactions spent in the system within this second, in microseconds. In seconds
-    /// it is their mean number N; by Little's law N = X * R.
+    /// Time that transactions spent in the system within this second, in microseconds. In seconds,
+    /// it is the mean number N of transactions in the system; by Little's law N = X * R.
     pub in_system_us: u64,
-    /// Intended starts of an open loop that had passed at the end of the second and not begun.
+    /// Number of late transactions of an open loop: at the end of the second, their intended starts
+    /// had passed and they had not begun.
     pub backlog: u64,
     /// p50, p95 and p99 of the response times of New-Orders, in microseconds.
     pub new_order_us: Option<[u64; 3]>,
-    /// The response times of New-Orders; kept where parts of a run are to be added.
+    /// The response times of New-Orders; kept only if the series is to be added to others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub new_orders: Option<Latencies>,
 }
@@ -104,7 +106,7 @@ impl Second {
         }
     }
 
-    /// Computes the quantiles. The histogram is dropped unless `keep` is set.
+    /// Computes the quantiles. Drops the histogram unless `keep` is set.
     fn close(&mut self, keep: bool) {
         self.new_order_us = self.new_orders.as_ref().and_then(quantiles);
         if !keep {
@@ -118,11 +120,11 @@ fn quantiles(latencies: &Latencies) -> Option<[u64; 3]> {
     Some([at(0.5)?, at(0.95)?, at(0.99)?])
 }
 
-/// The seconds of a run.
+/// The time series of a run, one entry per second.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Series {
     pub seconds: Vec<Second>,
-    /// Number of leading seconds that are closed.
+    /// Number of closed seconds at the start of the series.
     #[serde(skip)]
     closed: usize,
     /// Whether closed seconds keep their histograms.
@@ -131,7 +133,7 @@ pub struct Series {
 }
 
 impl Series {
-    /// An empty series. With `keeps_histograms` it can be added to those of other hosts.
+    /// An empty series. With `keeps_histograms`, it can be added to the series of other hosts.
     #[must_use]
     pub fn new(keeps_histograms: bool) -> Self {
         Self {
@@ -144,7 +146,8 @@ impl Series {
     /// second that it spans.
     pub fn record(&mut self, sample: &Sample) {
         self.at(sample.ended_us).record(sample);
-        // A queued delivery is in the system until it is performed; that is a sample of its own.
+        // A queued delivery stays in the system until it is performed. The sample of its execution
+        // counts this time.
         if sample.ending == Ending::Queued {
             return;
         }
@@ -156,12 +159,12 @@ impl Series {
         }
     }
 
-    /// Sets the number of late starts at the end of a second.
+    /// Sets the backlog at the end of a second.
     pub fn set_backlog(&mut self, second: usize, backlog: u64) {
         self.at(second as u64 * SECOND_US).backlog = backlog;
     }
 
-    /// Closes the seconds before `until`.
+    /// Closes the seconds before `until`: computes their quantiles.
     pub fn close(&mut self, until: usize) {
         let until = until.min(self.seconds.len());
         for second in self.seconds.iter_mut().take(until).skip(self.closed) {
@@ -181,7 +184,7 @@ impl Series {
         }
     }
 
-    /// Drops the histograms: the series cannot be added to others any more.
+    /// Drops the histograms. Afterwards the series cannot be added to others.
     pub fn drop_histograms(&mut self) {
         for second in &mut self.seconds {
             second.new_orders = None;

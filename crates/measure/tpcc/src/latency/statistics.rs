@@ -13,7 +13,7 @@ pub struct RunStatistics {
     interval: Interval,
     /// Counts and latencies by phase and type.
     pub(crate) tracks: [[Track; 6]; 3],
-    /// Input counts of the measured phase.
+    /// Counts of input properties in the measured phase.
     pub(crate) input_counts: InputCounts,
     pub(crate) series: Series,
     pub(crate) gaps: Gaps,
@@ -56,7 +56,8 @@ pub struct Totals {
 }
 
 impl RunStatistics {
-    /// Empty statistics. With `keeps_histograms` they can be added to those of other hosts.
+    /// Empty statistics. With `keeps_histograms`, they can be added to the statistics of other
+    /// hosts.
     #[must_use]
     pub fn new(interval: Interval, keeps_histograms: bool) -> Self {
         Self {
@@ -141,8 +142,8 @@ impl RunStatistics {
         }
     }
 
-    /// New-Orders per minute in the `window` seconds before second `second`, or in fewer at the
-    /// start.
+    /// Mean New-Orders per minute in the `window` seconds before second `second`. At the start of
+    /// the run, there are fewer seconds.
     #[must_use]
     pub fn new_orders_per_min(&self, second: usize, window: usize) -> f64 {
         let first = second.saturating_sub(window);
@@ -153,7 +154,7 @@ impl RunStatistics {
 
     /// Computes the quantiles of the seconds that are over at `now_us`.
     pub fn close_seconds(&mut self, now_us: u64) {
-        // The second that has just ended may still receive a sample of a slow thread.
+        // A slow thread may still deliver a sample of the second that has just ended.
         let over = usize::try_from(now_us / SECOND_US).unwrap_or(usize::MAX);
         self.series.close(over.saturating_sub(1));
     }

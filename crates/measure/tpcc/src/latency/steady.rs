@@ -1,13 +1,13 @@
 //! Detects a steady state with MSER-5 (White, Cobb and Spratt, "A comparison of five steady-state
 //! truncation heuristics for simulation", Winter Simulation Conference 2000).
 //!
-//! Observations are averaged in batches of five. Of all possible truncation points the one is
-//! chosen that minimises the standard error of the mean of the rest. A truncation point in the
-//! second half means that the system has not settled: too little is left to judge by.
+//! MSER-5 averages the observations in batches of five. It chooses the truncation point that
+//! minimises the standard error of the mean of the remaining batches. If this point is in the
+//! second half, the system has not settled, because too few observations remain.
 
 /// Number of observations per batch.
 const BATCH: usize = 5;
-/// Series of fewer batches are not judged.
+/// Minimum number of batches for a result.
 const MIN_BATCHES: usize = 12;
 
 /// The result of [`mser5`].
@@ -21,7 +21,8 @@ pub enum Steady {
     TooShort,
 }
 
-/// Judges a series of observations at equal distances in time.
+/// Finds the observation from which on a series is steady. All observations are equally far apart
+/// in time.
 #[must_use]
 pub fn mser5(series: &[f64]) -> Steady {
     let batches: Vec<f64> = series
@@ -31,7 +32,7 @@ pub fn mser5(series: &[f64]) -> Steady {
     if batches.len() < MIN_BATCHES {
         return Steady::TooShort;
     }
-    // Backwards, so that the sums of every tail are computed in one pass.
+    // Goes backwards, so that one pass computes the sums of all tails.
     let (mut sum, mut squares) = (0.0, 0.0);
     let mut best = (f64::INFINITY, 0);
     for (at, value) in batches.iter().enumerate().rev() {
@@ -39,7 +40,8 @@ pub fn mser5(series: &[f64]) -> Steady {
         squares += value * value;
         let left = (batches.len() - at) as f64;
         let statistic = ((squares - sum * sum / left) / (left * left)).max(0.0);
-        // The last few batches may be alike by chance. Of equal statistics the earliest point wins.
+        // Fewer than five batches may be equal by chance, so they are ignored. Of equal statistics,
+        // the earliest point wins.
         if left >= BATCH as f64 && statistic <= best.0 {
             best = (statistic, at);
         }

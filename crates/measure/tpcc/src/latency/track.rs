@@ -10,11 +10,12 @@ use crate::spec::deck::Kind;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
-    /// Before the measured interval. A transaction that began here belongs here.
+    /// Before the measured interval. A transaction that began here belongs to the ramp-up.
     RampUp,
-    /// The measured interval: transactions that lie wholly inside it (TPC-C §5.1.2).
+    /// The measured interval. Its transactions lie wholly inside it (TPC-C §5.1.2).
     Measured,
-    /// After the measured interval: transactions that were in progress at its end.
+    /// After the measured interval. A transaction that was in progress at the end of the interval
+    /// belongs to the drain.
     Drain,
 }
 
@@ -28,13 +29,13 @@ impl Phase {
     }
 }
 
-/// A type of transaction as results list it: deferred deliveries are separate.
+/// A type of transaction in results. Deferred deliveries are a type of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TrackName {
-    /// From the start to the answer. With a queue, the latency of a Delivery is the time to queue
-    /// it.
+    /// A transaction of a terminal, from the start to the answer. With a queue, the latency of a
+    /// Delivery is the time to put it into the queue.
     Of(Kind),
-    /// A Delivery that was performed from the queue; its latency counts from queueing.
+    /// A Delivery that was performed from the queue. Its latency includes the time in the queue.
     Deferred,
 }
 
@@ -82,16 +83,16 @@ impl TrackName {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Track {
     pub committed: u64,
-    /// Rolled back as the input demands; these count as done.
+    /// Rolled back as the input demands; these transactions count as done.
     pub rolled_back: u64,
     pub queued: u64,
     /// Undone after an error, or after too many conflicts.
     pub failed: u64,
     /// The connection was lost during the transaction.
     pub unknown: u64,
-    /// Attempts after a conflict, whatever their outcome.
+    /// Attempts after a conflict, successful or not.
     pub retries: u64,
-    /// Transactions with at least one such attempt.
+    /// Transactions with at least one retry.
     pub retried: u64,
     /// Deliveries that found at least one district without an undelivered order.
     pub with_skips: u64,
@@ -102,7 +103,7 @@ pub struct Track {
 }
 
 impl Track {
-    /// Number committed, or rolled back as the input demands (§5.4.2).
+    /// Number of transactions that were committed, or rolled back as their input demands (§5.4.2).
     #[must_use]
     pub fn done(&self) -> u64 {
         self.committed + self.rolled_back
@@ -127,7 +128,7 @@ impl Track {
         }
     }
 
-    /// Adds the counts and latencies of another host.
+    /// Adds the counts and latencies of another load host.
     pub fn add(&mut self, other: &Self) {
         let Self {
             committed,
@@ -154,7 +155,7 @@ impl Track {
     }
 }
 
-/// Counts of input properties that §5.5.1.5 asks for, over transactions that were done.
+/// Counts of the input properties of §5.5.1.5, over completed transactions.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct InputCounts {
     pub orders: u64,
@@ -162,7 +163,7 @@ pub struct InputCounts {
     pub rollbacks: u64,
     /// New-Orders by number of lines, from 0.
     pub by_lines: [u64; 16],
-    /// Lines supplied by another warehouse.
+    /// Order lines supplied by another warehouse.
     pub remote_lines: u64,
     pub payments: u64,
     /// Payments by customers of another warehouse.
@@ -208,7 +209,7 @@ impl InputCounts {
             .sum()
     }
 
-    /// Adds the counts of another host.
+    /// Adds the counts of another load host.
     pub fn add(&mut self, other: &Self) {
         let Self {
             orders,

@@ -1,7 +1,8 @@
 //! Checks whether the load hosts of a merged run measured at the same time.
 //!
-//! Each worker starts at the same time of its own clock. All workers have measured the offset of
-//! the server's clock; from these offsets follows how far their starts were apart.
+//! All workers start at the same time, each by its own clock. Each worker measures the offset of
+//! the server's clock from its own clock. The differences between these offsets show how far apart
+//! the workers started.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,25 +14,26 @@ use crate::server_clock::{Offset, StartSpread, start_spread};
 
 /// Name of this check.
 pub(super) const WINDOWS: &str = "windows of the workers coincide";
-/// Limit on the difference of the windows, as a fraction of their length: one part in 100.
+/// Limit on the difference between the windows: their length divided by this number.
 const MAX_SHARE: u64 = 100;
-/// Smallest limit: a shorter difference is below the resolution of a series of seconds.
+/// Smallest limit. A smaller difference is not visible in a series with one value per second.
 const MIN_LIMIT_US: u64 = SECOND_US / 10;
-/// Largest limit: a longer difference shows in a series of seconds, however long the windows are.
+/// Largest limit. A larger difference is visible in a series with one value per second, even if the
+/// windows are long.
 const MAX_LIMIT_US: u64 = SECOND_US;
 
 /// The clock of one worker of a merged run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkerClock {
     pub worker: u32,
-    /// Offset of the server's clock from the worker's; `None` if it was not measured.
+    /// Offset of the server's clock from the clock of the worker; `None` if it was not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offset: Option<Offset>,
 }
 
 impl WorkerClock {
-    /// Microseconds, by the server's clock, from the start of the worker with offset `first` to the
-    /// start of this one.
+    /// Time by the server's clock, in microseconds, from the start of the worker with the offset
+    /// `first` to the start of this worker.
     pub(super) fn after_us(&self, first: &Offset) -> Option<i64> {
         let ahead_us = self.offset?.server_ahead_us;
         Some(ahead_us.saturating_sub(first.server_ahead_us))
@@ -44,7 +46,7 @@ pub(super) fn first(clocks: &[WorkerClock]) -> Option<Offset> {
     known.min_by_key(|offset| offset.server_ahead_us)
 }
 
-/// Compares the measured windows of all workers; `None` unless several were merged.
+/// Compares the measured windows of all workers; `None` if fewer than two records were merged.
 pub(super) fn check(record: &Record) -> Option<Check> {
     let clocks = &record.clocks;
     if clocks.len() < 2 {
@@ -78,8 +80,8 @@ pub(super) fn check(record: &Record) -> Option<Check> {
     })
 }
 
-/// The limit on the difference: a hundredth of the interval, which is within the noise of the
-/// results.
+/// The limit on the difference between the windows: a hundredth of the interval, but not less than
+/// [`MIN_LIMIT_US`] or more than [`MAX_LIMIT_US`]. A hundredth is within the noise of the results.
 fn limit_us(record: &Record) -> u64 {
     let (from_us, to_us) = record.interval_us;
     let share_us = to_us.saturating_sub(from_us) / MAX_SHARE;

@@ -3,9 +3,10 @@
 use super::record::Record;
 use crate::latency::Phase;
 
-/// The lines in BenchmarkSQL's words, with corrected values: its `Measured tpmTOTAL` counts one
-/// transaction too many, and both of its figures include failed transactions. A partial sum is
-/// labelled `Partial`, so that no script takes it for the result of the run.
+/// The lines in BenchmarkSQL's format, with correct values. BenchmarkSQL's own `Measured tpmTOTAL`
+/// counts one transaction too many, and both of its figures include failed transactions. The
+/// figures of a partial sum are labelled `Partial` instead of `Measured`, so that no script takes
+/// them for the result of the run.
 #[must_use]
 pub fn lines(record: &Record) -> String {
     let conditions = &record.conditions;
@@ -30,7 +31,8 @@ pub fn lines(record: &Record) -> String {
     )
 }
 
-/// Truncates to two decimals, as BenchmarkSQL does. A whole number keeps its `.0`, as in Java.
+/// Truncates to two decimals, as BenchmarkSQL does. `{:?}` prints a whole number with `.0`, as Java
+/// does.
 fn hundredths(number: f64) -> f64 {
     (number * 100.0).trunc() / 100.0
 }

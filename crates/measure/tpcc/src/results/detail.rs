@@ -1,4 +1,4 @@
-//! Converts a record to the detail of a run in an experiment's result, for its report.
+//! Converts a record to the details of a run in an experiment's result, which reports show.
 
 use std::collections::BTreeMap;
 
@@ -14,11 +14,11 @@ use crate::latency::{Phase, Second, TrackName};
 
 /// Maximum number of points of a time series.
 const POINTS: usize = 300;
-/// Number of histogram bins up to four times the 90th percentile (§5.6.1.2). One more bin has the
-/// rest.
+/// Number of histogram bins up to four times the 90th percentile (§5.6.1.2). One more bin counts
+/// all longer times.
 const BINS: u64 = 40;
 
-/// The detail of a record.
+/// The details of a record.
 #[must_use]
 pub fn of(record: &Record) -> Detail {
     Detail {
@@ -90,7 +90,7 @@ fn check(check: &super::validity::Check) -> Check {
     }
 }
 
-/// A consistency check as a check in the report.
+/// Converts a consistency check to a check of the report.
 #[must_use]
 pub fn consistency(checked: &super::record::Consistency) -> Check {
     let (found, verdict) = match (&checked.not_checked, checked.broken.as_slice()) {
@@ -172,7 +172,8 @@ fn series(record: &Record) -> Vec<Series> {
     ]
 }
 
-/// Divides a series into parts of equal length, each with its mean and extremes.
+/// Divides a series into at most [`POINTS`] parts of equal length, each with its mean, minimum and
+/// maximum.
 fn downsampled(name: &str, values: &[Option<f64>]) -> Series {
     let part_length = values.len().div_ceil(POINTS).max(1);
     let mut series = Series {

@@ -1,12 +1,12 @@
-//! The deviations of a run from the specification. Every result lists them; `docs/tpcc.md` has a
-//! table of all.
+//! The deviations of a run from TPC-C. Every result lists its deviations; `docs/tpcc.md` has a
+//! table of all that are possible.
 
 use super::record::Record;
 
 /// Shortest measured interval of a publishable result, in seconds (§5.5.2.1).
 const MIN_S: f64 = 7200.0;
 
-/// Clauses that no run fulfils or checks.
+/// Deviations of every run: clauses that Saiga does not fulfil or does not check.
 const ALWAYS: [&str; 4] = [
     "New-Order computes neither the brand-generic field of a line nor the total of the order \
      (§2.4.2.2)",

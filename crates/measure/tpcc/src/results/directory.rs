@@ -1,4 +1,6 @@
-//! The directory of a run's results. Only its owner can read it, and no two runs share one.
+//! The result directory of a run, and the result file of a worker.
+//!
+//! Only the owner can read the results. A run never overwrites the results of another run.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
@@ -13,7 +15,7 @@ pub struct Directory {
     path: PathBuf,
 }
 
-/// A directory or file that could not be created.
+/// Why a directory or a file of results could not be created or written.
 #[derive(Debug, thiserror::Error)]
 pub enum DirectoryError {
     /// An earlier or a concurrent run created the directory.
@@ -23,7 +25,7 @@ pub enum DirectoryError {
         path.display()
     )]
     Taken { path: PathBuf },
-    /// A worker with the same number has written its file, or claimed it.
+    /// Another worker with the same number has written its file, or has claimed it.
     #[error(
         "{} exists already: another worker with this number has run, or runs, with this --out; remove \
          it if it is left from an earlier run",
@@ -46,8 +48,8 @@ pub enum DirectoryError {
     },
 }
 
-/// Replaces `%tY` and the like by parts of a date, as BenchmarkSQL does. `local_s` is the local
-/// time in seconds since 1970. Fails with [`DirectoryError::Pattern`].
+/// Replaces `%tY` and similar codes in `pattern` with parts of a date, as BenchmarkSQL does.
+/// `local_s` is the local time in seconds since 1970. Fails with [`DirectoryError::Pattern`].
 pub fn expand(pattern: &str, local_s: i64) -> Result<PathBuf, DirectoryError> {
     let Stamp {
         date: (year, month, day),
@@ -87,7 +89,8 @@ fn day_of_year(local_s: i64, year: i64) -> i64 {
 }
 
 impl Directory {
-    /// Creates a directory that must not exist, and `data` in it.
+    /// Creates the directory `path` and its subdirectory `data`. Fails with
+    /// [`DirectoryError::Taken`] if `path` exists.
     pub fn create(path: PathBuf) -> Result<Self, DirectoryError> {
         let fail = |path: &Path, error| DirectoryError::File {
             path: path.to_owned(),
@@ -98,7 +101,7 @@ impl Directory {
         }
         let mut builder = DirBuilder::new();
         builder.mode(0o700);
-        // Of two concurrent runs, one succeeds.
+        // If two runs use the same path at the same time, only one creates the directory.
         match builder.create(&path) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
@@ -116,21 +119,22 @@ impl Directory {
         &self.path
     }
 
-    /// Removes the directory again, if it contains only what [`create`](Self::create) has made.
+    /// Removes the directory if it contains only what [`create`](Self::create) made.
     pub fn remove_if_empty(&self) {
         for path in [&self.path.join("data"), &self.path] {
-            // Other files belong to the user.
+            // The removal fails if there are other files: these belong to the user.
             let _ = fs::remove_dir(path);
         }
     }
 
-    /// Creates a file in the directory; it must not exist.
+    /// Creates a file in the directory. Fails if the file exists.
     pub fn file(&self, name: &str) -> Result<File, DirectoryError> {
         let path = self.path.join(name);
         own_file(&path).map_err(|error| DirectoryError::File { path, error })
     }
 
-    /// Writes a complete file, or none: an incomplete record could be taken for a complete one.
+    /// Writes a new file. If that fails, removes the file, because users could take an incomplete
+    /// record for a complete one.
     pub fn write(&self, name: &str, text: &str) -> Result<(), DirectoryError> {
         let path = self.path.join(name);
         let written = own_file(&path).and_then(|file| fill(file, &path, text));
@@ -142,7 +146,7 @@ impl Directory {
 fn fill(mut file: impl Write, path: &Path, text: &str) -> io::Result<()> {
     let filled = file.write_all(text.as_bytes());
     if filled.is_err() {
-        // The first error is reported; an error of the removal adds nothing.
+        // The caller gets the write error; an error of the removal would add nothing.
         let _ = fs::remove_file(path);
     }
     filled
@@ -157,7 +161,7 @@ fn own_file(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// The result file of one worker, claimed while it runs.
+/// The result file of one worker. A file `worker-N.json.part` claims it while the worker runs.
 #[derive(Debug)]
 pub struct WorkerFile {
     part: PathBuf,
@@ -165,7 +169,8 @@ pub struct WorkerFile {
 }
 
 impl WorkerFile {
-    /// Claims `worker-N.json` in a directory that several hosts may share.
+    /// Claims `worker-N.json` in a directory that several hosts may share. Fails with
+    /// [`DirectoryError::WorkerTaken`] if the file exists or is claimed.
     pub fn claim(dir: &Path, index: u32) -> Result<Self, DirectoryError> {
         let fail = |path: &Path, error| DirectoryError::File {
             path: path.to_owned(),
@@ -201,7 +206,7 @@ impl WorkerFile {
 
 impl Drop for WorkerFile {
     fn drop(&mut self) {
-        // The file does not exist any more after `write`.
+        // After `write`, this file no longer exists.
         let _ = fs::remove_file(&self.part);
     }
 }

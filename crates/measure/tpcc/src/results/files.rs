@@ -1,4 +1,4 @@
-//! The files of a result directory: those of BenchmarkSQL, and Saiga's own.
+//! The files of a result directory, in BenchmarkSQL's formats and in Saiga's own.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -17,7 +17,8 @@ use crate::latency::{Phase, Series, TrackName};
 use crate::spec::deck::Kind;
 use crate::spec::timing::MAX_TPMC_PER_WAREHOUSE;
 
-/// Run id in every row. BenchmarkSQL counts runs in a file of its working directory.
+/// Run number in every row, always 1. BenchmarkSQL counts its runs in a file of its working
+/// directory.
 const RUN: u32 = 1;
 
 /// `run.properties`: the props file with masked passwords.
@@ -59,7 +60,8 @@ pub fn run_info(record: &Record) -> String {
     )
 }
 
-/// `data/tx_summary.csv`, in the format of BenchmarkSQL's R scripts, for the measured interval.
+/// `data/tx_summary.csv` for the measured interval, in the format that BenchmarkSQL's R scripts
+/// read.
 #[must_use]
 pub fn tx_summary(record: &Record) -> String {
     let mut text =
@@ -153,8 +155,8 @@ pub fn series_csv(series: &Series) -> String {
     text
 }
 
-/// Files that are written while a run lasts. After a write error, such as a full disk, the run
-/// continues without them, and [`finish`](Self::finish) returns the error.
+/// Files that are written during a run. After a write error, such as a full disk, the run continues
+/// without them, and [`finish`](Self::finish) returns the error.
 #[derive(Debug, Default)]
 pub struct SampleFiles {
     result: Option<BufWriter<File>>,
@@ -204,7 +206,7 @@ impl SampleFiles {
         self.problem = result.and(delivery).err();
     }
 
-    /// Flushes the files. Returns the first error of any write.
+    /// Flushes the files. Returns the first write error of the run.
     pub fn finish(self) -> io::Result<()> {
         let Self {
             result,
@@ -221,7 +223,7 @@ impl SampleFiles {
     }
 }
 
-/// Writes the row of a transaction. A Delivery that its terminal performed has two rows, as in
+/// Writes the row of a transaction. A Delivery that a terminal performed itself has two rows, as in
 /// BenchmarkSQL 5.
 fn write_sample(file: &mut impl Write, sample: &Sample) -> io::Result<()> {
     let row = |file: &mut dyn Write, name: &str| {
@@ -243,7 +245,8 @@ fn write_sample(file: &mut impl Write, sample: &Sample) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes a row for each order, or one without order if the Delivery found none (§2.7.2.2).
+/// Writes one row for each delivered order, or one row without an order if the Delivery found none
+/// (§2.7.2.2).
 fn write_delivered(file: &mut impl Write, row: &DeliveryResult) -> io::Result<()> {
     let DeliveryResult {
         queued_us,
@@ -264,7 +267,8 @@ fn write_delivered(file: &mut impl Write, row: &DeliveryResult) -> io::Result<()
     })
 }
 
-/// Writes all files that are derived from the record at the end of a run.
+/// Writes `data/runInfo.csv`, `data/tx_summary.csv`, `series.csv` and `result.json` at the end of a
+/// run.
 pub fn write_all(dir: &Directory, record: &Record) -> Result<(), DirectoryError> {
     dir.write("data/runInfo.csv", &run_info(record))?;
     dir.write("data/tx_summary.csv", &tx_summary(record))?;
@@ -278,8 +282,8 @@ pub fn write_all(dir: &Directory, record: &Record) -> Result<(), DirectoryError>
     dir.write("result.json", &json(&compact))
 }
 
-/// Writes `report.html`, which a browser shows without further files. It is written last, because
-/// it only repeats the record.
+/// Writes `report.html`, which a browser shows without other files. It is written last, because it
+/// only repeats the record.
 pub fn write_page(dir: &Directory, record: &Record) -> Result<(), DirectoryError> {
     dir.write("report.html", &html::render(&page::page(record)))
 }

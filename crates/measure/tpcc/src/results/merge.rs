@@ -1,7 +1,7 @@
 //! Merges the records of several load hosts into one.
 //!
-//! Records fit if their runs had the same conditions and the same start, and each terminal belongs
-//! to exactly one of them. The error for others names the file and the difference.
+//! Records belong together if their runs had the same conditions and the same start, and no two of
+//! them have the same worker number. Otherwise the error names the files and the difference.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use super::record::{Conditions, FORMAT_VERSION, Record};
 use crate::driver::Share;
 use crate::latency::gaps::merged;
 
-/// Records that cannot be merged.
+/// Why records cannot be merged.
 #[derive(Debug, thiserror::Error)]
 pub enum MergeError {
     /// The file cannot be read, or is not the record of a worker.
@@ -26,7 +26,7 @@ pub enum MergeError {
     NoFiles { dirs: Vec<String> },
     #[error("{} and {} are both records of worker {index}", a.display(), b.display())]
     SameWorker { a: PathBuf, b: PathBuf, index: u32 },
-    /// Two records of different conditions.
+    /// Two records have different conditions.
     #[error(
         "{} and {} are not parts of one run: {what} is {of_a} in one and {of_b} in the other",
         a.display(),
@@ -42,7 +42,8 @@ pub enum MergeError {
     },
 }
 
-/// Reads records. In a directory, all files `worker-*.json` are read.
+/// Reads the records in `paths_or_dirs`. In a directory, reads all files `worker-*.json`. Fails
+/// with [`MergeError::NoFiles`] or [`MergeError::Unreadable`].
 pub fn read(paths_or_dirs: &[PathBuf]) -> Result<Vec<(PathBuf, Record)>, MergeError> {
     let mut paths = Vec::new();
     for given in paths_or_dirs {
@@ -111,7 +112,8 @@ fn read_one(path: &Path) -> Result<Record, MergeError> {
     Ok(record)
 }
 
-/// Merges records. If workers are missing, the sum is marked as [`Partial`].
+/// Merges the records of workers. If workers are missing, the merged record is marked as
+/// [`Partial`].
 pub fn merge(mut parts: Vec<(PathBuf, Record)>) -> Result<Record, MergeError> {
     parts.sort_by_key(|(_, record)| record.conditions.share.0);
     let mut rest = parts.iter();
@@ -170,7 +172,8 @@ pub fn merge(mut parts: Vec<(PathBuf, Record)>) -> Result<Record, MergeError> {
     Ok(sum)
 }
 
-/// The series of a load host itself, renamed with the worker's number: they cannot be added.
+/// The series that describe one load host, such as its CPU use. They cannot be added, so the number
+/// of the worker becomes part of their names.
 fn series_of_host(part: &Record) -> Vec<Series> {
     let index = part.conditions.share.0;
     let own = detail::of(part).series;
@@ -248,10 +251,10 @@ fn add(sum: &mut Record, part: Record) {
     sum.run.foreign_cpu_s += part.run.foreign_cpu_s;
 }
 
-/// The smallest interval that contains everything that was counted. Parts end at different times if
-/// one is stopped early or performs a number of transactions; all transactions divided by a
-/// shorter interval would give too high a throughput. The interval of a part that was stopped in
-/// its ramp-up is empty.
+/// The smallest interval that contains both intervals. Workers end at different times if one is
+/// stopped early, or if each performs a fixed number of transactions. If all transactions were
+/// divided by a shorter interval, the throughput would be too high. A worker that was stopped in
+/// its ramp-up has an empty interval, which is ignored.
 fn joined(a: (u64, u64), b: (u64, u64)) -> (u64, u64) {
     match (a.0 < a.1, b.0 < b.1) {
         (true, false) => a,

@@ -1,7 +1,7 @@
 //! The results of a run: a record, files in BenchmarkSQL's formats, and a report.
 //!
-//! The [`Record`] contains everything; the other files and the printed text are derived from it.
-//! Records of several load hosts are added to one.
+//! The [`Record`] contains all results; the other files and the printed text are derived from it.
+//! `merge` combines the records of several load hosts into one.
 
 pub mod clocks;
 pub mod closing;

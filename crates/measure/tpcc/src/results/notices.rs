@@ -1,4 +1,4 @@
-//! The warnings of a run: what limits the meaning of its figures, and what to do about it.
+//! The warnings of a run: a problem, its likely cause, and what to do about it.
 
 use saiga_document::model::Notice;
 
@@ -10,7 +10,7 @@ use crate::driver::clock::seconds;
 use crate::latency::Phase;
 use crate::spec::timing::MAX_TPMC_PER_WAREHOUSE;
 
-/// Limit on the listed errors; the record has all of them.
+/// Maximum number of error messages that become warnings. The record contains all of them.
 const MAX_ERRORS: usize = 5;
 
 /// All warnings, the most severe first.
@@ -34,7 +34,7 @@ fn notice(text: String, cause: Option<&str>, action: Option<&str>) -> Notice {
     }
 }
 
-/// Workers that are missing in the sum.
+/// The warning about workers that are missing in a merged record.
 fn partial(partial: &Partial) -> Notice {
     notice(
         format!("partial: {}", partial.describe()),
@@ -46,7 +46,7 @@ fn partial(partial: &Partial) -> Notice {
     )
 }
 
-/// Measured windows that differ between workers.
+/// The warning about measured windows that differ between workers.
 fn windows(record: &Record) -> Option<Notice> {
     let mut checks = record.validity.iter();
     let is_so = |check: &&Check| check.name == WINDOWS && check.verdict == Verdict::Fails;
@@ -61,7 +61,7 @@ fn windows(record: &Record) -> Option<Notice> {
     ))
 }
 
-/// Gaps in service, lost connections, and checks that could not be made.
+/// Warnings about gaps in service, lost connections, and checks of the tables that were not made.
 fn service(record: &Record) -> Vec<Notice> {
     let gap = |gap: &crate::latency::Gap| {
         let connections = match gap.lost {
@@ -103,7 +103,8 @@ fn service(record: &Record) -> Vec<Notice> {
     list
 }
 
-/// Results that were not measured in a steady state, or cannot be right.
+/// Warnings about results that were not measured in a steady state, or that exceed the maximum of
+/// TPC-C.
 fn judgement(record: &Record) -> Vec<Notice> {
     let mut list = Vec::new();
     if record.ramp_up_settled == Some(false) {
@@ -139,7 +140,7 @@ fn judgement(record: &Record) -> Vec<Notice> {
     list
 }
 
-/// Transactions that were due and had not been performed at the end of the run.
+/// Warnings about transactions that were due but not completed at the end of the run.
 fn left_over(record: &Record) -> Vec<Notice> {
     let rows = [
         (

@@ -49,7 +49,8 @@ pub fn page(record: &Record) -> Document {
     }
 }
 
-/// The printed sections first, then charts, errors and settings.
+/// The sections of the report, in the order of the page. All sections made with [`section`] are
+/// also printed.
 fn sections(record: &Record, notices: Vec<Notice>) -> Vec<Section> {
     let table = transactions(record);
     let mut sections = vec![section("transactions", "Transactions", table)];
@@ -143,7 +144,7 @@ fn answer(record: &Record) -> Answer {
     }
 }
 
-/// The verdict on a complete run: its most severe problem.
+/// The verdict on a completed run. It names the most severe problem, if there is one.
 fn of_whole_run(record: &Record) -> (Tone, String) {
     let first_check = |is_so: fn(&&Consistency) -> bool| record.consistency.iter().find(is_so);
     if !record.is_served() {
@@ -266,7 +267,7 @@ fn validity(record: &Record) -> Block {
     })
 }
 
-/// A table of the workers of a sum, with their clocks; missing workers are included.
+/// A table of the workers of a merged record, missing ones included, with their clocks.
 fn workers(record: &Record) -> Block {
     let titles = ["worker", "server's clock", "began"];
     let columns = titles.into_iter().map(|title| Column {
@@ -380,7 +381,9 @@ fn pace(record: &Record) -> String {
     }
 }
 
-/// N, and X times R, over the whole seconds of the interval. By Little's law they must agree.
+/// The mean number N of transactions in the system, and the product of throughput X and mean
+/// response time R, over the whole seconds of the measured interval. By Little's law, both must
+/// agree.
 fn concurrency(record: &Record) -> String {
     let Some(series) = &record.series else {
         return "in series.csv".to_owned();

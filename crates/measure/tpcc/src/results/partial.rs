@@ -1,8 +1,8 @@
 //! A merged record in which workers are missing.
 //!
-//! Nothing is extrapolated: the figures are those of the workers that are present. The server may
-//! have served the missing workers as well, so that the sum is neither the result of the run nor of
-//! a smaller run, and it is never valid.
+//! The figures are those of the workers that are present; nothing is extrapolated. The server may
+//! have served the missing workers as well. The figures are therefore neither the result of the run
+//! nor of a smaller run, and the merged record is never valid.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use super::validity::{Check, Verdict};
 use crate::driver::Share;
 use crate::driver::assignment::assign_districts;
 
-/// The workers that are missing in a sum, and the part of the run that is present.
+/// The missing workers of a merged record, and the part of the run that is present.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Partial {
     /// Numbers of the missing workers, in ascending order.
@@ -24,14 +24,16 @@ pub struct Partial {
     pub terminals: u32,
     /// Number of terminals of the run.
     pub of_terminals: u32,
-    /// Number of home warehouses of the present terminals; of all, if terminals have none.
+    /// Number of home warehouses of the present terminals; if homes are not fixed, number of
+    /// warehouses of the run.
     pub warehouses: u32,
-    /// Number of home warehouses of all terminals.
+    /// Number of home warehouses of all terminals; if homes are not fixed, number of warehouses of
+    /// the run.
     pub of_warehouses: u32,
 }
 
 impl Partial {
-    /// The sum of a run without the workers in `missing`, which is in ascending order.
+    /// Describes a merged record without the workers in `missing`, which are in ascending order.
     #[must_use]
     pub fn of(conditions: &Conditions, missing: Vec<u32>) -> Self {
         let workers = conditions.share.1;
@@ -89,7 +91,7 @@ impl Partial {
         )
     }
 
-    /// A check that fails, because all New-Orders of a run must be counted (§5.4.2).
+    /// A failed check: all New-Orders of a run must be counted (§5.4.2).
     pub(super) fn check(&self) -> Check {
         Check {
             name: "all workers are in the sum".to_owned(),

@@ -1,7 +1,7 @@
-//! The record of a run, or of one host's part of it: `result.json`, or `worker-i.json`.
+//! The record of a run (`result.json`), or of one load host's part of a run (`worker-N.json`).
 //!
-//! `run` has the format of a run in an experiment's `result.json`; the other fields are specific to
-//! TPC-C. Histograms are HdrHistogram's V2 encoding in base64.
+//! The field `run` has the format of a run in an experiment's `result.json`; the other fields are
+//! specific to TPC-C. Histograms are in HdrHistogram's V2 encoding, in base64.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -21,26 +21,26 @@ use crate::latency::{Gap, InputCounts, Phase, Series, Track, TrackName};
 use crate::server_clock::Offset;
 use crate::spec::deck::Kind;
 
-/// The only `format_version` that can be written and read.
+/// The `format_version` of records. Records with other versions cannot be read.
 pub const FORMAT_VERSION: u32 = 1;
 
-/// A run, or one host's part of it.
+/// The results of a run, or of one load host's part of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     pub format_version: u32,
     /// The kind of experiment, always `tpcc`.
     pub experiment: String,
-    /// Present in a sum in which workers are missing.
+    /// The missing workers of a merged record; `None` if no worker is missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partial: Option<Partial>,
-    /// The run as in the result of an experiment.
+    /// The run in the format of an experiment's result.
     pub run: Run,
     pub conditions: Conditions,
-    /// Offset of the server's clock from this host's before the start. Absent in a sum, and for
-    /// SQLite.
+    /// Offset of the server's clock from the clock of this host, measured before the start. `None`
+    /// in a merged record, and for SQLite.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock: Option<Offset>,
-    /// In a sum: the clocks of its workers.
+    /// The clocks of the workers; only in a merged record.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub clocks: Vec<WorkerClock>,
     /// The reason for the end: `done`, `interrupted`, `gave up` or `hopeless`.
@@ -51,29 +51,31 @@ pub struct Record {
     pub last_us: u64,
     /// Counts and latencies by phase and type of transaction.
     pub tracks: Tracks,
-    /// Input counts of the measured phase.
+    /// Counts of input properties in the measured phase.
     pub tally: InputCounts,
-    /// Absent in `result.json`, because `series.csv` has it.
+    /// The time series; `None` in `result.json`, because `series.csv` contains the series.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub series: Option<Series>,
     pub gaps: Vec<Gap>,
     pub lost_connections: u64,
     /// Distinct error messages with their counts.
     pub errors: Vec<(String, u64)>,
-    /// Intended starts of an open loop that were never begun.
+    /// Number of transactions of an open loop that never began, although their intended starts were
+    /// before the end of the interval.
     pub backlog: u64,
-    /// Deliveries that were queued and not performed.
+    /// Deliveries that were queued but not performed.
     pub undelivered: u64,
     /// Transactions without an answer at the end of the drain.
     pub unanswered: u64,
     /// Whether the throughput was steady in the measured interval.
     pub steady: Steadiness,
-    /// Whether the throughput had settled at the end of a ramp-up of `auto` length.
+    /// Whether the throughput had settled at the end of the ramp-up. `None` for a ramp-up of fixed
+    /// length, or if the measured interval never began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ramp_up_settled: Option<bool>,
     /// CPU seconds of the load driver over the whole run.
     pub client_cpu_s: f64,
-    /// Checks of the tables (§3.3.2) before and after the run, where they were requested.
+    /// The requested checks of the tables (§3.3.2), before and after the run.
     #[serde(default)]
     pub consistency: Vec<Consistency>,
     /// Checks of inputs, mix and response times: §5.5.1.5, §5.2.3, §5.2.5.3.
@@ -82,10 +84,10 @@ pub struct Record {
     pub deviations: Vec<String>,
 }
 
-/// A check of whether the tables are consistent.
+/// A consistency check of the tables.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Consistency {
-    /// `before` or `after` (the run).
+    /// `before` or `after`: whether the check was made before or after the run.
     pub when: String,
     /// Number of rules that were checked.
     pub checked: usize,
@@ -94,7 +96,7 @@ pub struct Consistency {
     pub sample: Option<String>,
     /// The violated rules, each with an example.
     pub broken: Vec<String>,
-    /// The reason, if a requested check was not made.
+    /// The reason why a requested check was not made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_checked: Option<String>,
     /// Duration of the check.
@@ -102,7 +104,7 @@ pub struct Consistency {
 }
 
 impl Consistency {
-    /// A requested check that was not made.
+    /// A requested check that was not made for the reason `why`.
     #[must_use]
     pub fn missing(when: &str, why: String) -> Self {
         Self {
@@ -116,7 +118,7 @@ impl Consistency {
     }
 
     /// The reason why the run does not count: the tables are inconsistent, or were not checked.
-    /// `None` if they are consistent.
+    /// `None` if the tables are consistent.
     #[must_use]
     pub fn fault(&self) -> Option<String> {
         let when = &self.when;
@@ -137,24 +139,24 @@ impl Consistency {
     }
 }
 
-/// The conditions of a run. Records of one run differ only in the share and in local times.
+/// The conditions of a run. The records of one run differ only in their share and in local times.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Conditions {
     /// The props file with masked passwords.
     pub props: Vec<(String, String)>,
-    /// Name and version, as the server reports them.
+    /// The server's name and version, as the server reports them.
     pub server: String,
     /// The isolation level, as the server reports it.
     pub isolation: String,
     /// The folder of SQL scripts (`db=`); by default the name of the database system.
     #[serde(default)]
     pub db: String,
-    /// Warehouses that the run uses.
+    /// Number of warehouses that the run uses.
     pub warehouses: u32,
-    /// Warehouses in the database.
+    /// Number of warehouses in the database.
     #[serde(default)]
     pub loaded_warehouses: u32,
-    /// Terminals over all load hosts.
+    /// Number of terminals of all load hosts.
     pub terminals: u32,
     /// Number of this worker, and number of workers.
     pub share: (u32, u32),
@@ -167,21 +169,22 @@ pub struct Conditions {
     /// End of the last transaction in local time.
     pub session_end: String,
     pub pace: String,
-    /// Transactions per minute of a limited closed loop or an open loop.
+    /// Transactions per minute of all terminals, in a limited closed loop or an open loop.
     pub per_min: Option<f64>,
-    /// Factors of keying and think times; zero without such times.
+    /// Factors by which keying and think times are multiplied; zero if the run has no such times.
     pub keying_thinking: (f64, f64),
-    /// `poisson` or `fixed`, for an open loop.
+    /// Distribution of the intended starts of an open loop: `poisson` or `fixed`.
     #[serde(default)]
     pub arrivals: Option<String>,
-    /// Delivery workers of all hosts; 0 if terminals perform their deliveries.
+    /// Number of delivery workers of this host; in a merged record, of all hosts. 0 if terminals
+    /// perform their deliveries.
     pub delivery_workers: u32,
     #[serde(default)]
     pub max_retries: u16,
     /// Time limit for transactions in progress and queued deliveries at the end of the run.
     #[serde(default)]
     pub drain: String,
-    /// Longest time without service before the run ends.
+    /// Longest time without service before the run is given up.
     #[serde(default)]
     pub give_up: String,
     /// The requested ramp-up: seconds, or `auto`.
@@ -192,7 +195,7 @@ pub struct Conditions {
     pub mix: [f64; 5],
     /// Number of cards in a deck.
     pub deck: u32,
-    /// Whether terminals stay at their warehouses.
+    /// Whether each terminal keeps its home warehouse.
     pub fixed_warehouse: bool,
     /// C-Run for C_LAST, C_ID and OL_I_ID.
     pub nurand: (u32, u32, u32),
@@ -206,7 +209,7 @@ pub enum Steadiness {
     From(u64),
     /// Not settled in the first half of the interval.
     NotSettled,
-    /// Shorter than a minute.
+    /// The interval is shorter than a minute.
     TooShort,
 }
 
@@ -239,8 +242,8 @@ impl Tracks {
             .sum()
     }
 
-    /// Number of transactions of a type that terminals had completed or queued: its part of the
-    /// mix.
+    /// Number of transactions of a type that terminals completed or queued. The shares of the mix
+    /// are computed from these numbers.
     #[must_use]
     pub fn taken(&self, phase: Phase, kind: Kind) -> u64 {
         let track = self.of(phase, TrackName::Of(kind));
@@ -265,7 +268,7 @@ impl Tracks {
         self.0[phase.index()].iter().map(count).sum()
     }
 
-    /// Adds the tracks of another host.
+    /// Adds the tracks of another load host.
     pub fn add(&mut self, other: &Self) {
         let (mine, theirs) = (self.0.iter_mut().flatten(), other.0.iter().flatten());
         mine.zip(theirs).for_each(|(mine, theirs)| mine.add(theirs));
@@ -302,7 +305,7 @@ impl<'de> Deserialize<'de> for Tracks {
 }
 
 impl Conditions {
-    /// The conditions that follow from the setup; the others are empty.
+    /// The conditions that the setup determines; the other fields are empty or zero.
     #[must_use]
     pub fn of(setup: &Setup) -> Self {
         let (pace, per_min, keying_thinking) = match setup.pace {
@@ -382,7 +385,7 @@ impl Conditions {
 }
 
 impl Record {
-    /// The record of a measurement. `started` is in RFC 3339 format, in UTC.
+    /// Makes the record of a measurement. `started` is a UTC time in RFC 3339 format.
     #[must_use]
     pub fn new(conditions: Conditions, measured: Measurement, started: String) -> Self {
         let Measurement {
@@ -492,8 +495,8 @@ impl Record {
         }
     }
 
-    /// New-Orders per minute that were committed, or rolled back as demanded, wholly inside the
-    /// interval (§5.4.2).
+    /// Completed New-Orders per minute (§5.4.2): committed, or rolled back as their input demands.
+    /// Only transactions that lie wholly inside the measured interval count.
     #[must_use]
     pub fn tpmc(&self) -> f64 {
         self.per_minute(self.tracks.done(Phase::Measured, Kind::NewOrder))
@@ -519,7 +522,7 @@ impl Record {
             .into_iter()
             .map(|phase| self.tracks.total(phase))
             .sum();
-        // A program that reads the metrics must not mistake a partial sum for the result of the
+        // A partial sum has a metric of its own, so that no program takes it for the result of the
         // run.
         let tpmc = match self.partial {
             Some(_) => "tpmc_partial",
@@ -553,7 +556,8 @@ impl Record {
         metrics
     }
 
-    /// Whether no check failed.
+    /// Whether all checks hold: no validity check failed, all requested checks of the tables were
+    /// made and hold, no worker is missing, and [`is_served`](Self::is_served) is true.
     #[must_use]
     pub fn all_checks_hold(&self) -> bool {
         let valid = self
@@ -566,8 +570,8 @@ impl Record {
             && self.consistency.iter().all(Consistency::holds)
     }
 
-    /// False if transactions failed or had no answer and none was completed in the measured
-    /// interval.
+    /// Whether transactions were completed in the measured interval. Also true if none was
+    /// completed, but no transaction failed, lost its connection or had no answer.
     #[must_use]
     pub fn is_served(&self) -> bool {
         let failures = Phase::ALL

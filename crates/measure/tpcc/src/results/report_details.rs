@@ -1,6 +1,6 @@
 //! The sections of the HTML report that are not printed: charts, errors, settings and metrics.
 //!
-//! All values come from the record; nothing is computed here.
+//! All values come from the record; this module computes none.
 
 use saiga_document::model::{Align, Block, Cell, Column, Row, Section, Table, Visibility};
 use saiga_report::run;

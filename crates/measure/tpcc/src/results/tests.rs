@@ -1,4 +1,5 @@
-//! Records of synthetic runs: expected figures are literals; parts are compared with their sum.
+//! Records of synthetic runs. Expected figures are literals, and the merged parts of a run are
+//! compared with the whole run.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -141,7 +142,7 @@ fn whole() -> Record {
     record(Share::WHOLE, &samples())
 }
 
-/// The record of a worker after a round trip through its file.
+/// The record of a worker, written as JSON and read again.
 fn part(index: u32, of: u32) -> (PathBuf, Record) {
     let share = Share { index, of };
     let mine: Vec<Sample> = samples()
@@ -152,7 +153,7 @@ fn part(index: u32, of: u32) -> (PathBuf, Record) {
     (PathBuf::from(format!("worker-{index}.json")), record)
 }
 
-/// Four of ten of the 600 transactions that began within 30 s are New-Orders.
+/// Of the 600 transactions that began within 30 s, four of ten are New-Orders.
 #[test]
 fn figures_are_per_minute_of_the_measured_interval() {
     let record = whole();
@@ -161,7 +162,7 @@ fn figures_are_per_minute_of_the_measured_interval() {
     assert_eq!(record.tracks.done(Phase::Measured, Kind::NewOrder), 240);
     assert_eq!(record.run.seconds, 30.0);
     assert_eq!(record.tpmc(), 480.0);
-    // Every twentieth of 600 failed.
+    // Every twentieth of the 600 transactions failed.
     assert_eq!(record.tpm_total(), 1140.0);
     assert_eq!(
         (
@@ -180,7 +181,7 @@ fn figures_are_per_minute_of_the_measured_interval() {
         ),
         (19.0, 30.0, 60.0)
     );
-    // 1.5 s for 760 completed transactions.
+    // 1.5 s of CPU time for 760 completed transactions.
     assert!((metrics["client_cpu_us_per_op"] - 1_973.684).abs() < 0.001);
     let lines = closing::lines(&record);
     assert_eq!(
@@ -210,7 +211,8 @@ fn the_sum_of_all_parts_is_the_whole_run() {
             offset: None,
         })
         .collect();
-    // Deserialised, because a series in memory also knows which seconds are closed.
+    // Written as JSON and read again, because only a series in memory has the number of closed
+    // seconds.
     expected.series =
         serde_json::from_str(&serde_json::to_string(&expected.series).unwrap()).unwrap();
     expected.conclude();
@@ -243,7 +245,7 @@ fn series_of_load_hosts_keep_the_number_of_their_worker() {
     assert!(first_mean("throughput_ops_s").is_some());
 }
 
-/// 240 New-Orders in thirty seconds of all hosts; one of them reports an earlier end.
+/// All hosts together complete 240 New-Orders in thirty seconds. One host reports an earlier end.
 #[test]
 fn a_part_that_ends_early_does_not_raise_the_figure() {
     let ended = |interval_us: (u64, u64)| {
@@ -395,7 +397,7 @@ fn a_mix_slightly_below_its_bound_is_too_small_a_sample() {
     // 150 Payments of 510, where 43.5 % are expected, cannot be chance.
     assert_eq!(verdict(&record), Verdict::Fails);
     record.tracks.0[1][1].committed = 265;
-    // 42.4 %: four unfinished decks of 23 cards explain the difference.
+    // 42.4 %: the incomplete decks of four terminals, of 23 cards each, explain the difference.
     assert!(
         matches!(verdict(&record), Verdict::TooFew { .. }),
         "{:?}",
@@ -412,7 +414,8 @@ fn a_mix_slightly_below_its_bound_is_too_small_a_sample() {
     );
 }
 
-/// Clauses that are never fulfilled or checked are listed with the deviations of the run.
+/// Each deviation is in the record, in the report and, by its clause, in the table of
+/// `docs/tpcc.md`.
 #[test]
 fn clauses_that_are_not_fulfilled_are_listed_with_every_run() {
     let record = whole();
@@ -483,7 +486,7 @@ fn a_run_without_service_or_without_a_check_does_not_count() {
         seconds: 0.1,
     };
     good.consistency.push(checked(&[]));
-    // Connections without an answer are reported; completed transactions count.
+    // Connections without an answer cause a warning, but the run counts.
     good.unanswered = 3;
     assert!(good.all_checks_hold());
     assert!(

@@ -1,8 +1,9 @@
-//! Whether the inputs, the mix and the response times of a run are what the specification allows.
+//! Checks the inputs, the mix and the response times of a run against the specification.
 //!
-//! A share outside its bounds fails where it is more than four standard deviations from what the
-//! inputs are drawn with. What is nearer may be chance, as long as four standard deviations of the
-//! sample are wider than the bounds: more transactions are wanted then.
+//! A share outside its bounds fails if its distance from the share with which inputs are drawn is
+//! more than four standard deviations. A smaller distance may be chance. If four standard
+//! deviations of the sample are also wider than the bounds, the verdict is that the sample is too
+//! small.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,44 +14,44 @@ use crate::latency::{Phase, TrackName};
 use crate::spec::deck::Kind;
 use crate::spec::timing::DELIVERY_LIMIT;
 
-/// One check.
+/// The result of one check.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Check {
-    /// What is checked.
+    /// Name of the check.
     pub name: String,
-    /// Where it is demanded.
+    /// The clause of TPC-C that requires it.
     pub clause: String,
-    /// What was found, with its unit.
+    /// The measured value, with its unit.
     pub found: String,
-    /// What is allowed.
+    /// The allowed values.
     pub allowed: String,
-    /// Whether it is.
+    /// The outcome of the check.
     pub verdict: Verdict,
 }
 
-/// Whether something is as allowed.
+/// The outcome of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// It is.
+    /// The measured value is allowed.
     Holds,
-    /// It is not.
+    /// The measured value is not allowed.
     Fails,
-    /// It is not, and the sample is too small to say so.
+    /// The sample is too small for a verdict.
     TooFew {
-        /// How many would say so.
+        /// Size of a sample that would be large enough.
         needed: u64,
     },
     /// There is nothing to check.
     Nothing,
-    /// What was found is not exact enough to tell.
+    /// The measured value is not exact enough for a verdict.
     CannotTell,
 }
 
-/// Standard deviations within which chance explains everything.
+/// Number of standard deviations up to which a difference may be chance.
 const SIGMAS: f64 = 4.0;
 
-/// All checks, on the measured phase.
+/// Makes all checks of the measured phase.
 #[must_use]
 pub fn checks(record: &Record) -> Vec<Check> {
     let mut list: Vec<Check> = record.partial.iter().map(Partial::check).collect();
@@ -62,13 +63,13 @@ pub fn checks(record: &Record) -> Vec<Check> {
     list
 }
 
-/// A share that has bounds, in per cent.
+/// A measured share with its bounds. `expected` and `bounds` are in per cent.
 struct Share<'a> {
     name: &'a str,
     clause: &'a str,
     count: u64,
     of: u64,
-    /// What the inputs are drawn with.
+    /// The share with which inputs are drawn.
     expected: f64,
     bounds: (f64, f64),
 }
@@ -111,10 +112,12 @@ impl Share<'_> {
     }
 }
 
-/// How many standard deviations a share of `of` is away from the one with which it was drawn.
+/// Distance of the share `seen`, in a sample of `of`, from the share `drawn`, in standard
+/// deviations.
 ///
-/// This is the root of the likelihood ratio. The usual quotient would find two of ten, where one in
-/// a hundred is drawn, to be six deviations off, although every 233rd sample has so many.
+/// This is the square root of the likelihood ratio statistic. The usual normal approximation is
+/// wrong for small samples. For two of ten, where one in a hundred is drawn, it yields six
+/// deviations, although one in 233 samples has that many.
 fn distance(seen: f64, drawn: f64, of: u64) -> f64 {
     let part = |seen: f64, drawn: f64| {
         if seen > 0.0 {
@@ -127,11 +130,11 @@ fn distance(seen: f64, drawn: f64, of: u64) -> f64 {
     (2.0 * of as f64 * divergence.max(0.0)).sqrt()
 }
 
-/// §5.5.1.5.
+/// The checks of inputs (§5.5.1.5).
 fn inputs(record: &Record) -> Vec<Check> {
     let tally = &record.tally;
     let lines = tally.lines();
-    // With one warehouse there is no other to be supplied from.
+    // With one warehouse, no order line and no Payment can be remote.
     let of_several = |of| {
         if record.conditions.warehouses > 1 {
             of
@@ -196,7 +199,8 @@ fn inputs(record: &Record) -> Vec<Check> {
 
 fn mean_lines(lines: u64, orders: u64) -> Check {
     let mean = lines as f64 / orders.max(1) as f64;
-    // The variance of 5 to 15 is 10: 640 orders are enough for a half.
+    // A number of lines that is drawn evenly from 5 to 15 has a variance of 10. With 640 orders,
+    // four standard deviations of the mean are half a line.
     const NEEDED: u64 = 640;
     let deviation = (10.0 / orders.max(1) as f64).sqrt();
     Check {
@@ -215,14 +219,15 @@ fn mean_lines(lines: u64, orders: u64) -> Check {
     }
 }
 
-/// Pearson's chi-square over the eleven numbers of lines.
+/// Checks with Pearson's chi-squared test whether all numbers of lines, 5 to 15, are equally
+/// frequent.
 fn even_lines(by_lines: &[u64; 16], orders: u64) -> Check {
-    // What four standard deviations leave (6.3 in 100,000) of the samples of an even distribution are
-    // above it, with ten degrees of freedom.
+    // Of the samples of an even distribution, 6.3 in 100,000 are above this limit (ten degrees of
+    // freedom). As many lie outside four standard deviations of a normal distribution.
     const LIMIT: f64 = 36.71;
     const NEEDED: u64 = 11 * 10;
-    // Small samples spread wider: by the multinomial distribution, at most 6.4 in 100,000 of up to 80
-    // orders are above this.
+    // Small samples spread wider. By the multinomial distribution, at most 6.4 in 100,000 samples
+    // of up to 80 orders are above this limit.
     let limit = LIMIT + NEEDED as f64 / orders.max(1) as f64;
     let expected = orders as f64 / 11.0;
     let chi2: f64 = by_lines[5..]
@@ -244,7 +249,7 @@ fn even_lines(by_lines: &[u64; 16], orders: u64) -> Check {
     }
 }
 
-/// §5.2.3.
+/// The checks of the mix (§5.2.3).
 fn mix(record: &Record) -> Vec<Check> {
     let taken = |kind: Kind| record.tracks.taken(Phase::Measured, kind);
     let all: u64 = Kind::ALL.into_iter().map(taken).sum();
@@ -266,13 +271,17 @@ fn mix(record: &Record) -> Vec<Check> {
     Kind::ALL.into_iter().filter_map(check).collect()
 }
 
-/// Every terminal begins and ends in the middle of a deck; what this can explain is not a failure, as
-/// long as the deck itself has enough.
+/// The verdict on a type whose share of the mix is too small.
+///
+/// Each terminal begins and ends the measured interval in the middle of a deck. A difference that
+/// these incomplete decks can explain is not a failure, if a complete deck has enough cards of the
+/// type.
 fn short_of(record: &Record, kind: Kind, least: f64, all: u64, percent: f64) -> Verdict {
     let conditions = &record.conditions;
     let wanted = conditions.mix[kind.index()];
     let share = wanted / 100.0;
-    // The variance of the cards seen of a deck that ends anywhere is a sixth of a binomial's.
+    // For a deck that is cut at a random position, the variance of the drawn cards is a sixth of
+    // the variance of a binomial distribution.
     let decks = 2.0 * f64::from(conditions.terminals);
     let deviation = (decks * f64::from(conditions.deck) * share * (1.0 - share) / 6.0).sqrt();
     let by_chance = 100.0 * SIGMAS * deviation / all as f64;
@@ -280,7 +289,7 @@ fn short_of(record: &Record, kind: Kind, least: f64, all: u64, percent: f64) -> 
     if slack < 0.0 || percent < wanted - by_chance {
         return Verdict::Fails;
     }
-    // Without slack no sample is ever large enough; ten times this one is a way to say so.
+    // Without slack, no sample is large enough. The verdict then demands ten times this sample.
     let factor = if slack > 0.0 { by_chance / slack } else { 10.0 };
     #[expect(
         clippy::cast_possible_truncation,
@@ -292,7 +301,8 @@ fn short_of(record: &Record, kind: Kind, least: f64, all: u64, percent: f64) -> 
     }
 }
 
-/// §5.5.1.6: one in a hundred, or a single one.
+/// The check of deliveries that found a district without an undelivered order: at most one in a
+/// hundred, or a single one (§5.5.1.6).
 fn skipped(record: &Record) -> Check {
     let tracks = &record.tracks;
     let both = [TrackName::Of(Kind::Delivery), TrackName::Deferred];
@@ -312,7 +322,7 @@ fn skipped(record: &Record) -> Check {
     }
 }
 
-/// §5.2.5.3: nine of ten within the limit.
+/// The checks of response times: nine of ten must be within the limit (§5.2.5.3).
 fn responses(record: &Record) -> Vec<Check> {
     let check = |name: TrackName| {
         let latency = &record.tracks.of(Phase::Measured, name).latency;
@@ -334,7 +344,7 @@ fn responses(record: &Record) -> Vec<Check> {
     TrackName::ALL.into_iter().filter_map(check).collect()
 }
 
-/// What nine of ten must stay below.
+/// The limit on the 90th percentile of the response times of a type.
 #[must_use]
 pub fn limit(name: TrackName) -> std::time::Duration {
     match name {
@@ -377,8 +387,8 @@ mod tests {
         assert_eq!(rollbacks(0, 0), Verdict::Nothing);
     }
 
-    /// The odds of 2 or more of 10 are 1 : 233, those of 4 or more 1 : 500,000, and those of none
-    /// in 2000 are 1 : 540 million.
+    /// Of samples of 10, one in 233 has 2 or more rollbacks, and one in 500,000 has 4 or more. Of
+    /// samples of 2000, one in 540 million has none.
     #[test]
     fn chance_explains_more_in_a_small_sample() {
         let too_few = Verdict::TooFew { needed: 158_400 };
@@ -389,8 +399,9 @@ mod tests {
         assert_eq!(rollbacks(0, 2000), Verdict::Fails);
     }
 
-    /// All orders have the same number of lines in 1 of 1331 samples of four orders and in 1 of 161,051
-    /// of six. Eight of twenty orders have one number, or more uneven ones, in 1 of 800 samples.
+    /// All orders have the same number of lines in one of 1331 samples of four orders, and in one
+    /// of 161,051 samples of six. One of 800 samples of twenty orders is at least as uneven as the
+    /// sample with eight equal orders.
     #[test]
     fn lines_of_few_orders_are_uneven_beyond_chance_alone() {
         let verdict = |counts: &[u64]| {
@@ -420,7 +431,7 @@ mod tests {
         assert_eq!(even_lines(&by_lines, 100).verdict, Verdict::Fails);
         assert_eq!(mean_lines(94_000, 10_000).verdict, Verdict::Fails);
         assert_eq!(mean_lines(95_000, 10_000).verdict, Verdict::Holds);
-        // The mean of 160 has a standard deviation of a quarter.
+        // The mean of 160 orders has a standard deviation of 0.25.
         let too_few = Verdict::TooFew { needed: 640 };
         assert_eq!(mean_lines(1600 - 159, 160).verdict, too_few);
         assert_eq!(mean_lines(1600 + 161, 160).verdict, Verdict::Fails);

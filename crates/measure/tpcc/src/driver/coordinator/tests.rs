@@ -1,4 +1,4 @@
-//! The begin and the end of the measured interval.
+//! The start and the end of the measured interval.
 
 use super::*;
 use crate::driver::sample::{Ending, InputTraits};
@@ -79,7 +79,7 @@ fn the_time_in_the_system_follows_littles_law() {
         },
         false,
     );
-    // From 0.5 s to 2.25 s, and 1.0 s to 1.5 s.
+    // Transactions from 0.5 s to 2.25 s, and from 1.0 s to 1.5 s.
     statistics.record(&[order(1_000_000, 1_500_000), order(500_000, 2_250_000)]);
     let within: Vec<u64> = statistics
         .series
@@ -128,10 +128,10 @@ fn a_run_until_steady_begins_when_the_throughput_has_settled() {
             began = Some(second);
         }
     }
-    // MSER-5 accepts the cut at about 50 s when it lies in the first half of the series.
+    // MSER-5 accepts the truncation point at about 50 s when it is in the first half of the series.
     let began = began.unwrap();
     assert!((85..=110).contains(&began), "{began}");
-    // No transaction that began before its second was closed is in the interval.
+    // The interval begins one second after the decision.
     assert_eq!(window.from_us, Some((began + 1) * SECOND_US));
     assert_eq!(window.to_us, (began + 101) * SECOND_US);
     assert_eq!(window.settled, Some(true));
@@ -173,7 +173,8 @@ fn an_interrupted_run_has_a_short_drain() {
         let ends_us = window.to_us + window.drain_us;
         (window.to_us / SECOND_US, window.end, ends_us / SECOND_US)
     };
-    // Interrupted in the run, in the drain of ten seconds, and at its end.
+    // The run is interrupted in its measured interval, in its drain of ten seconds, and shortly
+    // before the end of the drain.
     assert_eq!(at(7), (7, RunEnd::Interrupted, 10));
     assert_eq!(at(22), (20, RunEnd::Completed, 25));
     assert_eq!(at(29), (20, RunEnd::Completed, 30));
@@ -298,7 +299,7 @@ fn the_backlog_is_what_is_due_and_neither_done_nor_in_progress() {
         panic!()
     };
     let mut one = Backlog::of(schedule);
-    // One start per second from 0: within 10 s ten are due.
+    // One start per second from 0: ten starts are due within 10 s.
     assert_eq!(one.backlog(10 * SECOND_US, true), 9);
     one.ended = 7;
     assert_eq!(

@@ -1,5 +1,5 @@
-//! Whole runs on threads, against a simulated server. It fails and recovers after numbers of
-//! requests, not at times.
+//! Whole runs on threads, against a simulated server. The server fails and recovers after fixed
+//! numbers of requests, not at fixed times.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -39,16 +39,16 @@ fn setup(terminals: u32, each: u32) -> Setup {
     }
 }
 
-/// A server that answers at once, and fails as its fields say.
+/// A server that answers at once. Its fields determine how it fails.
 #[derive(Debug, Default)]
 struct Server {
     /// Number of transactions performed.
     done: AtomicU64,
-    /// The transaction with this number finds the server down; 0 for never.
+    /// When the transaction with this number begins, the server goes down; 0 for never.
     dies_at: u64,
     /// At `dies_at` the server stops answering instead of closing the connection.
     hangs: bool,
-    /// Connection attempts that the server refuses after it has gone down.
+    /// Number of connection attempts that the server refuses after it went down.
     refuses: AtomicU64,
     down: AtomicBool,
     /// A test that holds this lock keeps the server from answering after `dies_at`.
@@ -116,7 +116,7 @@ struct CountingObserver {
     delivered: usize,
     unknown: usize,
     stop: Option<Arc<Server>>,
-    /// Interrupts a run that should have ended by itself.
+    /// Time after which a run that should have ended by itself is interrupted.
     most: Option<Duration>,
     is_too_long: bool,
     /// The longest time without service that was reported.
@@ -188,8 +188,8 @@ fn every_terminal_does_its_number_and_everything_is_counted_once() {
 
 #[test]
 fn a_server_that_dies_and_comes_back_costs_one_transaction_of_unknown_outcome() {
-    // Early enough that no terminal has begun its last transaction: after that one a connection is
-    // not opened again.
+    // The server fails so early that no terminal has begun its last transaction. After the last
+    // transaction, a terminal does not connect again.
     let server = Arc::new(Server {
         dies_at: 299,
         refuses: AtomicU64::new(3),
@@ -252,7 +252,7 @@ fn a_server_that_accepts_connections_and_does_not_answer_is_given_up() {
     assert_eq!(ended, (RunEnd::GaveUp, 1, 1));
 }
 
-/// No connection is lost: the server is stopped, or waits for a disk.
+/// The server is stopped, or waits for a disk: no connection is lost.
 #[test]
 fn a_server_that_stops_answering_is_given_up_and_the_samples_are_kept() {
     let server = Arc::new(Server {
@@ -274,7 +274,7 @@ fn a_server_that_stops_answering_is_given_up_and_the_samples_are_kept() {
     drop(held);
     let ended = (measured.end, measured.lost, measured.unanswered);
     assert_eq!(ended, (RunEnd::GaveUp, 0, 3));
-    // Each of the three may have been asked before the thirtieth was done.
+    // Each of the three terminals may have sent a transaction before the thirtieth was completed.
     assert!((30..33).contains(&observer.samples), "{}", observer.samples);
     let [gap] = measured.gaps[..] else {
         panic!("{:?}", measured.gaps)

@@ -1,4 +1,4 @@
-//! The HTML report.
+//! Tests of the HTML report.
 
 use saiga_document::html;
 

@@ -1,4 +1,4 @@
-//! Sums in which workers are missing.
+//! Merged records in which workers are missing.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use saiga_document::text::{self, Style};
 use super::*;
 use crate::results::partial::Partial;
 
-/// The sum of workers 1 and 3 of 3; worker 2 had one of the four terminals.
+/// The merged record of workers 1 and 3 of 3. Worker 2 had one of the four terminals.
 fn without_the_second() -> Record {
     merge(vec![part(3, 3), part(1, 3)]).unwrap()
 }
@@ -18,9 +18,9 @@ fn a_missing_worker_leaves_the_sum_of_the_others() {
     let partial = sum.partial.as_ref().unwrap();
     assert_eq!((&partial.missing[..], partial.workers), (&[2][..], 3));
     assert_eq!((partial.terminals, partial.of_terminals), (3, 4));
-    // One of eight New-Orders in twenty transactions is of the missing terminal.
+    // Twenty transactions contain eight New-Orders, one of them of the missing terminal.
     assert_eq!(sum.tpmc(), 420.0);
-    // Both present hosts were without service; the third one is unknown.
+    // Both present hosts report the gap; the third host is unknown.
     assert_eq!(sum.gaps.len(), 1);
     assert_eq!(sum.gaps[0].lost, 4);
 }
@@ -54,7 +54,7 @@ fn a_partial_sum_is_marked_in_all_outputs() {
     assert!(!whole.contains("partial"), "{whole}");
 }
 
-/// Not even if all other checks hold and the pace is that of the specification.
+/// A partial sum is invalid even if all other checks hold and the pace is the specified one.
 #[test]
 fn a_partial_sum_is_never_valid() {
     let mut sum = without_the_second();
@@ -78,7 +78,7 @@ fn a_partial_sum_is_never_valid() {
     assert!(sum.all_checks_hold());
 }
 
-/// Merged again, a sum would look like the complete run of one host.
+/// If a merged record were merged again, it would look like the complete run of one host.
 #[test]
 fn a_sum_is_not_a_part() {
     let dir = tempfile::tempdir().unwrap();
@@ -121,7 +121,7 @@ fn home_warehouses_are_those_of_the_present_terminals() {
         assert_eq!(partial.missing_workers(), "workers 2, 3 of 3 are missing");
         (partial.terminals, partial.warehouses, partial.of_warehouses)
     };
-    // Six terminals in a thousand warehouses have six homes.
+    // Six terminals in a thousand warehouses have six home warehouses.
     assert_eq!(of(1000, 6, true), (2, 2, 6));
     assert_eq!(of(1000, 6, false), (2, 1000, 1000));
     assert_eq!(of(1, 10, true), (4, 1, 1));

@@ -1,4 +1,4 @@
-//! Sums of workers with different clocks.
+//! Merged records of workers with different clocks.
 
 use saiga_document::text::{self, Style};
 
@@ -6,8 +6,8 @@ use super::*;
 use crate::results::clocks::WorkerClock;
 use crate::server_clock::Offset;
 
-/// The sum of two workers that measured for 30 s. `clocks` are the offsets of the server's clock
-/// from theirs, with their errors, in microseconds.
+/// The merged record of two workers that measured for 30 s. `clocks` has the offset of the server's
+/// clock from the clock of each worker, and the error of the offset, in microseconds.
 fn sum(clocks: [Option<(i64, u64)>; 2]) -> Record {
     let with_clock = |index: u32, clock: Option<(i64, u64)>| {
         let (path, record) = part(index, 2);
@@ -15,7 +15,7 @@ fn sum(clocks: [Option<(i64, u64)>; 2]) -> Record {
             server_ahead_us,
             within_us,
         });
-        // A round trip through its file.
+        // Written as JSON and read again.
         let record = files::json(&Record { clock, ..record });
         (path, serde_json::from_str(&record).unwrap())
     };
@@ -105,7 +105,7 @@ fn a_short_interval_does_not_require_better_clocks() {
     assert_eq!(check.verdict, Verdict::Holds);
 }
 
-/// A hundredth of twelve hours would be seven minutes.
+/// A hundredth of twelve hours would be seven minutes; the limit is one second.
 #[test]
 fn windows_more_than_a_second_apart_always_fail() {
     let mut sum = sum([Some((0, 100)), Some((1_100_000, 200))]);
