@@ -1,17 +1,19 @@
-//! A server that never stops to send, a little at a time: no single read of its client takes long.
+//! A server that sends a few bytes at a time without end. No single read of its client takes long,
+//! so that only a timeout for the whole operation ends the wait.
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// Between two pieces.
+/// Pause between two pieces.
 const PAUSE: Duration = Duration::from_millis(10);
-/// After so many pieces it closes the connection: a client that waits for the end of them fails by that.
+/// The server closes the connection after this number of pieces, so that a client without a timeout
+/// fails.
 const PIECES: usize = 1000;
 
-/// Accepts one connection, on which it sends `first`, then `piece` again and again until the client
-/// closes it. Its port, and the thread.
+/// Starts a server that accepts one connection. It sends `first`, then `piece` repeatedly until the
+/// client closes the connection. Returns the port and the thread of the server.
 pub(crate) fn dribbling(first: &'static [u8], piece: &'static [u8]) -> (u16, JoinHandle<()>) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
     let port = listener.local_addr().expect("its address").port();
