@@ -1,7 +1,7 @@
 //! The state of a database: no tables, a load in progress, or a complete load.
 //!
 //! A load records its progress in `bmsql_config`, so that an incomplete database is not mistaken
-//! for a complete one and the load can be resumed. In addition to BenchmarkSQL's rows the table has
+//! for a complete one and the load can be resumed. In addition to BenchmarkSQL's rows, the table has
 //! `saiga_build` (the stage), `saiga_seed` and `saiga_time` (the origin of all rows), and, while
 //! rows are loaded, `saiga_job_N` for each job: job 0 is ITEM, job N is warehouse N, as in
 //! BenchmarkSQL.
@@ -212,7 +212,8 @@ fn number<T: std::str::FromStr>(values: &BTreeMap<&str, &str>, name: &str) -> Re
     number.ok_or_else(|| invalid(name, value))
 }
 
-/// Rejects a constant above its range (§2.1.6.1): no C-Run would exist for it.
+/// Rejects a constant above its range (§2.1.6.1). For a C-Load of C_LAST far above the range, no
+/// C-Run would exist.
 fn number_up_to(most: u32, values: &BTreeMap<&str, &str>, name: &str) -> Result<u32, SqlError> {
     let number = number(values, name)?;
     if number > most {

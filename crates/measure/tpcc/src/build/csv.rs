@@ -138,7 +138,7 @@ impl Files<'_> {
         let mut writer = Writer::new(File::create(path)?, table, &self.csv.null);
         match table {
             Table::Config => {
-                // Another tool loads the rows. The recorded stage is the one after that load.
+                // Another tool loads the rows, so the recorded stage is the first step after them.
                 state::write(&self.population, Stage::ROWS_DONE, &mut writer)?;
             }
             Table::Item => self.population.write_common(table, &mut writer)?,

@@ -69,7 +69,7 @@ impl Mix {
     /// shares by chance. Draws from a deck do not.
     ///
     /// # Errors
-    /// If the sum of the weights exceeds 100, it is returned as the error.
+    /// Returns the sum of the weights if the sum exceeds 100.
     pub fn from_weights(weights: Weights) -> Result<Self, u32> {
         let Weights {
             payment,

@@ -72,7 +72,7 @@ impl Performer {
             Ok(outcome) => session.commit().map(|()| outcome),
             Err(error) => Err(error),
         };
-        // After a failed commit the transaction may still be open; the next one would continue it.
+        // A failed commit may leave the transaction open. The next transaction would continue it.
         ended.map_err(|error| rolled_back(session, with_advice(error)))
     }
 }
