@@ -1,9 +1,9 @@
 //! The state of a database: no tables, a load in progress, or a complete load.
 //!
 //! A load records its progress in `bmsql_config`, so that an incomplete database is not mistaken
-//! for a complete one and the load can be resumed. In addition to BenchmarkSQL's rows, the table has
+//! for a complete one and the load can be resumed. The table has BenchmarkSQL's rows and these:
 //! `saiga_build` (the stage), `saiga_seed` and `saiga_time` (the origin of all rows), and, while
-//! rows are loaded, `saiga_job_N` for each job: job 0 is ITEM, job N is warehouse N, as in
+//! rows are loaded, `saiga_job_N` for each job. Job 0 is ITEM, job N is warehouse N, as in
 //! BenchmarkSQL.
 
 use std::collections::BTreeMap;
