@@ -1,5 +1,5 @@
-//! The twelve consistency conditions of TPC-C §3.3.2. Each is a SELECT statement that returns the
-//! rows which violate it.
+//! The twelve consistency conditions of TPC-C §3.3.2. Each has a SELECT statement that returns the
+//! rows that violate it.
 //!
 //! The statements compare whole tables, grouped once and joined. A subquery for each row, as in
 //! other tools, takes minutes per warehouse. The text is the same for all database systems; sums
@@ -20,7 +20,7 @@ pub struct Condition {
     pub shows: &'static [&'static str],
     /// Counts the violations: one row, one column.
     pub violations: &'static str,
-    /// Holds only after a load, because deliveries change it.
+    /// Whether the condition holds only after a load, because deliveries change the rows.
     pub after_load_only: bool,
 }
 
@@ -193,7 +193,7 @@ where round(c_balance + c_ytd_payment - coalesce(delivered, 0), 2) <> 0"
     ),
 ];
 
-/// Tables whose keys begin with the warehouse, with the name of that column. HISTORY is missing:
+/// Tables with keys that begin with the warehouse, and the name of that column. HISTORY is missing:
 /// its rows name two warehouses (of the payment and of the customer), and its key contains neither.
 const OF_WAREHOUSE: [(&str, &str); 6] = [
     ("bmsql_warehouse", "w_id"),
@@ -224,8 +224,8 @@ impl fmt::Display for Warehouses {
     }
 }
 
-/// Restricts `statement` to some warehouses: of each table with a warehouse key, only their rows
-/// are read.
+/// Restricts `statement` to some warehouses: it reads only their rows from each table with a
+/// warehouse key.
 #[must_use]
 pub fn restricted_to(statement: &str, warehouses: &Warehouses) -> String {
     let mut text = String::with_capacity(statement.len() * 2);

@@ -1,7 +1,8 @@
-//! Drops the tables of a database, if Saiga or BenchmarkSQL made them.
+//! Drops the tables of a database, if Saiga or BenchmarkSQL created them.
 //!
-//! [`plan`] inspects the database and refuses foreign tables and running loads;
-//! [`DropPlan::drop_all`] executes `tableDrops.sql` and verifies that nothing is left.
+//! [`plan`] inspects the database. It fails if the origin of the tables is unknown, or if another
+//! process is loading them. [`DropPlan::drop_all`] executes `tableDrops.sql` and verifies that no
+//! table is left.
 
 use std::path::Path;
 
@@ -19,7 +20,7 @@ pub struct DropPlan {
     script: Script,
 }
 
-/// The tables, or some of them, were not dropped.
+/// The reason why some or all tables were not dropped.
 #[derive(Debug, thiserror::Error)]
 pub enum DestroyError {
     #[error(transparent)]
@@ -29,7 +30,7 @@ pub enum DestroyError {
     /// The state of the database could not be read.
     #[error("bmsql_config: {0}")]
     Config(#[from] SqlError),
-    /// The origin of the tables is unknown, or a process loads them.
+    /// The origin of the tables is unknown, or another process is loading them.
     #[error("{0}")]
     Refused(BuildError),
     #[error("{file}: statement {number} failed: {error}; the statements before it were executed")]
@@ -44,8 +45,8 @@ pub enum DestroyError {
     NotDropped { file: String, left: Vec<Table> },
 }
 
-/// Inspects the database; `None` if there are no tables. `own_sql` and `db` are as for a build;
-/// `owner` identifies this host and process.
+/// Inspects the database. Returns `None` if there are no tables. `own_sql`, `db` and `owner` are as
+/// in [`Build`](crate::build::Build).
 pub fn plan(
     session: &mut dyn Session,
     own_sql: Option<&Path>,
@@ -72,7 +73,7 @@ pub fn plan(
 }
 
 impl DropPlan {
-    /// The file of the DROP statements.
+    /// The file that contains the DROP statements.
     #[must_use]
     pub fn source(&self) -> &str {
         &self.script.source

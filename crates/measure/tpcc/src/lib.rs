@@ -1,5 +1,5 @@
-//! TPC-C on BenchmarkSQL 5's schema and props files: population, load, transactions, driver,
-//! checks and results.
+//! The TPC-C benchmark with BenchmarkSQL 5's schema and props files: population, load,
+//! transactions, driver, checks and results.
 
 pub mod build;
 pub mod check;

@@ -12,13 +12,13 @@ use std::path::{Path, PathBuf};
 /// A step of creating or dropping the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// Before the load; all others but `TableDrops` come after it.
+    /// The only step before the load. All other steps except `TableDrops` come after it.
     TableCreates,
     IndexCreates,
     ForeignKeys,
-    /// Numbers for the rows that runs add to HISTORY.
+    /// Sets up the numbering of rows that runs add to HISTORY.
     ExtraHistId,
-    /// Statistics for the query planner.
+    /// Collects statistics for the query planner.
     BuildFinish,
     TableDrops,
 }
@@ -49,9 +49,9 @@ impl Step {
 /// The statements of a step and their origin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Script {
-    /// The path of the user's file, or the name of a built-in one.
+    /// The path of the user's file, or the name of a built-in file.
     pub source: String,
-    /// Without the semicolons that end them.
+    /// The statements, without the semicolons that end them.
     pub statements: Vec<String>,
 }
 

@@ -1,8 +1,8 @@
 //! Measures the offset between the server's clock and this host's.
 //!
-//! Load hosts start at the same time of their own clocks. The server's clock is common to all of
-//! them, and the connection to it exists anyway. The server reads its clock between the sending of
-//! a query and the receipt of its answer, so the offset is known to half of the round trip; the
+//! Each load host starts at an agreed time by its own clock. All hosts are connected to the server,
+//! so its clock is a common reference. The server reads its clock after a query is sent and before
+//! its answer arrives. This gives the offset with an error of at most half of the round trip. The
 //! shortest round trip gives the best bound (as in NTP, RFC 5905 §8). Deliberately absent: clock
 //! drift during a run.
 
@@ -29,16 +29,18 @@ pub struct Offset {
     pub within_us: u64,
 }
 
-/// Bounds on the difference between the start times of workers that started at the same time of
-/// their own clocks.
+/// Bounds on the difference between the start times of workers. Each of them started at the same
+/// time by its own clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StartSpread {
     /// Lower bound, for the two workers that are farthest apart.
     pub least_us: u64,
+    /// Upper bound, for the same two workers.
     pub most_us: u64,
 }
 
-/// Measures the offset. `None` for SQLite, which has no server, and if no query gave a result.
+/// Measures the offset. Returns `None` for SQLite, which has no server, and if no query gave a
+/// result.
 pub fn measure(session: &mut dyn Session) -> Result<Option<Offset>, SqlError> {
     let query = match session.server().engine {
         Engine::MySql => "select timestampdiff(microsecond, '1970-01-01', utc_timestamp(6))",
@@ -60,7 +62,7 @@ fn unix_us() -> i64 {
     i64::try_from(since.unwrap_or_default().as_micros()).unwrap_or(i64::MAX)
 }
 
-/// The offset by the shortest round trip. `None` if this host's clock was set back during every
+/// The offset from the shortest round trip. `None` if this host's clock was set back during every
 /// query.
 fn best_offset<E>(
     own_us: impl Fn() -> i64,
@@ -137,7 +139,7 @@ mod tests {
         };
         assert_eq!(measured(2_500_000, &ways), offset(2_499_990, 52));
         assert_eq!(measured(-2_500_000, &ways), offset(-2_500_010, 52));
-        // Whatever the ratio of the two ways, the true offset is within the bound.
+        // The true offset is within the bound for every ratio of the two ways.
         for way in [(100, 0), (0, 100), (50, 50), (0, 1)] {
             let found = measured(7000, &[way]).unwrap();
             let off_us = found.server_ahead_us.abs_diff(7000);

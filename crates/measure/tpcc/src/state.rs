@@ -1,9 +1,9 @@
 //! The state of a database: no tables, a load in progress, or a complete load.
 //!
 //! A load records its progress in `bmsql_config`, so that an incomplete database is not mistaken
-//! for a complete one and the load can be resumed. In addition to BenchmarkSQL's rows the table has
+//! for a complete one and the load can be resumed. The table has BenchmarkSQL's rows and these:
 //! `saiga_build` (the stage), `saiga_seed` and `saiga_time` (the origin of all rows), and, while
-//! rows are loaded, `saiga_job_N` for each job: job 0 is ITEM, job N is warehouse N, as in
+//! rows are loaded, `saiga_job_N` for each job. Job 0 is ITEM, job N is warehouse N, as in
 //! BenchmarkSQL.
 
 use std::collections::BTreeMap;
@@ -20,8 +20,9 @@ use crate::table::Table;
 /// The state of a database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum State {
+    /// The database has none of the tables.
     Empty {
-        /// Tables that other TPC-C tools create.
+        /// Tables of other TPC-C tools in this database.
         other_tools: Vec<String>,
     },
     /// Some of the tables without `bmsql_config`: neither Saiga nor BenchmarkSQL created them.
@@ -47,7 +48,7 @@ pub struct LoadInfo {
     pub origin: Option<Origin>,
 }
 
-/// The parameters of [`Population`] from which all rows follow.
+/// The parameters of [`Population`] that determine all rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Origin {
     pub seed: u64,
@@ -77,7 +78,8 @@ pub enum Stage {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Job {
     Open,
-    /// A process has begun the job: its mark, as in [`build::owner`](crate::build::owner).
+    /// A process has begun the job. The value is its owner mark, as in
+    /// [`build::owner`](crate::build::owner).
     Taken(String),
     Done,
 }
@@ -112,8 +114,8 @@ pub const IF_THEY_EXIST: &str = "if they exist, GRANT the user of user= rights o
 /// Reads the state of a database.
 ///
 /// # Errors
-/// [`SqlError::Unexpected`] if `bmsql_config` has values that no load writes; else the error of the
-/// server.
+/// [`SqlError::Unexpected`] if `bmsql_config` has values that no load writes; otherwise the error
+/// of the server.
 pub fn look(session: &mut dyn Session) -> Result<State, SqlError> {
     let mut rows = Rows::new();
     let names = table_names(session, &mut rows)?;
@@ -210,7 +212,8 @@ fn number<T: std::str::FromStr>(values: &BTreeMap<&str, &str>, name: &str) -> Re
     number.ok_or_else(|| invalid(name, value))
 }
 
-/// Rejects a constant above its range (§2.1.6.1): no C-Run would exist for it.
+/// Rejects a constant above its range (§2.1.6.1). For a C-Load of C_LAST far above the range, no
+/// C-Run would exist.
 fn number_up_to(most: u32, values: &BTreeMap<&str, &str>, name: &str) -> Result<u32, SqlError> {
     let number = number(values, name)?;
     if number > most {
@@ -244,7 +247,7 @@ fn step(text: &str) -> Option<Stage> {
 }
 
 impl fmt::Display for State {
-    /// The state, and the way to a usable database.
+    /// Writes the state, and how to get a usable database.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Empty { other_tools } if other_tools.is_empty() => {
@@ -282,7 +285,7 @@ impl fmt::Display for State {
 }
 
 impl fmt::Display for Stage {
-    /// The value of `saiga_build`.
+    /// Writes the value of `saiga_build`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Rows => f.write_str(ROWS),
@@ -291,7 +294,7 @@ impl fmt::Display for Stage {
     }
 }
 
-/// Writes the rows of `bmsql_config` for a load at a stage.
+/// Writes the rows of `bmsql_config` for a load at a stage. All jobs are open.
 pub fn write<S: Sink + ?Sized>(
     population: &Population,
     stage: Stage,
@@ -319,7 +322,7 @@ pub fn take(session: &mut dyn Session, job: u32, owner: &str) -> Result<bool, Sq
     set_job(session, job, OPEN, owner)
 }
 
-/// Marks a job of `owner` as done. Returns false if it was reassigned.
+/// Marks a job of `owner` as done. Returns false if the job was reassigned.
 pub fn done(session: &mut dyn Session, job: u32, owner: &str) -> Result<bool, SqlError> {
     set_job(session, job, owner, DONE)
 }
@@ -334,7 +337,8 @@ pub fn reassign(
     set_job(session, job, from, owner)
 }
 
-/// Opens a job of `owner` again, after its rows were deleted. Returns false if it was reassigned.
+/// Opens a job of `owner` again, after its rows were deleted. Returns false if the job was
+/// reassigned.
 pub fn reopen(session: &mut dyn Session, job: u32, owner: &str) -> Result<bool, SqlError> {
     set_job(session, job, owner, OPEN)
 }
@@ -347,7 +351,7 @@ fn set_job(session: &mut dyn Session, job: u32, from: &str, to: &str) -> Result<
     );
     loop {
         match session.run(&sql, &mut Rows::new()) {
-            // Two sessions wanted the same job; the server aborted one of them.
+            // Two sessions updated the same job, and the server aborted this one. Try again.
             Err(SqlError::Conflict { .. }) => {}
             other => return Ok(other? == 1),
         }

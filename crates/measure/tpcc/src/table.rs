@@ -6,22 +6,23 @@
 pub enum Table {
     /// The parameters of the load: number of warehouses and NURand constants. Not a table of TPC-C.
     Config,
-    /// TPC-C §1.3 and §4.3.3.1, as all that follow.
+    /// A table of TPC-C (§1.3, §4.3.3.1), like all tables below.
     Item,
     Warehouse,
-    /// Ten for each warehouse.
+    /// Ten rows for each warehouse.
     District,
-    /// One for each item and warehouse.
+    /// One row for each item and warehouse.
     Stock,
-    /// 3,000 for each district.
+    /// 3,000 rows for each district.
     Customer,
-    /// One for each customer.
+    /// One row for each customer after the load.
     History,
-    /// One for each customer. ORDER is a reserved word of SQL, so the table is `bmsql_oorder`.
+    /// One row for each customer after the load. ORDER is a reserved word of SQL, so the table is
+    /// `bmsql_oorder`.
     Order,
-    /// Five to fifteen for each order.
+    /// Five to fifteen rows for each order.
     OrderLine,
-    /// One for each undelivered order.
+    /// One row for each undelivered order.
     NewOrder,
 }
 

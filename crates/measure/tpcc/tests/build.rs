@@ -1,4 +1,4 @@
-//! One database from its creation to its removal: built, interrupted, resumed, checked, dropped.
+//! Tests the life of one database: it is built, interrupted, resumed, checked and dropped.
 //!
 //! All steps share one load, because generating the rows of a warehouse takes seconds in a debug
 //! build.
@@ -40,7 +40,7 @@ fn open(path: &Path) -> Result<Box<dyn Session>, ConnectError> {
     Ok(Box::new(Sqlite::open(&url)?))
 }
 
-/// Builds a database; stops the build when `rows` rows have been sent.
+/// Builds a database. Stops the build when `rows` rows have been sent.
 fn build(
     path: &Path,
     request: BuildRequest,
@@ -100,7 +100,7 @@ fn one_database_from_its_first_table_to_its_last() {
     the_tables_are_dropped(&path);
 }
 
-/// 150,000 rows are those of ITEM and half of STOCK.
+/// ITEM and half of STOCK have 150,000 rows.
 fn a_stopped_build_is_recognised(path: &Path) {
     let stopped = build(path, WHOLE, None, 150_000).unwrap_err();
     assert!(matches!(stopped, BuildError::Stopped), "{stopped}");
@@ -147,15 +147,15 @@ fn a_failed_statement_stops_the_build_and_is_named(path: &Path, dir: &Path) {
     };
     assert_eq!(progress.stage.to_string(), "indexCreates 1");
     assert!(progress.jobs.is_empty());
-    // A process that was killed after the first statement, before it recorded it: the next process
-    // finds the index, and continues with the second statement.
+    // As if a process was killed after it executed the first statement and before it recorded the
+    // progress. The next process finds the index and continues with the second statement.
     run(
         &mut *open(path).unwrap(),
         "update bmsql_config set cfg_value = 'indexCreates 0' where cfg_name = 'saiga_build'",
     );
     let again = build(path, RESUME, Some(dir), u64::MAX).unwrap_err();
     assert_eq!(again.to_string(), failed);
-    // The first statement is not executed again: it would fail, because the index exists.
+    // The first statement is not executed again. It would fail, because the index exists.
     fs::write(&file, format!("{good}\ncreate unique index bmsql_oorder_idx1 on bmsql_oorder (o_w_id, o_d_id, o_c_id, o_id);\n")).unwrap();
     let done = build(path, RESUME, Some(dir), u64::MAX).unwrap();
     let BuildOutcome::Complete(loaded) = done else {
@@ -196,7 +196,7 @@ fn a_resumed_build_has_the_rows_of_its_seed(path: &Path) {
         population.write(table, 1, &mut sum).unwrap();
         assert_eq!(number(&mut *session, sql), sum.sum, "{table:?}");
     }
-    // The rows of the jobs are deleted from bmsql_config.
+    // The build deleted the rows of the jobs from bmsql_config.
     assert_eq!(
         number(&mut *session, "select count(*) from bmsql_config"),
         7
@@ -235,7 +235,7 @@ impl Sink for Sum {
     }
 }
 
-/// Faults that are made together, each with the rule and the example of its finding.
+/// Faults that are made together, each with the rule that finds it and the example.
 const FAULTS: [(&str, &str, &str); 14] = [
     (
         "delete from bmsql_item where i_id = 100000",
@@ -338,7 +338,7 @@ fn every_fault_is_found(path: &Path) {
             .any(|shown| shown.starts_with(example));
         assert!(shown || example.is_empty(), "{fault}: {finding:?}");
     }
-    // After a run, fewer rules hold; those that hold are still checked.
+    // Fewer rules hold after a run. The rules that still hold are checked.
     run(
         &mut *open(path).unwrap(),
         "update bmsql_district set d_next_o_id = 3002 where d_id = 1",

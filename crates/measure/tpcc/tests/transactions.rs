@@ -1,4 +1,4 @@
-//! Transactions against a model of the database, row by row, on SQLite, PostgreSQL and MariaDB.
+//! Compares transactions on SQLite, PostgreSQL and MariaDB with a model of the database, by rows.
 
 #[path = "support/mariadb.rs"]
 mod mariadb;
@@ -20,7 +20,7 @@ use saiga_tpcc::spec::inputs::{
 };
 use saiga_tpcc::transactions::{Outcome, Performer};
 
-/// MySQL is tested in addition by `make soak`.
+/// `make soak` also tests MySQL.
 const KIND: mariadb::Kind = mariadb::Kind::MariaDb;
 
 /// Number of transactions that are compared.
@@ -132,7 +132,7 @@ fn reads_agree(session: &mut dyn Session, model: &Model, script: &mut Script) {
     session.commit().expect("the database answers");
 }
 
-/// The seed `from`, and 30 more in `make soak`. Each is printed before it is used.
+/// The seed `from`, and 30 more in `make soak`. Each seed is printed before it is used.
 fn seeds(from: u64) -> impl Iterator<Item = u64> {
     let is_soak = std::env::var("SAIGA_SOAK").is_ok_and(|value| value == "1");
     let more = if is_soak { 30 } else { 0 };
@@ -148,7 +148,7 @@ fn sqlite_agrees_with_the_model() {
     }
 }
 
-/// Prepared statements, then text; INSERTs one by one, then combined.
+/// Tested with prepared statements and with text, and with separate and combined INSERTs.
 #[test]
 fn postgres_agrees_with_the_model() {
     let server = postgres::Server::start("host all all 127.0.0.1/32 trust\n", &[]);
@@ -174,7 +174,7 @@ fn mysql_agrees_with_the_model() {
     a_server_agrees_with_the_model(mariadb::Kind::MySql);
 }
 
-/// Text, then prepared statements; INSERTs one by one, then combined.
+/// Tested with text and with prepared statements, and with separate and combined INSERTs.
 fn a_server_agrees_with_the_model(kind: mariadb::Kind) {
     let server = mariadb::Server::start_of(kind, &[]);
     for (seed, params) in [

@@ -20,17 +20,17 @@ use crate::script::Step;
 use crate::state::{self, Stage};
 use crate::table::Table;
 
-/// The parameters of a run that writes CSV files.
+/// The parameters for writing CSV files.
 #[derive(Clone, Copy)]
 pub struct Files<'a> {
     /// Prefix of the file names, and the text for NULL.
     pub csv: &'a Csv,
     pub population: Population,
-    /// First and last warehouse; CONFIG and ITEM are written if the first one is 1.
+    /// First and last warehouse. CONFIG and ITEM are written if the first warehouse is 1.
     pub range: (u32, u32),
     /// Number of files that are written at the same time.
     pub workers: u32,
-    /// Polled; the run ends once it returns true.
+    /// Polled; writing ends once it returns true.
     pub stop: Stop<'a>,
     /// Called for each event.
     pub on_event: &'a (dyn Fn(Event<'_>) + Sync),
@@ -44,7 +44,7 @@ impl std::fmt::Debug for Files<'_> {
     }
 }
 
-/// Tables by size, the largest first, so that no large file is written alone at the end.
+/// Tables by size. The largest come first, so that no large file is written alone at the end.
 const BY_SIZE: [Table; 10] = [
     Table::Stock,
     Table::OrderLine,
@@ -138,7 +138,7 @@ impl Files<'_> {
         let mut writer = Writer::new(File::create(path)?, table, &self.csv.null);
         match table {
             Table::Config => {
-                // Another tool loads the rows; the steps after the load are next.
+                // Another tool loads the rows, so the recorded stage is the first step after them.
                 state::write(&self.population, Stage::ROWS_DONE, &mut writer)?;
             }
             Table::Item => self.population.write_common(table, &mut writer)?,
@@ -170,7 +170,7 @@ impl Files<'_> {
     }
 }
 
-/// The name of an incomplete file.
+/// The path of a file while it is incomplete.
 fn part(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".part");
@@ -189,7 +189,7 @@ fn name(path: &Path) -> Result<(), BuildError> {
 struct Writer<'a> {
     csv: csv::Writer<File>,
     null: &'a str,
-    /// Column of each field in the file, for fields that are not in order.
+    /// Column in the file of each leading field; the other fields keep their order.
     positions: &'static [usize],
     /// The fields of the current row, in the order of the file.
     fields: Vec<String>,
@@ -197,7 +197,7 @@ struct Writer<'a> {
     rows: u64,
 }
 
-/// Columns of the key fields in the order of `tableCopies.sql`; the other columns keep their order.
+/// Columns of the key fields in the order of `tableCopies.sql`. The other fields keep their order.
 fn positions(table: Table) -> &'static [usize] {
     match table {
         Table::District | Table::Stock => &[1, 0],

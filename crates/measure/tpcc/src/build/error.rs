@@ -1,4 +1,4 @@
-//! The errors of a build. Each message says how to continue.
+//! The errors of a build. Their messages say how to continue.
 
 use std::fmt;
 use std::io;
@@ -36,7 +36,7 @@ pub enum BuildError {
     /// Rows of incomplete jobs could not be deleted.
     #[error("{}: rows of incomplete warehouses cannot be deleted: {error}", .table.name())]
     DeleteRows { table: Table, error: SqlError },
-    /// Another process took over a job of this process while it loaded.
+    /// Another process took over a job while this process loaded it.
     #[error(
         "warehouse {job} was taken over by another build --resume while this process loaded it; run \
          one process with --resume, and only while no other process loads"
@@ -44,7 +44,7 @@ pub enum BuildError {
     Reassigned { job: u32 },
     #[error("stopped; loaded rows are kept: continue with --resume, or drop them with destroy")]
     Stopped,
-    /// The request needs tables, and there are none.
+    /// The request needs tables, but there are none.
     #[error("there are no tables yet; create them on one host with build --only tables")]
     NoTables,
     /// Some of the tables exist without `bmsql_config`, so that their origin is unknown.
@@ -65,19 +65,19 @@ pub enum BuildError {
          again"
     )]
     AlreadyBuilt { warehouses: u32 },
-    /// The request would start a new load, and an incomplete one exists.
+    /// The request would start a new load, but an incomplete load exists.
     #[error(
         "the load is incomplete: {}; continue with --resume when no other process loads, or drop \
          the tables with destroy", describe(.rows, *.stage)
     )]
     InProgress { rows: RowProgress, stage: Stage },
-    /// The steps after the load are requested, and rows are missing.
+    /// The steps after the load are requested, but rows are missing.
     #[error(
         "rows are missing: {0}; wait for the processes that load, or load the rest with build --only \
          load (--resume takes over the jobs of dead processes)"
     )]
     Unfinished(RowProgress),
-    /// A load is requested, and all rows are loaded.
+    /// A load is requested, but all rows are loaded already.
     #[error("all rows are loaded; complete the build on one host with build --only finish")]
     RowsLoaded,
     #[error(
@@ -99,7 +99,7 @@ pub enum BuildError {
         /// Value on the command line.
         wanted: u64,
     },
-    /// A process of this host has a job.
+    /// Another process of this host has taken a job.
     #[error(
         "{} is being loaded by process {pid} of this host; wait for its end, or stop it, before you \
          resume", place_of_job(*.job)
@@ -116,7 +116,7 @@ pub enum BuildError {
         /// Owner mark of the process, as [`owner::current`] builds it.
         by: String,
     },
-    /// A whole build is requested for a part of the warehouses.
+    /// A whole build is requested, but only for a part of the warehouses.
     #[error(
         "warehouses {first} to {last} of {warehouses} are a part of a load (loadidbegin, loadidend): \
          run build --only tables on one host, then build --only load for each part, then build \
@@ -162,7 +162,7 @@ pub struct RowProgress {
     pub done: u32,
     /// Number of jobs that no process has begun.
     pub open: u32,
-    /// Jobs that a process has begun, with its owner mark.
+    /// Jobs that a process has begun, each with the owner mark of that process.
     pub taken: Vec<(u32, String)>,
 }
 

@@ -1,9 +1,9 @@
 //! One lock in the database server per job, held by the session that loads the job.
 //!
-//! The owner mark in `bmsql_config` names the process that began a job, but no process of another
-//! host can check whether that process is alive. The server releases the lock when the session
-//! ends. Deliberately absent: clocks and heartbeats. On a server without such locks only the mark
-//! is left.
+//! The owner mark in `bmsql_config` names the process that began a job, but a process of another
+//! host cannot check whether that process is alive. It can check the lock, because the server
+//! releases a lock when its session ends. Deliberately absent: clocks and heartbeats. On a server
+//! without such locks, only the mark protects a job.
 
 use crate::db::rows::Rows;
 use crate::db::{Session, SqlError};
@@ -14,18 +14,18 @@ use super::BuildError;
 
 /// Seconds to wait for a lock: the server takes time to notice that a client has died.
 const WAIT_S: u32 = 10;
-/// First key of PostgreSQL's two-key advisory locks, which are per database: "SAIG".
+/// First key of PostgreSQL's two-key advisory locks: "SAIG". These locks are per database.
 const LOCK_CLASS: u32 = 0x5341_4947;
 
 /// Tries to lock a job before its mark is written, so that a process that reads the mark finds the
 /// lock held. Returns whether the lock was acquired.
 pub(super) fn try_lock(session: &mut dyn Session, job: u32) -> bool {
-    // Without the lock, other processes have only the mark.
+    // If the server has no such locks, other processes see only the mark.
     acquire(session, job, 0).unwrap_or(false)
 }
 
-/// Waits for the lock of a job that is ours already: another process may be probing it, or the
-/// server may not have noticed the end of its previous session.
+/// Waits for the lock of a job that this process has taken. Another process may be testing the
+/// lock, or the server may not have noticed the end of the job's previous session.
 pub(super) fn lock_waiting(session: &mut dyn Session, job: u32) {
     let _ = acquire(session, job, WAIT_S);
 }
@@ -39,12 +39,12 @@ pub(super) fn unlock(session: &mut dyn Session, job: u32) {
         }
         Engine::Sqlite => return,
     };
-    // The end of the session releases it, too.
+    // An error is harmless: the end of the session releases the lock, too.
     let _ = session.run(&sql, &mut Rows::new());
 }
 
-/// Fails if another session holds the lock of any of `jobs` that is marked as begun. `owner` is the
-/// mark of this process.
+/// Fails if another session holds the lock of one of `jobs`. Jobs that are not begun, or that
+/// carry the mark `owner` of this process, are not checked.
 pub(crate) fn check_not_locked(
     session: &mut dyn Session,
     progress: &LoadProgress,
@@ -99,8 +99,8 @@ fn acquire(session: &mut dyn Session, job: u32, wait_s: u32) -> Result<bool, Sql
     }
 }
 
-/// An SQL expression for the lock's name. MySQL's locks are global to the server, so it contains
-/// the database.
+/// An SQL expression for the lock's name in MySQL. The name contains the database, because the
+/// locks are global to the server.
 fn name(job: u32) -> String {
     format!("concat('saiga_job_', crc32(database()), '_', {job})")
 }

@@ -1,7 +1,7 @@
 //! Loads rows: several sessions take jobs until none is left.
 //!
-//! Job 0 is ITEM, job N is warehouse N. Each table of a job is one load of the session, repeated
-//! after a deadlock. The first error stops all sessions.
+//! Job 0 is ITEM, job N is warehouse N. One call of [`Session::load`] loads one table of a job; it
+//! is repeated after a deadlock. The first error stops all sessions.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -17,7 +17,7 @@ use crate::props::Engine;
 use crate::state::{self, Job, LoadInfo, LoadProgress};
 use crate::table::Table;
 
-/// Attempts to load a table before a deadlock is reported as an error.
+/// Number of attempts to load a table before a deadlock is reported as an error.
 const TRIES: u32 = 5;
 /// Number of rows between two progress events.
 const EVENT_ROWS: u64 = 2000;
@@ -72,8 +72,8 @@ pub(super) fn load(build: &Build<'_>, progress: &LoadProgress) -> Result<(), Bui
     Ok(())
 }
 
-/// Opens one session per worker before the load, so that a server without room for them fails
-/// immediately.
+/// Opens one session per worker before the load, so that the load fails immediately if the server
+/// does not accept so many sessions.
 fn sessions(build: &Build<'_>, jobs: usize) -> Result<Vec<Box<dyn Session>>, BuildError> {
     let first = (build.open)()?;
     // SQLite has a single writer.
@@ -154,7 +154,7 @@ impl Loaders<'_> {
         for table in tables {
             self.table(session, *table, job)?;
             if self.is_over() {
-                return Ok(()); // The job keeps its mark, and is reset by the next --resume.
+                return Ok(()); // The job keeps its mark. The next --resume resets it.
             }
         }
         if !state::done(session, job, self.build.owner)? {
@@ -252,7 +252,7 @@ impl Sink for CountingSink<'_, '_> {
     }
 }
 
-/// Resets the jobs of the requested range that other processes left incomplete: takes them over,
+/// Resets jobs of the requested range that other processes left incomplete: takes them over,
 /// deletes their rows, and opens them again.
 pub(super) fn reset_jobs(
     session: &mut dyn Session,
@@ -267,7 +267,7 @@ pub(super) fn reset_jobs(
         let Some(Job::Taken(by)) = progress.jobs.get(&job) else {
             continue;
         };
-        // The owner may have completed the job in the meantime: then its rows stay.
+        // If the owner has completed the job since `progress` was read, its rows are kept.
         if state::reassign(session, job, by, owner)? {
             left.push(job);
         }
@@ -302,8 +302,8 @@ pub(super) fn reset_jobs(
     Ok(())
 }
 
-/// Deletes rows, including those that a dead loader has sent and the server has not committed.
-/// InnoDB's DELETE waits for such rows. PostgreSQL's does not see them, so the table is locked
+/// Deletes rows, including rows of a dead loader that the server has not committed yet. InnoDB's
+/// DELETE waits for such rows. PostgreSQL's DELETE does not see them. There the table is locked
 /// first, which waits for the loader's transaction.
 fn delete(session: &mut dyn Session, table: Table, condition: &str) -> Result<(), BuildError> {
     let name = table.name();

@@ -1,9 +1,10 @@
 //! Creates the tables and loads them, in BenchmarkSQL's order: `tableCreates`, rows,
 //! `indexCreates`, `foreignKeys`, `extraHistID`, `buildFinish`.
 //!
-//! The first error ends the build, and the work done until then stays: `bmsql_config` records the
+//! The first error ends the build. The work done so far is kept, and `bmsql_config` records the
 //! progress ([`state`]), so that the build can be resumed. Several hosts can share the load: one
-//! creates the tables, all load warehouses until none is left, one executes the steps after it.
+//! host creates the tables, all hosts load warehouses until none is left, and one host executes the
+//! steps after the load.
 
 pub mod csv;
 mod error;
@@ -40,18 +41,18 @@ pub type Stop<'a> = &'a (dyn Fn() -> bool + Sync);
 #[derive(Clone, Copy)]
 pub struct Build<'a> {
     pub open: Open<'a>,
-    /// The database system as `db=` names it; its scripts are in the folder `sql.NAME`.
+    /// Name of the database system (`db=`). Its scripts are in the folder `sql.NAME`.
     pub db: &'a str,
     /// The user's folder of SQL scripts.
     pub own_sql: Option<&'a Path>,
     pub request: BuildRequest,
     /// Number of sessions that load at the same time.
     pub workers: u32,
-    /// Seed of a load that begins now; a resumed load keeps its own.
+    /// Seed of a load that begins now. A resumed load keeps its seed.
     pub fresh_seed: u64,
     /// Date of a load that begins now, in seconds since 1970.
     pub now: i64,
-    /// The mark of this process for its jobs, from [`owner::current`].
+    /// The owner mark of this process, from [`owner::current`].
     pub owner: &'a str,
     /// Polled; the build ends once it returns true.
     pub stop: Stop<'a>,
@@ -91,7 +92,7 @@ pub enum Event<'a> {
         workers: usize,
         seed: u64,
     },
-    /// The load uses a slow method; the text says why, and how to avoid it. Reported once.
+    /// The load uses a slow method. The text says why, and how to avoid it. Reported once.
     SlowLoad(&'static str),
     /// Number of rows sent since the last such event.
     Rows(u64),
@@ -133,8 +134,8 @@ impl Build<'_> {
         self.outcome(&mut *session)
     }
 
-    /// Checks whether the request is valid for a database without tables, without opening a
-    /// session: SQLite would create its file.
+    /// Checks whether the request is valid for a database without tables. No session is opened,
+    /// because SQLite would create its file.
     pub fn check_from_nothing(&self) -> Result<(), BuildError> {
         let nothing = State::Empty {
             other_tools: Vec::new(),
@@ -176,7 +177,7 @@ impl Build<'_> {
         load::load(self, &progress)
     }
 
-    /// Executes the steps after the load, from the recorded statement on.
+    /// Executes the steps after the load, beginning with the first statement not yet recorded.
     fn finish(&self, session: &mut dyn Session) -> Result<(), BuildError> {
         let State::InProgress(progress) = state::look(session)? else {
             return Ok(());
@@ -245,7 +246,7 @@ fn population(loaded: &LoadInfo) -> Option<Population> {
     })
 }
 
-/// The error by which a load is stopped; never shown to a user.
+/// The error that stops a load. It is never shown to a user.
 fn stopped() -> SqlError {
     SqlError::Unexpected {
         what: "stopped".to_owned(),

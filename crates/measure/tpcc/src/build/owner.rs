@@ -18,7 +18,7 @@ const START_TIME: usize = 19;
 /// The mark of this process.
 #[must_use]
 pub fn current() -> String {
-    // Without a host name the PID alone must do.
+    // If the host name cannot be read, the mark contains an empty name.
     let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let host: String = host.trim().chars().take(HOST_CHARS).collect();
     let pid = std::process::id();
@@ -28,8 +28,8 @@ pub fn current() -> String {
     }
 }
 
-/// The PID of the process that wrote a mark, if it is another process of this host that still
-/// runs. `owner` is the mark of this process.
+/// The PID of the process that wrote `mark`, if it is another process of this host and still runs.
+/// `owner` is the mark of this process.
 pub(super) fn running_pid(mark: &str, owner: &str) -> Option<u32> {
     let (theirs, ours) = (Mark::of(mark)?, Mark::of(owner)?);
     if mark == owner || theirs.host != ours.host {
@@ -45,7 +45,7 @@ pub(super) fn running_pid(mark: &str, owner: &str) -> Option<u32> {
     is_alive.then_some(theirs.pid)
 }
 
-/// A mark for messages, without its tag.
+/// The mark as shown in messages: without its tag.
 pub(super) fn shown(mark: &str) -> String {
     Mark::of(mark).map_or_else(
         || mark.to_owned(),
@@ -90,7 +90,7 @@ mod tests {
 
     use super::*;
 
-    /// A process that runs until it is dropped.
+    /// A child process that is killed when this value is dropped.
     struct Other(Child);
 
     impl Other {

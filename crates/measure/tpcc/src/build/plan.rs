@@ -1,7 +1,7 @@
 //! Decides the phases of a build from the request and the state of the database.
 //!
-//! The decision is made before anything is changed, so that a request that cannot be carried out
-//! fails without side effects.
+//! The decision precedes all changes, so that a request that cannot be carried out fails without
+//! side effects.
 
 use super::error::{BuildError, RowProgress};
 use super::owner;
@@ -50,7 +50,7 @@ pub(super) enum BuildPhase {
     Finish,
 }
 
-/// The phases that fulfil the request, or the reason why it cannot be fulfilled.
+/// Returns the phases that carry out the request, or the reason why this is impossible.
 pub(super) fn plan(
     state: &State,
     request: &BuildRequest,
@@ -85,7 +85,7 @@ pub(super) fn plan(
     }
 }
 
-/// Checks the requested range. A part of the warehouses is not a whole build.
+/// Checks the requested range. A whole build must include all warehouses.
 fn check_range(request: &BuildRequest) -> Result<(), BuildError> {
     let Some((first, last)) = request.range else {
         return Ok(());
@@ -161,7 +161,8 @@ fn check_same(progress: &LoadProgress, request: &BuildRequest) -> Result<(), Bui
     }
 }
 
-/// Fails if another process of this host runs and has jobs. `owner` is the mark of this process.
+/// Fails if another running process of this host has taken jobs. `owner` is the mark of this
+/// process.
 pub(crate) fn check_no_local_loader(
     progress: &LoadProgress,
     owner: &str,

@@ -10,16 +10,17 @@ use crate::props::Engine;
 use crate::script::{self, Script, Step};
 use crate::state::{self, Stage};
 
-/// Advice after a failed statement: of a step that can be resumed, and of other steps.
+/// Advice after a failed statement of a step that can be resumed.
 const RESUME: &str = "correct it, then continue with --resume, or destroy and build again";
+/// Advice after a failed statement of any other step.
 const DESTROY: &str = "correct it, destroy the tables, and build again";
 
 /// The first statement of a script to execute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StartAt {
     First,
-    /// After this many statements that an earlier process has recorded. The next one may have been
-    /// executed as well, in which case its object exists.
+    /// Continue after this many statements, which an earlier process recorded as executed. That
+    /// process may have executed the next statement, too; the object of that statement then exists.
     InDoubt(usize),
 }
 
@@ -41,8 +42,8 @@ pub struct FailedStatement {
     pub error: SqlError,
 }
 
-/// Executes the statements of a script from `begin` on. After each, `after` is called with the
-/// number of executed statements. Stops at the first error.
+/// Executes the statements of a script from `begin` on. After each statement, `after` is called
+/// with the number of executed statements. Stops at the first error.
 pub fn run_script(
     session: &mut dyn Session,
     script: &Script,
@@ -73,14 +74,15 @@ fn exists_already(session: &dyn Session, error: &SqlError) -> bool {
         return false;
     };
     match session.server().engine {
-        // Index, primary key, foreign key; MariaDB reports the last one as an InnoDB error.
+        // Duplicate index, primary key, foreign key. MariaDB reports a duplicate foreign key as an
+        // InnoDB error (1005).
         Engine::MySql => match code.as_str() {
             "1061" | "1068" | "1826" => true,
             "1005" => said.contains("errno: 121"),
             _ => false,
         },
-        // Index, primary key, other constraint; and an index that the server has just created for
-        // the process that was killed.
+        // Duplicate index, primary key, other constraint. The server reports 23505 for an index
+        // that it has just created for a killed process.
         Engine::Postgres | Engine::OpenGauss => match code.as_str() {
             "42P07" | "42P16" | "42710" => true,
             "23505" => said.contains("pg_class_relname_nsp_index"),

@@ -1,9 +1,9 @@
 //! Checks a database against the population of TPC-C §4.3.3.1 and the conditions of §3.3.2.
 //!
-//! Statements read whole tables, or the rows of some warehouses where a key finds them: a sample,
-//! or one range of warehouses after the other. Several sessions work on the list of statements.
-//! Rules that hold only after a load are skipped if a run has changed the rows. Deliberately
-//! absent: any repair.
+//! A statement reads whole tables. If all its tables have keys that begin with the warehouse, it
+//! can be restricted to a sample or to a range of warehouses. Several sessions share the list of
+//! statements. Rules that hold only after a load are skipped if a run has changed the rows.
+//! Deliberately absent: any repair.
 
 mod profile;
 mod rules;
@@ -29,12 +29,13 @@ pub struct Check<'a> {
     pub open: Open<'a>,
     /// Number of sessions that check at the same time.
     pub sessions: u32,
-    /// Whether no transaction has run since the load; `None` to find out from the tables.
+    /// Whether no transaction has run since the load. If `None`, the tables are searched for signs
+    /// of a run.
     pub after_load: Option<bool>,
     pub scope: Scope,
     /// Polled; the check ends once it returns true.
     pub stop: Stop<'a>,
-    /// Called with the total number of statements and the number that are done.
+    /// Called with the total number of statements and the number of completed statements.
     pub on_progress: &'a (dyn Fn(usize, usize) + Sync),
 }
 
@@ -46,7 +47,7 @@ pub enum Scope {
     All,
     /// The twelve conditions of §3.3.2, without the population.
     Conditions,
-    /// Conditions 1 to 7 and 12 on [`SAMPLE`] warehouses; keys find their rows.
+    /// Conditions 1 to 7 and 12 on [`SAMPLE`] warehouses. Keys find the rows of these warehouses.
     Sample,
 }
 
@@ -72,7 +73,8 @@ impl Scope {
         Duration::from_secs_f64(seconds)
     }
 
-    /// The warehouses of a sample, evenly spaced from the first to the last; empty for all.
+    /// The warehouses of a sample, evenly spaced from the first to the last. Empty if all
+    /// warehouses are checked.
     fn sampled(self, warehouses: u32) -> Vec<u32> {
         match self {
             Self::All | Self::Conditions => Vec::new(),
@@ -103,7 +105,7 @@ pub struct Report {
     pub loaded: LoadInfo,
     /// Whether the rules that hold only after a load were checked.
     pub after_load: bool,
-    /// The warehouses that were checked; empty for all.
+    /// The warehouses that were checked; empty if all were checked.
     pub sampled: Vec<u32>,
     /// The rules that were checked, in the order of the clauses.
     pub checked: Vec<CheckedRule>,
@@ -112,7 +114,8 @@ pub struct Report {
 }
 
 impl Report {
-    /// Adds the result of a statement. Results for the ranges of one rule follow each other.
+    /// Adds the result of a statement. Results for the ranges of one rule are combined; they must
+    /// be added one after the other.
     fn add(&mut self, checked: CheckedRule, findings: Vec<Finding>) {
         match self.checked.last_mut() {
             Some(last) if (&last.clause, &last.rule) == (&checked.clause, &checked.rule) => {
@@ -155,13 +158,13 @@ pub struct Finding {
     /// Clause of the specification, such as `3.3.2.4`.
     pub clause: String,
     pub rule: String,
-    /// Number of rows, or groups of rows, that violate it.
+    /// Number of rows, or groups of rows, that violate the rule.
     pub count: u64,
-    /// One or two of these rows.
+    /// One or two of these rows or groups.
     pub examples: Vec<String>,
 }
 
-/// One line, with the first example.
+/// Writes one line, with the first example.
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
@@ -186,7 +189,7 @@ pub enum CheckError {
         what: String,
         error: SqlError,
     },
-    /// The database holds no complete load; the text says what it holds.
+    /// The database has no complete load. The text describes its state.
     #[error("{0}")]
     NotThere(String),
     #[error("stopped before all rules were checked")]
@@ -206,7 +209,7 @@ impl Check<'_> {
         let loaded = complete(&mut *session)?;
         let after_load = match (self.after_load, self.scope) {
             (Some(known), _) => known,
-            // The signs of a run are found only in whole tables.
+            // A search for signs of a run would read whole tables.
             (None, Scope::Sample) => false,
             (None, Scope::All | Scope::Conditions) => !has_run(&mut *session)?,
         };
@@ -327,7 +330,7 @@ impl Task {
     }
 }
 
-/// All statements; conditions come first, because the slowest ones are among them.
+/// All tasks. The conditions come first, because they include the slowest statements.
 fn tasks(loaded: &LoadInfo, after_load: bool, scope: Scope, sampled: &[u32]) -> Vec<Task> {
     let (rules, profiles) = match scope {
         Scope::All => (rules::all(), profile::all(loaded.warehouses, after_load)),
@@ -346,7 +349,7 @@ fn tasks(loaded: &LoadInfo, after_load: bool, scope: Scope, sampled: &[u32]) -> 
         .collect()
 }
 
-/// The parameters of the load. Fails if it is not complete.
+/// Returns the parameters of the load. Fails if the load is not complete.
 fn complete(session: &mut dyn Session) -> Result<LoadInfo, CheckError> {
     let what = || "bmsql_config".to_owned();
     let state = state::look(session).map_err(|error| CheckError::Sql {
@@ -359,7 +362,8 @@ fn complete(session: &mut dyn Session) -> Result<LoadInfo, CheckError> {
     Err(CheckError::NotThere(state.to_string()))
 }
 
-/// Whether transactions have changed the rows. The traces of an incomplete load do not count.
+/// Whether transactions have changed the rows. Missing rows are not a sign of transactions: the
+/// load may be at fault.
 fn has_run(session: &mut dyn Session) -> Result<bool, CheckError> {
     const SIGNS: &str = "select \
         (select count(*) from bmsql_district where d_next_o_id > 3001 or d_ytd > 30000.005) + \

@@ -1,5 +1,6 @@
-//! Checks the population of §4.3.3.1, table by table. One statement computes counts, extremes and
-//! shares for each warehouse or district; the results are compared with the clause here.
+//! Checks the population of §4.3.3.1, table by table. One statement per table computes counts,
+//! extremes and shares for each warehouse or district. The results are compared here with the
+//! values that the clause requires.
 
 use std::collections::BTreeSet;
 
@@ -13,14 +14,14 @@ use crate::table::Table;
 
 /// Clause of the specification.
 pub(super) const CLAUSE: &str = "4.3.3.1";
-/// Decimal digits of compared values: as many as the finest column has.
+/// Number of decimal places of compared values. No column has more.
 const SCALE: u32 = 4;
 
 /// The expected properties of one table.
 #[derive(Debug, Clone)]
 pub(super) struct Profile {
     table: Table,
-    /// Columns of warehouse and district, if the rows have them. The statement groups by them.
+    /// Columns of warehouse and district, if the table has them. The statement groups by them.
     keys: &'static [&'static str],
     expectations: Vec<Expectation>,
     warehouses: u32,
@@ -73,7 +74,7 @@ const fn tenth(aggregate: &'static str) -> Expectation {
     }
 }
 
-/// Marks an expectation that holds only until transactions run.
+/// Marks an expectation that holds only until the first transaction.
 const fn after_load(expected: Expectation) -> Expectation {
     Expectation {
         after_load_only: true,
@@ -228,7 +229,7 @@ const NEW_ORDER: &[Expectation] = &[
     after_load(is("max(no_o_id)", 3000)),
 ];
 
-/// The profiles of all tables for which something is expected.
+/// The profiles of all tables with at least one expectation.
 pub(super) fn all(warehouses: u32, after_load: bool) -> Vec<Profile> {
     let of = |table| {
         let (keys, expectations): (&'static [&'static str], &[Expectation]) = match table {
@@ -260,7 +261,7 @@ pub(super) fn all(warehouses: u32, after_load: bool) -> Vec<Profile> {
         .collect()
 }
 
-/// Warehouse and district of a group; shorter for tables without them.
+/// Warehouse and district of a group. Shorter for tables without them.
 type Group = Vec<i64>;
 
 impl Profile {
@@ -301,7 +302,7 @@ impl Profile {
         }
     }
 
-    /// Groups that have no rows, and rows of warehouses or districts that do not exist.
+    /// Finds groups without rows, and rows of warehouses or districts that do not exist.
     fn missing(&self, rows: &Rows) -> Result<Vec<Finding>, SqlError> {
         let found = (0..rows.len()).map(|row| self.group(rows, row));
         let found: BTreeSet<Group> = found.collect::<Result<_, _>>()?;
@@ -358,7 +359,7 @@ impl Profile {
         Ok((!groups.is_empty()).then(|| self.finding(rule, groups)))
     }
 
-    /// Checks the share of selected rows in the whole table; a single district may deviate more.
+    /// Checks the share of selected rows in the whole table. A single district may deviate more.
     fn share(
         &self,
         expected: &Expectation,

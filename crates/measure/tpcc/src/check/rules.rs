@@ -1,4 +1,4 @@
-//! Rules that compare rows: each has a statement that selects the rows which violate it.
+//! Rules that compare rows. Each rule has a statement that selects the rows that violate it.
 
 use super::Finding;
 use crate::consistency::{CONDITIONS, Condition, Warehouses, restricted_to};
@@ -7,7 +7,7 @@ use crate::db::{Session, SqlError};
 
 /// Limit on the examples of a finding.
 pub(super) const EXAMPLES: usize = 2;
-/// Warehouses per range: 15 million order lines after a load.
+/// Number of warehouses per range. They have 15 million order lines after a load.
 const RANGE: u32 = 50;
 
 /// A rule, its clause and its statements.
@@ -21,7 +21,7 @@ pub(super) struct Rule {
     shows: &'static [&'static str],
 }
 
-/// Order lines that the load delivered at another date than that of the order.
+/// Delivered order lines with a delivery date that differs from the date of the order.
 const DELIVERED: &str = "\
 select ol_w_id, ol_d_id, ol_o_id, ol_number, ol_delivery_d, o_entry_d
 from bmsql_oorder join bmsql_order_line
@@ -36,7 +36,7 @@ pub(super) fn conditions() -> Vec<Rule> {
     CONDITIONS.iter().map(Rule::of).collect()
 }
 
-/// The conditions restricted to these warehouses, without those that read HISTORY.
+/// The conditions that do not read HISTORY, restricted to these warehouses.
 pub(super) fn of_sample(warehouses: &[u32]) -> Vec<Rule> {
     let sample = Warehouses::Each(warehouses.to_vec());
     let conditions = conditions().into_iter();
@@ -77,8 +77,8 @@ impl Rule {
         }
     }
 
-    /// Whether keys find the rows of one warehouse in all tables of the rule. HISTORY has no key
-    /// that begins with the warehouse, so that each range would read the whole table.
+    /// Whether all tables of the rule have a key that begins with the warehouse. HISTORY has no
+    /// such key, so that each range would read the whole table.
     fn is_by_keys(&self) -> bool {
         !self.breaches.contains("bmsql_history")
     }
@@ -91,7 +91,8 @@ impl Rule {
         }
     }
 
-    /// The rule as ranges of warehouses, each small enough for the server to group in memory.
+    /// Splits the rule into ranges of warehouses. Each range is small enough for the server to
+    /// group its rows in memory. A rule that reads HISTORY is not split.
     pub(super) fn in_ranges(&self, warehouses: u32) -> Vec<Self> {
         if warehouses <= RANGE || !self.is_by_keys() {
             return vec![self.clone()];

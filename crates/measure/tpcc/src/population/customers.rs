@@ -8,8 +8,8 @@ use crate::spec::nurand::NuRand;
 use crate::spec::text::{Tenth, a_string, last_name, n_string};
 use crate::spec::{CUSTOMERS, DISTRICTS};
 
-/// Customers of a district up to this number have the last names 0, 1, 2 and so on; the names of
-/// the others are random (§4.3.3.1).
+/// Customers of a district up to this number have the last names with the numbers 0, 1, 2 and so
+/// on. The last names of the others are random (§4.3.3.1).
 const NAMED_IN_ORDER: u32 = 1000;
 
 impl Population {

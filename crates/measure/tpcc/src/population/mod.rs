@@ -1,6 +1,6 @@
 //! The rows that a load writes (TPC-C §4.3.3.1).
 //!
-//! Each row follows from a seed, its table and its warehouse, so that warehouses can be loaded in
+//! The seed, the table and the warehouse determine each row. Warehouses can therefore be loaded in
 //! any order and by several hosts, and a load can be repeated exactly. Rows go to a [`Sink`], value
 //! by value, in the order of [`Table::columns`]. Deliberately absent: any database.
 
@@ -31,7 +31,7 @@ pub trait Sink {
     fn end_row(&mut self) -> Result<(), Self::Error>;
 }
 
-/// The parameters of a load, from which all rows follow.
+/// The parameters of a load. They determine all rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Population {
     pub seed: u64,
@@ -44,7 +44,7 @@ pub struct Population {
 }
 
 impl Population {
-    /// A population with NURand constants that follow from the seed.
+    /// A population with NURand constants that are drawn from the seed.
     #[must_use]
     pub fn new(seed: u64, warehouses: u32, now: i64) -> Self {
         let constants = Constants::of_load(&mut Rng::with_seed(seed));
@@ -56,7 +56,8 @@ impl Population {
         }
     }
 
-    /// Writes the rows of CONFIG or ITEM, which belong to no warehouse; nothing for other tables.
+    /// Writes the rows of CONFIG or ITEM, which belong to no warehouse. Writes nothing for other
+    /// tables.
     pub fn write_common<S: Sink + ?Sized>(
         &self,
         table: Table,
@@ -76,7 +77,7 @@ impl Population {
         }
     }
 
-    /// Writes the rows of a table that belong to a warehouse.
+    /// Writes the rows of a table that belong to a warehouse. Writes nothing for CONFIG and ITEM.
     pub fn write<S: Sink + ?Sized>(
         &self,
         table: Table,

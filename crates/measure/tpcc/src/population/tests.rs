@@ -1,4 +1,4 @@
-//! The population against the numbers of §4.3.3.1.
+//! Compares the population with the numbers of §4.3.3.1.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -53,8 +53,8 @@ fn population() -> Population {
     Population::new(42, 3, NOW)
 }
 
-/// Rows of warehouse 2, or of the table as a whole. Generated once, because there are half a
-/// million.
+/// Rows of warehouse 2, or of a table without warehouses. The rows are generated once, because
+/// there are half a million.
 fn rows(table: Table) -> &'static [Vec<Value>] {
     static ALL: LazyLock<BTreeMap<Table, Vec<Vec<Value>>>> = LazyLock::new(|| {
         Table::ALL

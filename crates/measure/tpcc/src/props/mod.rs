@@ -1,7 +1,7 @@
-//! BenchmarkSQL's props files, and Saiga's own form of them (`*.toml`): parsed and validated.
+//! Parses and validates BenchmarkSQL's props files, and Saiga's own form of them (`*.toml`).
 //!
-//! All keys of BenchmarkSQL 5.0 and of its MySQL forks are known. Parsing is lenient (see `text`),
-//! validation is strict: all problems of a file are reported at once, each with its line.
+//! All keys of BenchmarkSQL 5.0 and of its MySQL forks are known. Parsing is lenient (see `text`).
+//! Validation is strict: all problems of a file are reported at once, each with its line.
 //! Deliberately absent: the use of the values.
 
 mod reader;
@@ -22,26 +22,26 @@ use reader::Reader;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Props {
     pub path: PathBuf,
-    /// Keys and values as written, sorted, for copies in results; passwords are masked.
+    /// Keys and values as written, sorted, for copies in results. Passwords are masked.
     pub entries: Vec<(String, String)>,
     pub url: Url,
     pub user: String,
     pub password: Password,
-    /// The database system for which SQL scripts are used (`db=`): the folder `sql.NAME`.
+    /// The database system (`db=`), which selects the folder of the SQL scripts: `sql.NAME`.
     pub db: String,
     /// Warehouses to load, or to use in a run.
     pub warehouses: u32,
-    /// Sessions of a load.
+    /// Number of sessions of a load.
     pub load_workers: u32,
     /// First and last warehouse that this process loads, if the load is divided.
     pub load_range: Option<(u32, u32)>,
-    /// Set if CSV files are to be written instead of a load.
+    /// Set if a build writes CSV files instead of loading a database.
     pub csv: Option<Csv>,
     /// Settings of a run; `None` in a file without `terminals`.
     pub run: Option<Run>,
     /// The server's data directory and a copy of it.
     pub hints: Hints,
-    /// Options of `saiga bench tpcc run` from a TOML file, as on the command line.
+    /// Options of `saiga bench tpcc run` from a TOML file, as written on the command line.
     pub options: Vec<String>,
 }
 
@@ -66,7 +66,7 @@ impl fmt::Debug for Password {
     }
 }
 
-/// Parameters of CSV files that are written instead of a load.
+/// Parameters of the CSV files that a build writes instead of loading a database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Csv {
     /// Prefix of the file names; a folder needs its final slash.
@@ -82,8 +82,8 @@ pub struct Run {
     pub length: Length,
     /// Limit in transactions per minute of all terminals together; `None` for no limit.
     pub limit_per_min: Option<u32>,
-    /// Whether each terminal stays at its home warehouse (TPC-C §2.4.1.1). Otherwise it draws one
-    /// for each transaction, which is a deviation.
+    /// Whether each terminal stays at its home warehouse (TPC-C §2.4.1.1). Otherwise it draws a
+    /// warehouse for each transaction, which deviates from the specification.
     pub fixed_warehouse: bool,
     pub mix: Mix,
     /// Directory of the results, with `%tY` patterns.
@@ -92,7 +92,7 @@ pub struct Run {
     pub devices: Vec<String>,
 }
 
-/// The end of a run.
+/// The condition that ends a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Length {
     /// After this many minutes (`runMins`).
@@ -101,7 +101,7 @@ pub enum Length {
     PerTerminal(u32),
 }
 
-/// Keys that only one fork of BenchmarkSQL reads; here they locate snapshots.
+/// Paths of the server's files, from keys that only one fork of BenchmarkSQL reads.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Hints {
     /// The server's configuration file (`profile`).
@@ -200,7 +200,7 @@ fn parse(reader: &mut Reader, path: &Path) -> Option<Props> {
     Some(props)
 }
 
-/// `loadidbegin` and `loadidend`, or the names of the forks for the same.
+/// The values of `loadidbegin` and `loadidend`, or of the forks' names for these keys.
 fn load_range(reader: &mut Reader) -> Option<(u32, u32)> {
     let mut named = |begin, end| {
         let range = (
@@ -258,9 +258,9 @@ fn run(reader: &mut Reader, warehouses: Option<u32>) -> Option<Run> {
     })
 }
 
-/// The mix; without any weight, the deck of the specification.
+/// The mix. If no weight is given, it is the deck of the specification.
 fn mix(reader: &mut Reader) -> Option<Mix> {
-    // BenchmarkSQL reads this weight, but gives New-Order whatever the others leave.
+    // BenchmarkSQL reads this weight, but New-Order gets the rest of the other weights.
     let new_order = reader.count("newOrderWeight", 0..=100);
     let mut weight = |key| reader.count(key, 0..=100);
     let (payment, order_status) = (weight("paymentWeight"), weight("orderStatusWeight"));

@@ -29,7 +29,8 @@ impl Reader {
         Ok(Self::of(text::parse(text).map_err(bad)?, |key| key))
     }
 
-    /// A reader of entries from a form with other key names, which `name_of` returns.
+    /// A reader of entries from a format with other key names. `name_of` translates a key to its
+    /// name in that format.
     pub(super) fn of(entries: BTreeMap<String, Entry>, name_of: fn(&str) -> &str) -> Self {
         Self {
             entries,

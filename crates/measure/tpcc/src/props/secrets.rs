@@ -1,5 +1,5 @@
-//! Masks passwords in URLs. Connector/J and pgjdbc accept them as parameters, Connector/J also
-//! before the host.
+//! Masks passwords in URLs. Connector/J and pgjdbc accept passwords as parameters. Connector/J also
+//! accepts a password before the host.
 
 use super::Password;
 use super::url::host_and_port;
@@ -10,7 +10,7 @@ fn is_secret(key: &str) -> bool {
     key.contains("password") || key.contains("pwd")
 }
 
-/// A parameter's value for output.
+/// The value of a parameter for output: a mask if it is a password.
 pub(crate) fn shown<'a>(key: &str, value: &'a str) -> &'a str {
     if is_secret(key) {
         Password::MASK
@@ -84,7 +84,7 @@ fn masked_address(address: &str) -> String {
     }
 }
 
-/// Splits `user:password@host:3306/db` at the last `@`, because a password may contain one.
+/// Splits `user:password@host:3306/db` at the last `@`, because a password may contain `@`.
 pub(super) fn split_userinfo(text: &str) -> (Option<(&str, Option<&str>)>, &str) {
     match text.rsplit_once('@') {
         None => (None, text),

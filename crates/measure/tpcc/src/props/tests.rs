@@ -1,9 +1,9 @@
-//! Props files that are in use.
+//! Tests with props files like those in use.
 
 use super::*;
 use crate::spec::deck::Kind;
 
-/// Same keys and form as BenchmarkSQL 5.0's sample for PostgreSQL.
+/// A file with the keys and the layout of BenchmarkSQL 5.0's sample for PostgreSQL.
 const POSTGRES: &str = "\
 db=postgres
 driver=org.postgresql.Driver
@@ -231,7 +231,7 @@ fn a_toml_file_is_equivalent() {
     assert_eq!((props.warehouses, props.load_workers), (3, 2));
     assert_eq!(props.run.unwrap().terminals, 8);
     assert_eq!(props.options, ["--for=90s"]);
-    // The placeholder `runMins` is in no copy.
+    // The copy does not contain the placeholder `runMins`.
     let keys: Vec<&str> = props.entries.iter().map(|(key, _)| key.as_str()).collect();
     assert_eq!(keys, ["conn", "loadWorkers", "terminals", "warehouses"]);
 }

@@ -1,10 +1,10 @@
 //! The text format of a props file: keys and values with their line numbers.
 //!
-//! It is the format of `java.util.Properties` (see `load(Reader)`): comments, three kinds of
-//! separators, continued lines, escapes; the last of several equal keys wins. Two exceptions
-//! accept files in use: a line that begins with `//` is a comment (Java makes a harmless key of
-//! it), and blanks around a value are removed (Java keeps those after it, and BenchmarkSQL then
-//! fails to parse numbers).
+//! The format is that of `java.util.Properties` (see `load(Reader)`): comments, three kinds of
+//! separators, continued lines and escapes. If a key is repeated, its last value counts. Two
+//! exceptions exist, because files in use need them. A line that begins with `//` is a comment;
+//! Java makes a harmless key of it. Blanks around a value are removed; Java keeps the blanks after
+//! a value, and BenchmarkSQL then fails to parse numbers.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ pub(super) fn of_bytes(bytes: Vec<u8>) -> String {
     }
 }
 
-/// Parses the entries of a text, by key.
+/// Parses a text into entries by key.
 pub(crate) fn parse(text: &str) -> Result<BTreeMap<String, Entry>, BadEscape> {
     let mut entries = BTreeMap::new();
     let mut lines = text.lines().enumerate();

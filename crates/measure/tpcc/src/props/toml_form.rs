@@ -1,9 +1,8 @@
-//! Saiga's own form of a props file: TOML with keys for everything that BenchmarkSQL's form lacks.
+//! Saiga's own form of a props file: TOML, with additional keys that BenchmarkSQL's form lacks.
 //!
 //! Each key is translated to a key of BenchmarkSQL, or to an option of `saiga bench tpcc run`,
-//! which takes precedence. The meaning of the values is defined in one place,
-//! [`Reader`](super::Reader); this
-//! file only maps names.
+//! which takes precedence. This file only translates names; [`Reader`](super::Reader) interprets
+//! the values.
 
 use std::collections::BTreeMap;
 
@@ -15,9 +14,11 @@ use saiga_document::nearest;
 /// The translation of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Translation {
+    /// A key of BenchmarkSQL.
     Prop(&'static str),
+    /// An option of a run with a value.
     Run(&'static str),
-    /// An option of a run without a value; given if the key is true.
+    /// An option of a run without a value. It is present if the key is true.
     Switch(&'static str),
     /// The scope of the checks of the tables (`--check`); `true` means all.
     Check,
@@ -73,7 +74,7 @@ const KEYS: [(&str, Translation); 43] = [
     ("run.start_at", Run("--start-at")),
 ];
 
-/// The name in this form of a key of BenchmarkSQL.
+/// The TOML name of a key of BenchmarkSQL.
 pub(super) fn name_of(key: &str) -> &str {
     let found = KEYS
         .iter()
@@ -87,7 +88,7 @@ pub(super) struct TomlForm {
     pub(super) entries: BTreeMap<String, Entry>,
     /// Options such as `--ramp-up=30s`.
     pub(super) options: Vec<String>,
-    /// Lines of the keys with an effect; zero and false have none.
+    /// Lines of the keys that have an effect; zero and false have no effect.
     lines: BTreeMap<&'static str, usize>,
 }
 
@@ -102,7 +103,7 @@ const EXCLUSIVE: [(&str, &str); 7] = [
     ("run.thinking_multiplier", "run.limit_per_min"),
 ];
 
-/// Translates a text; `variable` looks up an environment variable. Returns all problems, in the
+/// Translates a text. `variable` looks up an environment variable. Returns all problems, in the
 /// order of their lines.
 pub(super) fn parse(
     text: &str,
@@ -169,7 +170,7 @@ impl TomlForm {
             },
             PasswordVariable => {
                 let found = variable(&value);
-                // The value may be the password itself, given by mistake.
+                // The value may be the password itself, by mistake, so the message omits it.
                 let missing = || {
                     "names a variable that the environment does not have; it takes the \
                      variable's name, not the password"
@@ -185,7 +186,7 @@ impl TomlForm {
         self.entries.insert(key.to_owned(), Entry { value, line });
     }
 
-    /// Problems with pairs of keys, each at the line of the second key.
+    /// Pairs of keys that contradict each other, reported at the line of the later key.
     fn contradictions(&self) -> Vec<(usize, String)> {
         let both = |(one, other): &(&'static str, &'static str)| {
             let (a, b) = (*self.lines.get(one)?, *self.lines.get(other)?);
@@ -202,8 +203,8 @@ impl TomlForm {
         EXCLUSIVE.iter().filter_map(both).collect()
     }
 
-    /// Adds `runMins` if `run.for` is present, because BenchmarkSQL's form requires a length. It is
-    /// a placeholder, and has no line because it is not in the file.
+    /// Adds `runMins` if `run.for` is present, because BenchmarkSQL's form requires a length. The
+    /// entry is a placeholder. Its line is 0, because it is not in the file.
     fn add_length(&mut self) {
         let has_for = self
             .options
@@ -237,7 +238,7 @@ fn flatten(text: &str, path: &str, table: &DeTable<'_>, leaves: &mut Vec<LeafVal
     }
 }
 
-/// The value as BenchmarkSQL's form has it; a list becomes words separated by blanks.
+/// The value as text, as in BenchmarkSQL's form. A list becomes words separated by blanks.
 fn shown(value: &DeValue<'_>) -> Result<String, String> {
     match value {
         DeValue::String(text) => Ok(text.to_string()),

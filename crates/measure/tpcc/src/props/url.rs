@@ -1,8 +1,9 @@
 //! JDBC URLs such as `jdbc:mysql://host:3306/tpcc?useSSL=false&rewriteBatchedStatements=true`.
 //!
-//! Supported are MySQL, MariaDB, PostgreSQL, openGauss and its descendants, and SQLite. Of several
-//! hosts (PostgreSQL's `a:5432,b:5432`, MySQL's `loadbalance:`) the first is used and the others
-//! are reported. Deliberately absent: addresses in Connector/J's key-value form.
+//! The supported systems are MySQL, MariaDB, PostgreSQL, openGauss and its descendants, and SQLite.
+//! If a URL names several hosts (PostgreSQL's `a:5432,b:5432`, MySQL's `loadbalance:`), the first
+//! host is used and the others are reported. Deliberately absent: addresses in Connector/J's
+//! key-value form.
 
 use std::fmt;
 
@@ -21,7 +22,7 @@ pub enum Engine {
 }
 
 impl Engine {
-    /// The name in `db=`, and of the folder `sql.NAME` of its scripts.
+    /// The name in `db=` and in `sql.NAME`, the folder of the scripts.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -51,13 +52,13 @@ impl fmt::Display for Engine {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Url {
     pub engine: Engine,
-    /// The name in the URL, in lower case. Parameters are those of this system's driver.
+    /// The system's name in the URL, in lower case. Its driver defines the parameters.
     pub system: String,
     /// Host name or address; empty for SQLite.
     pub host: String,
     /// TCP port; 0 for SQLite.
     pub port: u16,
-    /// Name of the database, or SQLite's file.
+    /// Name of the database, or path of SQLite's file.
     pub database: String,
     /// Decoded parameters in the order of the URL, without user and password.
     pub params: Vec<(String, String)>,
@@ -87,7 +88,7 @@ pub enum UrlError {
 }
 
 impl Url {
-    /// Parses a URL. Errors contain it with masked passwords.
+    /// Parses a URL. Errors contain the URL with masked passwords.
     pub fn parse(text: &str) -> Result<Self, UrlError> {
         let url = || masked(text);
         let not_jdbc = || UrlError::NotJdbc { url: url() };
@@ -175,8 +176,8 @@ impl Url {
         })
     }
 
-    /// The value of a parameter. The last one of several wins; names are case-insensitive, as in
-    /// the drivers.
+    /// The value of a parameter. If a parameter is repeated, its last value counts. Names are
+    /// case-insensitive, as in the drivers.
     #[must_use]
     pub fn param(&self, name: &str) -> Option<&str> {
         let mut found = self.params.iter().rev();
@@ -205,7 +206,7 @@ fn params(query: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Removes a parameter and returns its value; the last one of several wins.
+/// Removes a parameter and returns its value. If it is repeated, its last value counts.
 fn take(params: &mut Vec<(String, String)>, name: &str) -> Option<String> {
     let is_named = |(key, _): &(String, String)| key.eq_ignore_ascii_case(name);
     let found = params.iter().rfind(|pair| is_named(pair)).cloned();
@@ -213,7 +214,7 @@ fn take(params: &mut Vec<(String, String)>, name: &str) -> Option<String> {
     found.map(|(_, value)| value)
 }
 
-/// Decodes `%41` and the like; other uses of `%` are kept.
+/// Decodes percent-encoding such as `%41`. Any other `%` is kept.
 fn decoded(text: &str) -> String {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

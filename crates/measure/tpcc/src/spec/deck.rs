@@ -1,4 +1,4 @@
-//! The transaction mix, by shuffled decks of cards as in TPC-C §5.2.4.2.
+//! The transaction mix: each terminal draws from shuffled decks of cards (TPC-C §5.2.4.2).
 
 use fastrand::Rng;
 
@@ -64,12 +64,12 @@ impl Mix {
     /// The deck of §5.2.4.2, of 23 cards.
     pub const SPECIFIED: Self = Self([10, 10, 1, 1, 1]);
 
-    /// A deck of a hundred cards from weights in per cent; New-Order gets the rest. Independent
-    /// draws, as in BenchmarkSQL, fall below the smallest shares of §5.2.3 by chance when the
-    /// weights equal those shares; a deck does not.
+    /// A deck of a hundred cards from weights in per cent; New-Order gets the rest. If the weights
+    /// equal the smallest shares of §5.2.3, independent draws, as in BenchmarkSQL, fall below these
+    /// shares by chance. Draws from a deck do not.
     ///
     /// # Errors
-    /// The sum of the weights, if it exceeds 100.
+    /// Returns the sum of the weights if the sum exceeds 100.
     pub fn from_weights(weights: Weights) -> Result<Self, u32> {
         let Weights {
             payment,
@@ -89,7 +89,7 @@ impl Mix {
         ]))
     }
 
-    /// The share of a transaction, in per cent.
+    /// The share of a transaction in the deck, in per cent.
     #[must_use]
     pub fn share(self, kind: Kind) -> f64 {
         let all: u32 = self.0.iter().sum();
@@ -134,7 +134,7 @@ impl Chooser {
         }
     }
 
-    /// Draws the next transaction; shuffles a new deck when the last one is used up.
+    /// Draws the next transaction. Shuffles a new deck when the current deck is used up.
     pub fn draw(&mut self, rng: &mut Rng) -> Kind {
         if self.left.is_empty() {
             self.left = self.mix.cards();

@@ -7,7 +7,8 @@ use super::nurand::{Constants, NuRand};
 use super::text::last_name;
 use super::{CUSTOMERS, DISTRICTS, ITEMS};
 
-/// An item number without a row: one New-Order in a hundred has it and must be rolled back.
+/// The number of an item that does not exist. One New-Order in a hundred has this item and must be
+/// rolled back.
 pub const UNUSED_ITEM: u32 = ITEMS + 1;
 
 /// The key of a district: a warehouse, and one of its districts.
@@ -23,7 +24,7 @@ pub struct DistrictKey {
 pub enum Customer {
     /// C_ID, from 1 to 3000.
     Id(u32),
-    /// C_LAST. Of all customers of this name, the middle one by C_FIRST is selected.
+    /// C_LAST. Selects the middle customer of this name in the order of C_FIRST.
     LastName(String),
 }
 
@@ -70,7 +71,7 @@ impl NewOrder {
 pub struct Payment {
     /// The district that receives the payment.
     pub district: DistrictKey,
-    /// The district of the customer, which may be of another warehouse.
+    /// The district of the customer, which may belong to another warehouse.
     pub home: DistrictKey,
     pub customer: Customer,
     /// H_AMOUNT in cents, from 1.00 to 5,000.00.
@@ -155,7 +156,7 @@ impl Inputs {
         &mut self.rng
     }
 
-    /// Draws the input of a transaction by a terminal with the home `district`.
+    /// Draws the input of a transaction for a terminal with the home `district`.
     pub fn draw(&mut self, kind: Kind, district: DistrictKey) -> Input {
         match kind {
             Kind::NewOrder => Input::NewOrder(self.new_order(district.w_id)),
@@ -251,7 +252,7 @@ impl Inputs {
         }
     }
 
-    /// Draws any other warehouse; the same one if there is no other.
+    /// Draws another warehouse. Returns `w_id` if there is no other.
     fn another_warehouse(&mut self, w_id: u32) -> u32 {
         if self.warehouses == 1 {
             return w_id;
@@ -260,7 +261,7 @@ impl Inputs {
         if other < w_id { other } else { other + 1 }
     }
 
-    /// Selects by last name in 60 of 100 (§2.5.1.2, §2.6.1.2).
+    /// Selects a customer, by last name in 60 of 100 cases (§2.5.1.2, §2.6.1.2).
     fn by_name_or_id(&mut self) -> Customer {
         if self.rng.u32(1..=100) <= 60 {
             Customer::LastName(last_name(self.last_name.draw(&mut self.rng)))
@@ -290,7 +291,7 @@ mod tests {
         100.0 * count as f64 / of as f64
     }
 
-    /// The bounds are those of §5.5.1.5.
+    /// The bounds are from §5.5.1.5.
     #[test]
     fn new_orders_are_within_the_bounds_of_a_valid_run() {
         let mut inputs = inputs(5);

@@ -12,7 +12,7 @@ pub struct NuRand {
 }
 
 impl NuRand {
-    /// The number of a C_LAST, from 0 to 999, when a customer is chosen by name.
+    /// The number of a C_LAST, from 0 to 999.
     #[must_use]
     pub fn last_name(c: u32) -> Self {
         Self {
@@ -53,7 +53,7 @@ impl NuRand {
     }
 }
 
-/// The constants C of the three fields. All terminals of a run use the same ones (§2.1.6).
+/// The constants C of the three fields. All terminals of a run use the same constants (§2.1.6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Constants {
     /// For C_LAST, from 0 to 255.
@@ -74,9 +74,9 @@ impl Constants {
         }
     }
 
-    /// Draws the constants of a run (C-Run) on a database that was loaded with `self`. For C_LAST
-    /// they differ by 65 to 119, but not by 96 or 112 (§2.1.6.1). Such a constant exists for each
-    /// C-Load.
+    /// Draws the constants of a run (C-Run) on a database that was loaded with `self`. The two
+    /// constants for C_LAST differ by 65 to 119, but not by 96 or 112 (§2.1.6.1). Such a C-Run
+    /// exists for each C-Load.
     #[must_use]
     pub fn of_run(self, rng: &mut Rng) -> Self {
         loop {
@@ -119,8 +119,8 @@ mod tests {
         }
     }
 
-    /// With A = 1 and the range 0 to 3, one random bit is ORed with a number of two bits. 1 and 3,
-    /// which have the lowest bit, are three times as likely as 0 and 2.
+    /// With A = 1 and the range 0 to 3, one random bit is ORed with a number of two bits. The odd
+    /// numbers 1 and 3 are three times as likely as 0 and 2.
     #[test]
     fn the_or_makes_some_numbers_more_likely() {
         let mut rng = rng();

@@ -5,7 +5,7 @@ use fastrand::Rng;
 const SYLLABLES: [&str; 10] = [
     "BAR", "OUGHT", "ABLE", "PRI", "PRES", "ESE", "ANTI", "CALLY", "ATION", "EING",
 ];
-/// Characters of an a-string. §4.3.2.2 asks for at least 26 lower case letters, 26 upper case
+/// Characters of an a-string. §4.3.2.2 requires at least 26 lower case letters, 26 upper case
 /// letters and the digits.
 const ALPHANUMERIC: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 const ORIGINAL: &str = "ORIGINAL";
@@ -20,8 +20,9 @@ pub fn last_name(number: u32) -> String {
 /// Appends a random a-string (§4.3.2.2) with a length drawn from `length`.
 pub fn push_a_string(out: &mut String, rng: &mut Rng, length: std::ops::RangeInclusive<usize>) {
     let mut left = rng.usize(length);
-    // A load draws some fifty million characters per warehouse. Four come from one 64-bit number,
-    // and none is more likely than another by more than one part in a thousand.
+    // A load draws about fifty million characters per warehouse. For speed, each random 64-bit
+    // number gives four characters. The probabilities of two characters differ by less than one
+    // part in a thousand.
     while left > 0 {
         let drawn = rng.u64(..);
         for lane in 0..left.min(4) {
@@ -63,8 +64,8 @@ pub fn brand_data(rng: &mut Rng, is_original: bool) -> String {
     data
 }
 
-/// Chooses exactly one in ten rows at random, in one pass (§4.3.3.1). Independent draws would
-/// occasionally miss that share by more than the allowed twentieth.
+/// Chooses exactly one in ten rows at random, in one pass (§4.3.3.1). With independent draws, the
+/// share would sometimes deviate by more than the allowed 5 %.
 #[derive(Debug, Clone, Copy)]
 pub struct Tenth {
     rows_left: u32,

@@ -50,7 +50,7 @@ impl Kind {
 pub const DELIVERY_LIMIT: Duration = Duration::from_secs(80);
 
 /// Largest possible number of New-Orders per minute and warehouse with the specified keying and
-/// think times (§4.2.2). A higher result means that they were not kept.
+/// think times (§4.2.2). A higher result means that the run did not keep these times.
 pub const MAX_TPMC_PER_WAREHOUSE: f64 = 12.86;
 
 #[cfg(test)]

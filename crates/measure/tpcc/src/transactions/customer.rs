@@ -7,7 +7,8 @@ use crate::db::value::Value;
 use crate::spec::inputs::{Customer, DistrictKey};
 
 impl Transaction<'_> {
-    /// C_ID. Of several customers with one last name, the middle one by first name, rounded up.
+    /// The C_ID of the customer. If several customers have the last name, selects the middle one in
+    /// the order of first names, rounded up.
     pub(super) fn customer(
         &mut self,
         home: DistrictKey,

@@ -7,7 +7,7 @@ use crate::db::value::{Decimal, Value};
 use crate::spec::DISTRICTS;
 use crate::spec::inputs::{Delivery, DistrictKey};
 
-/// Attempts to take an order of a district before the transaction is given up as a conflict.
+/// Number of attempts to take an order of a district before the transaction fails as a conflict.
 const MAX_ATTEMPTS: u32 = 100;
 
 impl Transaction<'_> {
@@ -24,8 +24,9 @@ impl Transaction<'_> {
         Ok(Outcome::Delivered { orders, skipped })
     }
 
-    /// Deletes the oldest undelivered order; the session that succeeds delivers it. `None`
-    /// if there is none.
+    /// Deletes the oldest undelivered order from NEW-ORDER and returns its number. Several sessions
+    /// may read the same order; the session that deletes it also delivers it. Returns `None` if the
+    /// district has no undelivered order.
     fn take_oldest(&mut self, district: DistrictKey) -> Result<Option<u32>, SqlError> {
         let (w_id, d_id) = (int(district.w_id), int(district.d_id));
         for _ in 0..MAX_ATTEMPTS {

@@ -1,8 +1,9 @@
 //! The five transactions (TPC-C §2.4 to §2.8), statement by statement.
 //!
-//! A [`Performer`] works on one session. A transaction with an outcome was committed, or
-//! rolled back as its input demands; after an error it was undone. Deliberately absent:
-//! retries and pacing (`driver`), and the screens of §2.4.3: their data are read and not displayed.
+//! [`Performer::perform`] executes one transaction on a session. If it returns an [`Outcome`], the
+//! transaction was committed, or rolled back as its input demands. If it returns an error, the
+//! transaction was undone. Deliberately absent: retries and pacing (`driver`), and the screens of
+//! §2.4.3, for which the data are read but not displayed.
 
 mod customer;
 mod delivery;
@@ -17,7 +18,7 @@ use crate::db::value::Value;
 use crate::db::{Session, SqlError};
 use crate::spec::inputs::Input;
 
-/// Performs transactions, and reuses its buffers for each of them.
+/// Performs transactions and reuses its buffers.
 #[derive(Debug, Default)]
 pub struct Performer {
     rows: Rows,
@@ -27,8 +28,8 @@ pub struct Performer {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     Committed,
-    /// A New-Order with an unused item did all its work and undid it (§2.4.2.3); it counts
-    /// as done.
+    /// A New-Order with an unused item did all its work and was rolled back (§2.4.2.3). It counts
+    /// as completed.
     RolledBack,
     /// A Delivery was committed.
     Delivered {
@@ -71,7 +72,7 @@ impl Performer {
             Ok(outcome) => session.commit().map(|()| outcome),
             Err(error) => Err(error),
         };
-        // After a failed commit the transaction may still be open; the next one would continue it.
+        // A failed commit may leave the transaction open. The next transaction would continue it.
         ended.map_err(|error| rolled_back(session, with_advice(error)))
     }
 }
@@ -88,8 +89,8 @@ fn with_advice(error: SqlError) -> SqlError {
     }
 }
 
-/// Rolls back, and returns `error`. If the rollback fails, its error is returned: the session is
-/// lost.
+/// Rolls back and returns `error`. If the rollback fails, returns the error of the rollback: the
+/// session is lost.
 fn rolled_back(session: &mut dyn Session, error: SqlError) -> SqlError {
     if matches!(error, SqlError::Lost { .. }) {
         return error;
@@ -114,7 +115,7 @@ impl Transaction<'_> {
         }
     }
 
-    /// Sends a batch, each element of which must change exactly one row.
+    /// Sends a batch in which each element must change exactly one row.
     fn send_batch(&mut self, statement: Statement, params: &[Value<'_>]) -> Result<(), SqlError> {
         let wanted = (params.len() / statement.params()) as u64;
         match self.session.batch(statement, params)? {

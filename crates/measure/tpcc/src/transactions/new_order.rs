@@ -4,7 +4,7 @@
 //! (§2.4.2 leaves the order free). The line with an unused item comes last, because all other
 //! work must be done before the rollback (§2.4.2.3). Stock updates and order lines are
 //! written as two batches, as in BenchmarkSQL. If two lines take from the same stock, the second
-//! one uses the quantity that the first one left; BenchmarkSQL does not.
+//! line starts from the quantity that the first line left; in BenchmarkSQL it does not.
 
 use super::{Outcome, Transaction, int, unexpected};
 use crate::db::SqlError;
@@ -68,8 +68,8 @@ impl Transaction<'_> {
         Ok(o_id)
     }
 
-    /// Reads item and stock of a line; `None` if it has the unused item. `left` is the quantity
-    /// that the previous line left in the same stock. S_DIST_xx is appended to `texts`.
+    /// Reads the item and the stock of a line. Returns `None` for the unused item. `left` is the
+    /// quantity that the previous line left in the same stock. S_DIST_xx is appended to `texts`.
     fn find(
         &mut self,
         district: DistrictKey,
@@ -80,7 +80,7 @@ impl Transaction<'_> {
     ) -> Result<Option<PricedLine>, SqlError> {
         let item = [int(line.i_id)];
         if line.i_id == UNUSED_ITEM {
-            // If another item were missing, the order would be rolled back as if its input demanded
+            // No other item may be missing: its order would be rolled back as if the input demanded
             // it.
             return match self.send(Statement::OrderItem, &item)? {
                 0 => Ok(None),

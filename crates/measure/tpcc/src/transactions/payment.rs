@@ -8,7 +8,7 @@ use crate::spec::inputs::{DistrictKey, Payment};
 
 /// Index of the column C_CREDIT in the result of [`Statement::PayCustomer`].
 const CREDIT: usize = 10;
-/// Length of the column C_DATA, here in bytes.
+/// Limit on C_DATA, counted in bytes; the column has 500 characters.
 const DATA_LENGTH: usize = 500;
 
 impl Transaction<'_> {
@@ -32,8 +32,8 @@ impl Transaction<'_> {
         Ok(Outcome::Committed)
     }
 
-    /// Adds the amount to the totals of warehouse and district. Returns H_DATA, which consists of
-    /// the names of both.
+    /// Adds the amount to the totals of the warehouse and the district. Returns H_DATA, which
+    /// consists of the names of both.
     fn pay_into(&mut self, district: DistrictKey, amount: Value<'_>) -> Result<String, SqlError> {
         let (w_id, d_id) = (int(district.w_id), int(district.d_id));
         self.send_for_one(Statement::PayWarehouse, &[amount, w_id])?;

@@ -1,4 +1,4 @@
-//! The rows of the model, as a load writes them and as a database returns them.
+//! The rows of the model: loaded into a database, and compared with the rows that it returns.
 
 use saiga_tpcc::db::rows::Rows;
 use saiga_tpcc::db::value::{Decimal, Stamp};
@@ -47,7 +47,7 @@ impl Model {
         for table in Table::ALL {
             let mut wanted: Vec<String> = self.rows(table).iter().map(|row| shown(row)).collect();
             let mut found = self.found(session, table);
-            // HIST_ID is assigned by the database and not compared.
+            // The database assigns HIST_ID, so that column is not compared.
             let numbered = |line: &String| line.split_once('|').map(|(_, rest)| rest.to_owned());
             if table == Table::History {
                 wanted = wanted.iter().filter_map(numbered).collect();
@@ -261,7 +261,7 @@ fn put(row: &[Cell], sink: &mut dyn Sink<Error = SqlError>) -> Result<(), SqlErr
     sink.end_row()
 }
 
-/// A sample value of each column that shows its type; `Null` if the column has no value.
+/// One value of each column, which shows the column's type; `Null` if the column has no value.
 fn kinds(rows: &[Vec<Cell>]) -> Vec<Cell> {
     let columns = rows.first().map_or(0, Vec::len);
     let kind = |at: usize| rows.iter().map(|row| &row[at]).find(|cell| **cell != Null);

@@ -56,7 +56,7 @@ impl Script {
         let count = self.0.u32(5..=15);
         let mut lines: Vec<Line> = (0..count).map(|_| line(&mut self.0)).collect();
         if self.0.u32(0..5) == 0 {
-            // Supplied by warehouse 1, so that an order by stock key alone would not put it last.
+            // Supplied by warehouse 1, so that sorting by stock key alone would not put it last.
             *lines.last_mut().expect("the row exists") = Line {
                 i_id: UNUSED_ITEM,
                 supply_w_id: 1,

@@ -1,4 +1,5 @@
-//! A model of the database in memory, written from the specification: an oracle for real ones.
+//! A model of the database in memory, written from the specification. It is the oracle for real
+//! databases.
 //!
 //! It is small (two warehouses, thirty customers per district, forty items), so that orders use
 //! the same stocks, customers share names, and districts run out of undelivered orders. Each
@@ -238,7 +239,8 @@ impl Model {
         Outcome::Delivered { orders, skipped }
     }
 
-    /// The selected customer, §2.5.2.2: of n customers by first name the one at n/2, rounded up.
+    /// The selected customer (§2.5.2.2). If n customers have the name, it is the customer at
+    /// position n/2, rounded up, in the order of first names.
     fn selected(&self, home: DistrictKey, selection: &Named) -> u32 {
         let name = match selection {
             Named::Id(c_id) => return *c_id,
@@ -253,8 +255,8 @@ impl Model {
         by_first[by_first.len().div_ceil(2) - 1].1
     }
 
-    /// §2.6.2.2: the selected customer, number and carrier of its last order, and the lines of
-    /// that.
+    /// The selected customer, and number, carrier and lines of the customer's last order
+    /// (§2.6.2.2).
     pub(crate) fn last_order(&self, input: &OrderStatus) -> (u32, u32, Option<u32>, Vec<[i64; 4]>) {
         let c_id = self.selected(input.district, &input.customer);
         let all = self
@@ -281,8 +283,8 @@ impl Model {
         )
     }
 
-    /// §2.8.2.2: number of distinct items of the last twenty orders whose stock is below the
-    /// threshold.
+    /// The number of distinct items that occur in the last twenty orders and have a stock below the
+    /// threshold (§2.8.2.2).
     pub(crate) fn low_stock(&self, input: &StockLevel) -> i64 {
         let next = self.districts[&input.district].next_o_id;
         let last = (input.district, next.saturating_sub(20))..(input.district, next);

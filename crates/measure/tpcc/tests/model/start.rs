@@ -1,4 +1,4 @@
-//! The initial state of the model. It fulfils all twelve conditions except number 11.
+//! The initial state of the model. It satisfies all twelve conditions except number 11.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ use super::{
 const FIRST_UNDELIVERED: u32 = 28;
 const LOADED: i64 = 1_790_000_000;
 
-/// Last names, each of which several customers of a district have.
+/// Last names. Several customers of a district have the same name.
 pub(super) const NAMES: [&str; 4] = ["BARBARBAR", "BARBAROUGHT", "O'HARA", "CALLYEINGEING"];
 
 impl Model {

@@ -1,4 +1,4 @@
-//! The number of statements that a batch is sent as.
+//! Tests how many statements are sent for a batch.
 
 use saiga_tpcc::db::Session;
 use saiga_tpcc::db::SqlError;
@@ -12,7 +12,7 @@ use crate::tables;
 /// The settings that operators' guides recommend.
 const BOTH: &str = "useServerPrepStmts=true&rewriteBatchedStatements=true";
 
-/// Order lines of order 3.
+/// Parameters of `count` lines of order 3.
 fn lines(count: i64) -> Vec<Value<'static>> {
     let line = |at| {
         let ints = [1, 1, 3, at, 1, 1, 5].map(Value::Int);
@@ -26,7 +26,7 @@ fn stock() -> Vec<Value<'static>> {
     stock_of(&[1, 2])
 }
 
-/// Updates of these items: quantity 91 after an order of five.
+/// Parameters that update the stock of these items: quantity 91 after an order of five.
 fn stock_of(items: &[i64]) -> Vec<Value<'static>> {
     let update = |item: &i64| [91, 5, 0, 1, *item].map(Value::Int);
     items.iter().flat_map(update).collect()
@@ -123,7 +123,7 @@ fn updates_sent_together_are_counted_together() {
     let server = Server::shared();
     let mut session = tables::made(server, "at_once", BOTH);
     let updates = stock_of(&[1, 2, 1, 7, 2]);
-    // There is no item 7.
+    // Item 7 does not exist.
     let changed = session.batch(Statement::OrderStockUpdate, &updates);
     assert_eq!(changed, Ok(4));
     session.commit().unwrap();
@@ -132,13 +132,13 @@ fn updates_sent_together_are_counted_together() {
     assert_eq!(run_sql(&mut *session, stock), wanted);
 }
 
-/// An update in the middle fails: the batch returns its error, and the answers to the updates after
-/// it are not taken for answers to later statements.
+/// An update in the middle fails. The batch returns its error. Answers to the following updates are
+/// not mistaken for answers to later statements.
 #[test]
 fn a_failed_update_in_a_batch_leaves_a_usable_session() {
     let server = Server::shared();
     let mut session = tables::made(server, "amid", BOTH);
-    // A text among numbers: MariaDB's bulk command requires one type per column.
+    // One text value in a column of numbers. MariaDB's bulk command requires one type per column.
     for others in [Value::Int(5), Value::Text("5")] {
         let mut updates = stock_of(&[1, 2, 1, 2, 1]);
         (updates[10], updates[16]) = (Value::Int(i64::MAX), others);

@@ -1,4 +1,4 @@
-//! Parameters for each statement, and its answer on the rows of `tables`.
+//! Parameters for each statement, and the expected answer with the rows of `tables`.
 
 use saiga_tpcc::db::statement::Statement;
 use saiga_tpcc::db::value::{Decimal, Value};
@@ -130,8 +130,7 @@ pub(crate) fn changes() -> Vec<Case> {
         (S::PayHistory, history, 1, ""),
         (S::DeliverTake, ints(&[1, 1, 2]), 1, ""),
         (S::DeliverOrder, ints(&[7, 1, 1, 2]), 1, ""),
-        // In the second execution the rows already have this date; they count as found
-        // nevertheless.
+        // In the second execution the rows already have this date. They are counted as found, too.
         (S::DeliverLines, joined(&[Time(NOW)], &[1, 1, 1]), 2, ""),
         (S::DeliverBalance, joined(&[cents(1)], &[1, 1, 2]), 1, ""),
     ]

@@ -1,4 +1,4 @@
-//! Transactions that conflict with each other.
+//! Tests of transactions that conflict with each other.
 
 use std::thread;
 
@@ -29,7 +29,7 @@ fn a_deadlock_is_a_conflict_and_the_transaction_can_be_retried() {
         assert_eq!(update(&mut *second, 2), Ok(1));
         let other = thread::spawn(move || {
             let outcome = update(&mut *second, 1);
-            // Releases the locks of the session that was not aborted; the other one may wait for
+            // Releases the locks if this session was not aborted. The other session may wait for
             // them.
             second.rollback().unwrap();
             outcome
@@ -69,12 +69,12 @@ fn a_lock_wait_timeout_is_a_conflict() {
             said.starts_with("ERROR 1205 (HY000): Lock wait timeout"),
             "{said}"
         );
-        // The server has undone only the statement; the caller must undo the transaction.
+        // The server has undone only the statement. The caller must roll back the transaction.
         waiter.rollback().unwrap();
         holder.commit().unwrap();
         let left = "select count(*) from bmsql_new_order where no_o_id = 9";
         assert_eq!(run_sql(&mut *waiter, left), [["0"]]);
-        // `run` undoes the transaction itself.
+        // `run` rolls back the transaction itself.
         assert_eq!(update(&mut *holder, 1), Ok(1));
         let both =
             "update bmsql_new_order, bmsql_stock set no_o_id = 9, s_ytd = 1 where s_i_id = 1";
@@ -86,7 +86,7 @@ fn a_lock_wait_timeout_is_a_conflict() {
     }
 }
 
-/// An error that a retry cannot cure is not a conflict.
+/// An error that would recur in a retry is not a conflict.
 #[test]
 fn a_duplicate_row_is_refused() {
     let server = Server::shared();
@@ -114,9 +114,9 @@ fn a_duplicate_row_is_refused() {
     );
 }
 
-/// The session gets the customer's row only after another payment was committed, and must keep what
-/// that payment recorded. At REPEATABLE READ, plain SELECT statements read the snapshot of the
-/// transaction's first one. (MariaDB 11.8 would refuse the transaction, with
+/// The session gets the customer's row only after another payment was committed. It must keep the
+/// record of that payment. At REPEATABLE READ, plain SELECT statements read the snapshot of the
+/// transaction's first SELECT. (MariaDB 11.8 would refuse the transaction because of
 /// `innodb_snapshot_isolation`.)
 #[test]
 fn a_payment_is_recorded_in_front_of_the_one_before_it() {

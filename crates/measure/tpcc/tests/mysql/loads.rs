@@ -1,4 +1,4 @@
-//! Loads, with LOAD DATA and with INSERT.
+//! Tests of loads with LOAD DATA and with INSERT.
 
 use saiga_tpcc::db::rows::Rows;
 use saiga_tpcc::db::{Session, SqlError};

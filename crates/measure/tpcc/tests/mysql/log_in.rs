@@ -1,4 +1,4 @@
-//! Log-ins that succeed or fail, each for a real cause.
+//! Tests of log-ins that succeed, and of log-ins that fail for a real cause.
 
 use std::io::Write as _;
 use std::net::{Ipv4Addr, TcpListener};
@@ -15,7 +15,8 @@ fn refused(url: &str, user: &str, password: &str) -> ConnectError {
         .expect("the log-in must fail")
 }
 
-/// The message of an error contains all parts: address, user or database, cause, and advice.
+/// Asserts that the message of an error contains all parts: address, user or database, cause, and
+/// advice.
 fn says(error: &ConnectError, parts: &[&str]) {
     let said = error.to_string();
     for part in parts {
@@ -228,7 +229,7 @@ fn a_closed_port_and_a_port_of_another_service_are_named() {
     }
 }
 
-/// For example a PostgreSQL server, which waits for the client to speak first.
+/// A PostgreSQL server, for example, is silent until the client sends a message.
 #[test]
 fn a_silent_port_is_given_up_after_the_connect_timeout() {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
@@ -241,7 +242,7 @@ fn a_silent_port_is_given_up_after_the_connect_timeout() {
     says(&error, &[&format!("mysql at 127.0.0.1:{port} {said}")]);
 }
 
-/// One time for the whole log-in: no byte alone is late. The first packet has 2000 bytes.
+/// The timeout limits the whole log-in; no single byte is late. The first packet has 2000 bytes.
 #[test]
 fn a_server_that_dribbles_does_not_keep_us_for_ever() {
     let (port, server) = dribbling(&[0xd0, 7, 0, 0, 10], b"8");

@@ -1,4 +1,5 @@
-//! Log-ins by caching_sha2_password, MySQL's default: in full, then from the server's cache.
+//! Tests of log-ins with caching_sha2_password, MySQL's default: the first is a full
+//! authentication, the next uses the server's cache.
 
 use saiga_tpcc::db::ConnectError;
 
@@ -24,7 +25,7 @@ fn passwords_are_accepted_in_full_and_from_the_cache() {
     }
     let plugin = "select plugin from mysql.user where user = 'full'";
     assert_eq!(run_sql(&mut *admin, plugin), [["caching_sha2_password"]]);
-    // This empties the cache, so the next log-in is in full again.
+    // This empties the cache, so that the next log-in is a full authentication again.
     run_sql(&mut *admin, "flush privileges");
     assert!(open(&url, "full", "p \u{e4}w").is_ok());
 }

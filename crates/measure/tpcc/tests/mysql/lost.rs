@@ -1,4 +1,4 @@
-//! Connections that are lost.
+//! Tests of connections that are lost.
 
 use saiga_tpcc::db::rows::Rows;
 use saiga_tpcc::db::statement::Statement;

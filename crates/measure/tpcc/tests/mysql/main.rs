@@ -1,4 +1,4 @@
-//! Sessions of MySQL's protocol with a real MariaDB server.
+//! Tests of sessions that use MySQL's protocol with a real MariaDB server.
 
 mod batches;
 mod cases;
@@ -17,5 +17,5 @@ mod dribble;
 #[path = "../support/mariadb.rs"]
 mod mariadb;
 
-/// `mysql9.rs` runs most of these tests with MySQL.
+/// `mysql9.rs` runs most of these tests with MySQL instead.
 const KIND: mariadb::Kind = mariadb::Kind::MariaDb;

@@ -1,5 +1,5 @@
-//! Sessions of MySQL's protocol with a real MySQL server, in `make soak`: the tests of `main.rs`
-//! except MariaDB's authentication methods.
+//! Tests of sessions with a real MySQL server, in `make soak`: the tests of `main.rs` except those
+//! of MariaDB's authentication methods.
 
 mod batches;
 mod cases;

@@ -1,4 +1,4 @@
-//! Statements and their answers, by the text and the binary protocol.
+//! Tests of statements and their answers, with the text and the binary protocol.
 
 use std::collections::HashSet;
 
@@ -42,7 +42,7 @@ fn every_statement_has_the_same_answer_by_both_protocols() {
     for (statement, params, count, expected) in all {
         let mut answers = Vec::new();
         for session in [&mut first, &mut second] {
-            // The second time, the server does not describe the columns again.
+            // In the second execution, the server does not describe the columns again.
             for _ in 0..2 {
                 let (found, rows) = execute(&mut **session, statement, &params);
                 assert_eq!(found, count, "{statement:?}");
@@ -107,7 +107,7 @@ fn texts_times_and_nulls_are_returned_as_sent() {
     }
 }
 
-/// Amounts are never rounded, neither in sums nor near the largest value of a column.
+/// Amounts are never rounded, not even in sums or near the largest value of a column.
 #[test]
 fn decimals_are_exact() {
     let server = Server::shared();

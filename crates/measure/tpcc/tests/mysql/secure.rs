@@ -1,4 +1,4 @@
-//! TLS and Unix sockets.
+//! Tests of TLS and Unix sockets.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use saiga_tpcc::table::Table;
 use crate::mariadb::{Server, open, run_sql};
 use crate::{certificates, tables};
 
-/// The cipher of a session; empty without TLS.
+/// The cipher of a session. Empty without TLS.
 fn cipher(session: &mut dyn Session) -> String {
     run_sql(session, "show session status like 'Ssl_cipher'")[0][1].clone()
 }
@@ -72,7 +72,8 @@ fn a_server_without_tls_is_refused_if_tls_is_required() {
     assert!(said.contains("the server does not offer it"), "{said}");
 }
 
-/// MariaDB tells a user who must use TLS and does not what it tells of a wrong password.
+/// MariaDB sends the same error to a user who must use TLS but does not, and to a user with a wrong
+/// password.
 #[test]
 fn a_user_who_must_use_tls_is_told_how() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -101,7 +102,7 @@ fn a_user_who_must_use_tls_is_told_how() {
         wrong.contains("ERROR 1045") && !wrong.contains("TLS"),
         "{wrong}"
     );
-    // Nor where the server has no TLS.
+    // The message does not mention TLS if the server has no TLS either.
     let shared = Server::shared();
     let error = open(&shared.url("information_schema", ""), "nobody", "q");
     let wrong = error.err().expect("it is not let in").to_string();
@@ -111,8 +112,8 @@ fn a_user_who_must_use_tls_is_told_how() {
     );
 }
 
-/// Loads, long answers and long statements, which take many TLS records. The certificate is of
-/// version 1, which rustls alone would reject.
+/// Loads, long answers and long statements need many TLS records. The certificate has version 1,
+/// which rustls alone would reject.
 #[test]
 fn a_session_works_over_tls() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -22,7 +22,7 @@ enum Field {
 }
 use Field::{Cents, Int, Now, Null, Parts, Text};
 
-/// Creates and loads a database. Returns a session of it.
+/// Creates and loads a database. Returns a session with it.
 pub(crate) fn made(server: &Server, name: &str, params: &str) -> Box<dyn Session> {
     server.database(name);
     let mut session = open(&server.url(name, params), "root", "").expect("root may log in");

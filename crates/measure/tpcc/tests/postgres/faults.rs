@@ -1,4 +1,4 @@
-//! Errors of sessions on a running server, each for a real cause.
+//! Tests of session errors on a running server, each with a real cause.
 
 use std::thread;
 
@@ -12,7 +12,7 @@ use saiga_tpcc::table::Table;
 use crate::server::{ADMIN, Server, TRUST, log_in};
 use crate::tables::{make, number, run};
 
-/// Updates, and thereby locks, the row of a district.
+/// Updates the row of a district, which locks the row.
 fn take(session: &mut dyn Session, district: i64) -> Result<u64, SqlError> {
     let params = [1, district].map(Value::Int);
     session.execute(Statement::OrderNextId, &params, &mut Rows::new())
@@ -26,7 +26,7 @@ fn conflict(result: Result<u64, SqlError>) -> String {
     }
 }
 
-/// The message of a loss.
+/// The message of a lost session.
 fn loss<T: std::fmt::Debug>(result: Result<T, SqlError>) -> String {
     match result {
         Err(SqlError::Lost { said }) => said,
@@ -181,8 +181,8 @@ fn sessions_of_a_killed_server_are_lost_and_it_is_unreachable() {
     let mut server = Server::start(TRUST, &[]);
     let mut sessions = [(); 3].map(|()| server.session(""));
     make(sessions[0].as_mut());
-    // The backend of the first session is killed without a message. The postmaster then terminates
-    // all other backends, which send one.
+    // The backend of the first session is killed and sends no message. The postmaster then
+    // terminates all other backends, which do send a message.
     let victim = i32::try_from(pid(sessions[0].as_mut())).unwrap();
     take(sessions[0].as_mut(), 1).unwrap();
     kill_process(Pid::from_raw(victim).unwrap(), Signal::KILL).unwrap();

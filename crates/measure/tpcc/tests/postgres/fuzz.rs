@@ -1,4 +1,4 @@
-//! Whatever bytes a server sends, each call on a session returns an answer or an error.
+//! Fuzz test: each call on a session returns an answer or an error, for any bytes of the server.
 
 use proptest::prelude::*;
 use saiga_tpcc::db::rows::Rows;
@@ -9,7 +9,7 @@ use saiga_tpcc::table::Table;
 use crate::scripted::{Peer, Scripted, message, row};
 use crate::server::log_in;
 
-/// Messages as a server sends them, valid and invalid.
+/// Valid and invalid messages of a server.
 fn a_message() -> impl Strategy<Value = Vec<u8>> {
     let tags = prop::sample::select(b"123ACDEGHIKNRSTVWZcdnstv\0\xff".to_vec());
     let bodies = prop_oneof![

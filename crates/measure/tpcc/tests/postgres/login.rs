@@ -1,4 +1,4 @@
-//! Log-ins that succeed, and the messages of those that fail.
+//! Tests of log-ins that succeed, and of the messages of log-ins that fail.
 
 use std::io::Write as _;
 use std::net::TcpListener;
@@ -34,7 +34,7 @@ fn every_password_method_accepts_only_the_right_password() {
             "set password_encryption = '{kept}'; create role \"{way}\" login password '{SECRET}'"
         );
         run(admin.as_mut(), &role);
-        // A URL of openGauss works, too: the protocol version is negotiated.
+        // A URL of openGauss works, too, because the protocol version is negotiated.
         for system in ["postgresql", "opengauss"] {
             let url = url(&format!(
                 "jdbc:{system}://127.0.0.1:{}/{ADMIN}",
@@ -190,11 +190,11 @@ fn a_server_of_another_protocol_is_unreachable() {
     assert!(error.to_string().contains("Connection refused"), "{error}");
 }
 
-/// One time for the whole log-in: neither a byte alone is late nor a whole message, and no byte of
-/// the TLS handshake.
+/// The timeout limits the whole log-in, including the TLS handshake. No single byte and no single
+/// message is late.
 #[test]
 fn a_server_that_dribbles_does_not_keep_us_for_ever() {
-    // Half of a notice, whole notices, and a record of TLS with 4096 bytes.
+    // An incomplete notice, complete notices, and a TLS record of 4096 bytes.
     let notice = b"N\0\0\x0f\xff";
     let record = b"S\x16\x03\x03\x10\0";
     for (first, piece, params, step) in [

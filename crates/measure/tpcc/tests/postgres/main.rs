@@ -1,4 +1,4 @@
-//! Sessions with PostgreSQL and openGauss: with real servers, or with scripted ones where no real
+//! Tests of sessions with PostgreSQL and openGauss. The servers are real, or scripted where no real
 //! server is available.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,7 +1,7 @@
-//! openGauss's authentication methods, against a scripted server that checks them as openGauss's
-//! `crypt.cpp` does.
+//! Tests of openGauss's authentication methods with a scripted server that checks them like
+//! openGauss's `crypt.cpp`.
 //!
-//! The server knows no password, only the verifiers that real servers stored, as published at
+//! The server has no passwords. It has the verifiers that real servers stored, as published at
 //! https://www.modb.pro/db/229744 and https://www.modb.pro/db/393728. No real openGauss server
 //! was available for these tests.
 
@@ -30,7 +30,7 @@ const TOKEN: &str = "2cf71f10";
 const MD5_SALT: [u8; 4] = [0xfe, 1, 0, 0x7f];
 const VERSION: &str = "(openGauss 5.0.1 build 33b035fd) compiled at 2023-12-15 20:28:19";
 
-/// The server's part of one connection.
+/// The script of the server for one connection.
 type Part = Box<dyn FnOnce(Peer) + Send>;
 
 fn unhex(text: &str) -> Vec<u8> {
@@ -67,7 +67,7 @@ fn decide(mut peer: Peer, is_right: bool) {
     }
 }
 
-/// Codes 10 and 13 (auth.cpp): the unmasked proof is the client key; its hash is the stored key.
+/// Codes 10 and 13 (auth.cpp). The unmasked proof is the client key. Its hash is the stored key.
 fn check_proof(mut peer: Peer, kept: &str, code: i32, kept_by: i32) {
     let (version, parameters) = peer.start_up();
     assert!(
@@ -78,7 +78,7 @@ fn check_proof(mut peer: Peer, kept: &str, code: i32, kept_by: i32) {
     let head = [code.to_be_bytes(), kept_by.to_be_bytes()].concat();
     let begin = [&head[..], &kept.as_bytes()[..64], TOKEN.as_bytes()].concat();
     if version != [0, 3, 0, 51] {
-        // Below version 3.51 the server sends its signature and no number of iterations.
+        // Before version 3.51, the server sends its signature but not the number of iterations.
         let signature = hex(&hmac(&unhex(&kept[64..128]), &unhex(TOKEN)));
         peer.send(b'R', &[&begin, signature.as_bytes()].concat());
         assert_eq!(peer.message(), None);
@@ -95,7 +95,7 @@ fn check_proof(mut peer: Peer, kept: &str, code: i32, kept_by: i32) {
     decide(peer, hex(&hash) == kept[128..]);
 }
 
-/// Code 11 (crypt.cpp, `uaMD5`): MD5 of the verifier without `sha256`, and the salt.
+/// Code 11 (crypt.cpp, `uaMD5`): the MD5 hash of the verifier without `sha256`, and of the salt.
 fn check_md5(mut peer: Peer) {
     peer.start_up();
     let salt = &KEPT.as_bytes()[..64];
@@ -161,7 +161,7 @@ fn only_the_right_password_is_accepted() {
     }
 }
 
-/// openGauss's own guide to BenchmarkSQL uses `jdbc:postgresql:` with openGauss's driver.
+/// openGauss's guide to BenchmarkSQL uses `jdbc:postgresql:` URLs with openGauss's driver.
 #[test]
 fn opengauss_is_recognised_behind_a_url_of_postgresql() {
     let known = enter(vec![sha256(), sha256()], "postgresql", PASSWORD).unwrap();

@@ -1,5 +1,5 @@
-//! Resuming a build after its loader was killed, while the server still processes the loader's
-//! rows.
+//! Tests that a build can be resumed after its loader was killed, while the server still processes
+//! the loader's rows.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
@@ -21,7 +21,7 @@ const TABLES: BuildRequest = BuildRequest {
     by_files: false,
 };
 
-/// Builds; the build stops after `limit` polls of its stop callback.
+/// Runs a build. It stops after `limit` polls of its stop callback.
 fn build(server: &Server, request: BuildRequest, limit: u32) -> Result<(), BuildError> {
     let polls = AtomicU32::new(0);
     let build = Build {

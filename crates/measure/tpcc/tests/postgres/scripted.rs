@@ -1,4 +1,4 @@
-//! A scripted PostgreSQL server.
+//! A scripted PostgreSQL server for tests.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -6,14 +6,14 @@ use std::thread::{self, JoinHandle};
 
 use saiga_tpcc::props::Url;
 
-/// A server that plays one part per connection.
+/// A server that runs one script per connection.
 pub(crate) struct Scripted {
     port: u16,
     player: JoinHandle<()>,
 }
 
 impl Scripted {
-    /// Plays `parts` in turn, one for each connection.
+    /// Runs the scripts `parts` in turn, one for each connection.
     pub(crate) fn play(parts: Vec<Box<dyn FnOnce(Peer) + Send>>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -32,7 +32,7 @@ impl Scripted {
         Url::parse(&format!("jdbc:{system}://127.0.0.1:{}/tpcc", self.port)).unwrap()
     }
 
-    /// Waits until all parts are played.
+    /// Waits until all scripts have ended.
     pub(crate) fn end(self) {
         self.player.join().unwrap();
     }
@@ -70,7 +70,7 @@ impl Peer {
         self.0.write_all(bytes)
     }
 
-    /// Accepts the log-in and answers the first query, for version and isolation level.
+    /// Accepts the log-in and answers the first query, which asks for version and isolation level.
     pub(crate) fn welcome(&mut self, version: &str) {
         self.send(b'R', &[0; 4]);
         self.send(b'S', b"server_encoding\0UTF8\0");

@@ -1,4 +1,4 @@
-//! TLS and Unix sockets.
+//! Tests of TLS and Unix sockets.
 
 use std::path::Path;
 
@@ -70,7 +70,7 @@ fn tls_is_used_exactly_as_requested() {
     assert!(misnamed.contains("not valid for name"), "{misnamed}");
 }
 
-/// A run that lost its connections logs in again whatever became of the file.
+/// A run that lost its connections can log in again even if the CA file is gone.
 #[test]
 fn a_ca_is_read_once() {
     let folder = tempfile::tempdir().unwrap();
@@ -99,7 +99,7 @@ fn a_server_without_tls_is_refused_if_tls_is_required() {
     assert!(said.contains("the server does not offer it"), "{said}");
 }
 
-/// COPY, which reads from the server while it sends, and answers of many TLS records.
+/// COPY reads from the server while it sends. Long answers need many TLS records.
 #[test]
 fn a_session_works_over_tls() {
     let folder = tempfile::tempdir().unwrap();

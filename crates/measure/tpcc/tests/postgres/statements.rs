@@ -1,4 +1,4 @@
-//! Statements and their answers, by every method of sending them.
+//! Tests of statements and their answers, with every method of sending statements.
 
 use saiga_tpcc::db::rows::Rows;
 use saiga_tpcc::db::statement::Statement;
@@ -20,7 +20,7 @@ const WAYS: [&str; 4] = [
 
 type Answer = (Statement, u64, Vec<Vec<String>>);
 
-/// Executes all statements in one transaction, and rolls it back.
+/// Executes all statements in one transaction and rolls it back.
 fn answers(session: &mut dyn Session) -> Vec<Answer> {
     let mut rows = Rows::new();
     let mut of = |statement: Statement| {
@@ -186,7 +186,7 @@ fn transactions_end_with_commit_or_rollback() {
         );
         session.commit().unwrap();
         assert_eq!(number(session.as_mut(), next), before + 1);
-        // A failed transaction can only be rolled back; then the session is usable.
+        // A failed transaction can only be rolled back. The session is usable after that.
         let twice = session.execute(
             Statement::OrderQueue,
             &[1, 1, 3].map(Value::Int),
@@ -323,7 +323,7 @@ fn server_version_and_counters_are_read() {
     let number = number.split(' ').next().unwrap();
     assert_eq!(known.version, format!("PostgreSQL {number}"));
     make(session.as_mut());
-    // The server adds the counts of a session when that session ends or flushes them.
+    // The server adds the counts of a session to its totals when the session ends or flushes them.
     let inserted = |session: &mut dyn Session| {
         run(session, "select pg_stat_force_next_flush()");
         let counters = session.status().unwrap();

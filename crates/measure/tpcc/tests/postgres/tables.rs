@@ -1,4 +1,4 @@
-//! A few rows in every table, and parameters for every statement that find them.
+//! A few rows for every table, and parameters with which every statement finds rows.
 
 use saiga_tpcc::db::rows::Rows;
 use saiga_tpcc::db::statement::Statement;
@@ -10,7 +10,7 @@ use saiga_tpcc::table::Table;
 
 /// The date of the load, 2026-09-21 14:13:20.
 pub(crate) const NOW: i64 = 1_790_000_000;
-/// Texts that careless escaping would break.
+/// Texts that incorrect escaping would corrupt.
 pub(crate) const ODD: [&str; 5] = [
     "it's",
     "back\\slash \\N",
@@ -33,7 +33,7 @@ pub(crate) fn number(session: &mut dyn Session, sql: &str) -> i64 {
     run(session, sql).int(0, 0).unwrap()
 }
 
-/// Creates the tables, loads them, and adds keys and references.
+/// Creates the tables, loads them, and adds keys and foreign keys.
 pub(crate) fn make(session: &mut dyn Session) {
     steps(session, &[Step::TableCreates]);
     for table in Table::ALL {
@@ -50,8 +50,8 @@ pub(crate) fn steps(session: &mut dyn Session, steps: &[Step]) {
     }
 }
 
-/// Writes the rows of a table: one warehouse, two districts, five items, five customers of one
-/// name, three orders.
+/// Writes the rows of a table: one warehouse, two districts, five items, five customers with the
+/// same name, three orders.
 fn fill(table: Table, sink: &mut dyn Sink<Error = SqlError>) -> Result<(), SqlError> {
     let count = match table {
         Table::Config | Table::Warehouse => 1,

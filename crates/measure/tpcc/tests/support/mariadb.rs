@@ -1,5 +1,5 @@
-//! A private MariaDB or MySQL server from `saiga_trials`, and sessions with it. Each test program
-//! defines `crate::KIND`, the kind of its server.
+//! A private MariaDB or MySQL server, started with `saiga_trials`, and sessions with it. Each test
+//! program defines `crate::KIND`, the kind of its server.
 #![allow(dead_code, reason = "each test program uses its own part of it")]
 
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use saiga_trials::mariadb;
 pub(crate) use saiga_trials::mariadb::Kind;
 use saiga_trials::parity::Arm;
 
-/// Small, but sufficient for one warehouse.
+/// A small buffer pool, sufficient for one warehouse.
 const BUFFERS: &str = "--innodb-buffer-pool-size=64M";
 
 /// A server, running or killed.
@@ -39,7 +39,7 @@ impl Server {
         }
     }
 
-    /// The server that tests of a program share; each test uses its own database.
+    /// The server that the tests of a program share. Each test uses its own database.
     pub(crate) fn shared() -> &'static Self {
         static SHARED: LazyLock<Server> = LazyLock::new(|| Server::start(&[]));
         &SHARED

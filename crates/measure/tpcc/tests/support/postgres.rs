@@ -1,7 +1,8 @@
 //! A private PostgreSQL server in its own folder, on a free port of the loopback interface.
 //!
-//! Root runs it as `postgres` or `nobody`. Dropping the [`Server`] stops it. If the thread that
-//! started it ends in another way, the kernel stops it (`setpriv --pdeathsig`).
+//! If the tests run as root, the server runs as `postgres` or `nobody`. Dropping the [`Server`]
+//! stops the server. If the thread that started it ends without that, the kernel stops the server
+//! (`setpriv --pdeathsig`).
 #![allow(dead_code, reason = "each test program uses its own part of it")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -26,7 +27,7 @@ pub(crate) const ADMIN: &str = "postgres";
 /// A pg_hba.conf that admits all users without a password.
 pub(crate) const TRUST: &str = "host all all 127.0.0.1/32 trust\nhost all all ::1/128 trust\n";
 
-/// Settings that make a start fast. Tests crash processes and not machines, so fsync is off.
+/// Settings for a fast start. fsync is off, because tests kill processes but not machines.
 const SETTINGS: [&str; 8] = [
     "listen_addresses=127.0.0.1,::1",
     "unix_socket_directories=",
@@ -37,7 +38,8 @@ const SETTINGS: [&str; 8] = [
     "superuser_reserved_connections=3",
     "log_min_messages=warning",
 ];
-/// First port of a range below the ephemeral ports, which the ports of other trials do not overlap.
+/// First port of a range below the ephemeral ports. The range does not overlap the ports of other
+/// trials.
 const FIRST_PORT: u16 = 10_000;
 const PORTS: u32 = 9_000;
 
@@ -125,7 +127,7 @@ impl Drop for Server {
     }
 }
 
-/// Opens a session by a URL, as the product does.
+/// Opens a session by a URL, in the same way as Saiga.
 pub(crate) fn log_in(
     url: &Url,
     user: &str,
@@ -134,7 +136,7 @@ pub(crate) fn log_in(
     connect(url, user, &secret(password), &Options::of(url).unwrap())
 }
 
-/// A [`Password`], which only a props file can create.
+/// A [`Password`], read from a props file because there is no other way to create one.
 pub(crate) fn secret(text: &str) -> Password {
     let text = format!("conn=jdbc:postgresql://h/t\nwarehouses=1\npassword={text}\n");
     Props::parse(PathBuf::from("test.props"), &text)
@@ -142,7 +144,7 @@ pub(crate) fn secret(text: &str) -> Password {
         .password
 }
 
-/// Collects the log of a server, and returns when the server is ready.
+/// Collects the log of a server in the background. Returns when the server is ready.
 fn listen(stderr: ChildStderr) -> Arc<Mutex<String>> {
     let said = Arc::new(Mutex::new(String::new()));
     let mut lines = BufReader::new(stderr).lines().map_while(Result::ok);
@@ -206,7 +208,7 @@ fn as_server(program: impl AsRef<Path>) -> Command {
     command
 }
 
-/// Gives a file or folder to the server's user.
+/// Makes the server's user the owner of a file or folder.
 pub(crate) fn own(path: &Path) {
     if let Some((user, group)) = account() {
         chown(path, Some(user), Some(group)).unwrap();
