@@ -36,8 +36,8 @@ use crate::exit;
 use crate::host::{BesideRuns, Host};
 use crate::panel::Panel;
 use finish::Description;
-use options::{Common, Expectation, RedisArgs, SqlArgs, Workload};
 pub(crate) use options::{Args, ArmName, EngineName, HogName, TestName, TopologyName, seconds};
+use options::{Common, Expectation, RedisArgs, SqlArgs, Workload};
 use outlook::{Outlook, Spreads};
 pub(crate) use plan::{
     arm_kinds, check_arms, check_connections, check_idle, raise_descriptor_limit, tests, this_tool,

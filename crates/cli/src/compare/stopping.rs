@@ -78,7 +78,9 @@ impl Stopping {
     pub(crate) fn check<L>(&self, cells: &[Cell<L>]) -> anyhow::Result<()> {
         for text in &self.until_cell {
             if !cells.iter().any(|cell| cell.id.contains(text.as_str())) {
-                bail!("--until-cell {text}: no cell's name contains this; --dry-run lists the cells");
+                bail!(
+                    "--until-cell {text}: no cell's name contains this; --dry-run lists the cells"
+                );
             }
         }
         Ok(())

@@ -77,10 +77,22 @@ mod tests {
         for (given, expected) in [
             ("saiga compare redis --out d", "saiga compare redis --out d"),
             ("saiga compare --out d redis", "saiga compare redis --out d"),
-            ("saiga compare --out redis sql", "saiga compare sql --out redis"),
-            ("saiga compare --json --out=d tpcc", "saiga compare tpcc --json --out=d"),
-            ("saiga compare -c 1,50 -t set redis", "saiga compare redis -c 1,50 -t set"),
-            ("saiga compare --full redis --json", "saiga compare redis --full --json"),
+            (
+                "saiga compare --out redis sql",
+                "saiga compare sql --out redis",
+            ),
+            (
+                "saiga compare --json --out=d tpcc",
+                "saiga compare tpcc --json --out=d",
+            ),
+            (
+                "saiga compare -c 1,50 -t set redis",
+                "saiga compare redis -c 1,50 -t set",
+            ),
+            (
+                "saiga compare --full redis --json",
+                "saiga compare redis --full --json",
+            ),
         ] {
             assert_eq!(put(given), expected, "{given}");
         }
@@ -89,8 +101,14 @@ mod tests {
     #[test]
     fn a_path_is_an_experiment_file() {
         for (given, expected) in [
-            ("saiga compare x.toml --dry-run", "saiga compare file x.toml --dry-run"),
-            ("saiga compare --set a=b ./x", "saiga compare file ./x --set a=b"),
+            (
+                "saiga compare x.toml --dry-run",
+                "saiga compare file x.toml --dry-run",
+            ),
+            (
+                "saiga compare --set a=b ./x",
+                "saiga compare file ./x --set a=b",
+            ),
             ("saiga compare file x.toml", "saiga compare file x.toml"),
         ] {
             assert_eq!(put(given), expected, "{given}");

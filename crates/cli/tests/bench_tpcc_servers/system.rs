@@ -229,10 +229,7 @@ fn is_stopped(pid: u32) -> bool {
 }
 
 /// The length of a disturbance, which is the subject of the test; nothing is waited for.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the length is what is tested"
-)]
+#[expect(clippy::disallowed_methods, reason = "the length is what is tested")]
 pub(crate) fn wait_out(time: Duration) {
     thread::sleep(time);
 }

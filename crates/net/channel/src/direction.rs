@@ -69,8 +69,8 @@ pub enum TxMode {
     Tcp,
     /// The ring.
     Ring,
-    /// Nowhere: the ring has ended, and TCP follows once the peer has acknowledged the switch to the
-    /// ring.
+    /// Nowhere: the ring has ended, and TCP follows once the peer has acknowledged the switch to
+    /// the ring.
     Ended,
     /// TCP: the ring has ended.
     After,

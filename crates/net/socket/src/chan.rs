@@ -175,8 +175,8 @@ impl Chan {
         self.wake_at(self.segment.side, wait_slots, clock::ticks());
     }
 
-    /// Wakes our own threads that are blocked in a receive or a send of the channel. Polls and epoll
-    /// sets sleep on: their slots are in both words, a receive's or send's is in one.
+    /// Wakes our own threads that are blocked in a receive or a send of the channel. Polls and
+    /// epoll sets sleep on: their slots are in both words, a receive's or send's is in one.
     pub(crate) fn wake_own_callers(&self) {
         let ours = self.ours();
         let wait_slots =

@@ -166,7 +166,10 @@ fn register(segment: Segment, peer: Credentials) -> Option<&'static Link> {
 /// Allocates a slot for a new connection to `peer`, in a segment that this process made. The caller
 /// becomes a user of the link. `true`: the peer may not have the segment yet. Connections proposed
 /// at the same time are received in any order, so each of them carries the segment.
-pub(crate) fn propose_slot(peer: Credentials, fresh: bool) -> Sys<(&'static Link, SlotIndex, bool)> {
+pub(crate) fn propose_slot(
+    peer: Credentials,
+    fresh: bool,
+) -> Sys<(&'static Link, SlotIndex, bool)> {
     let _guard = LOCK.lock().ok_or(sys::Errno(libc::EAGAIN))?;
     let known = iter().filter(|l| {
         !fresh

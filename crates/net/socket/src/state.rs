@@ -17,8 +17,8 @@ pub(crate) enum Mode {
     Plain,
     /// The channel, beside the kernel's socket.
     Bound,
-    /// Nobody: the last descriptor is closed, and the last caller inside cleans up. Also the mode of
-    /// a free record.
+    /// Nobody: the last descriptor is closed, and the last caller inside cleans up. Also the mode
+    /// of a free record.
     Closing,
 }
 

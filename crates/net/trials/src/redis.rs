@@ -177,10 +177,7 @@ impl Server {
     ///
     /// # Panics
     /// If it never is; shows the log.
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "servers announce nothing"
-    )]
+    #[expect(clippy::disallowed_methods, reason = "servers announce nothing")]
     pub fn until(&self, what: &str, mut holds: impl FnMut(&Self) -> bool) {
         let began = Instant::now();
         while began.elapsed() < PATIENCE {

@@ -109,7 +109,9 @@ impl Victim {
             return Err("no offer");
         };
         let segment = Segment::create(FLOOR).expect("memory for a segment");
-        segment.populate_start(SlotIndex::FIRST).expect("memory for a ring");
+        segment
+            .populate_start(SlotIndex::FIRST)
+            .expect("memory for a ring");
         let slot = segment.slot(SlotIndex::FIRST);
         for ring in &slot.rings {
             ring.reset(START_SHIFT);
@@ -140,7 +142,7 @@ impl Victim {
     ///
     /// # Panics
     /// If the victim's segment is invalid.
-    pub fn take_given_segment(&mut self) -> Result<(Segment, usize), &'static str> {
+    pub fn take_given_segment(&mut self) -> Result<(Segment, SlotIndex), &'static str> {
         let Ok(offer) = rendezvous::offer(&self.tuple, FLOOR) else {
             return Err("no name");
         };

@@ -39,10 +39,7 @@ fn crowd(how: &str, count: u64, active: u64, arm: Arm) -> (Peer, Peer) {
 }
 
 /// Repeats the check `holds` for some seconds; returns whether it became true.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the library announces nothing"
-)]
+#[expect(clippy::disallowed_methods, reason = "the library announces nothing")]
 fn eventually(mut holds: impl FnMut() -> bool) -> bool {
     let end = Instant::now() + Duration::from_secs(by_scale(20, 200));
     while !holds() {

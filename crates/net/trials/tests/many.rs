@@ -99,10 +99,7 @@ fn order(sites: &mut [Site], command: &str, answer: &str) {
     }
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the library announces nothing"
-)]
+#[expect(clippy::disallowed_methods, reason = "the library announces nothing")]
 fn await_rest(sites: &mut [Site], arm: Arm) {
     let pools = sites.iter_mut().flat_map(|site| &mut site.pools);
     pools.for_each(|pool| pool.tell("rest"));

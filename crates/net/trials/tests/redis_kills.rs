@@ -127,10 +127,7 @@ impl<F: Fn()> Drop for OnDrop<F> {
 
 impl Load {
     /// Waits until the servers have confirmed some more writes.
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the writers need the CPU"
-    )]
+    #[expect(clippy::disallowed_methods, reason = "the writers need the CPU")]
     fn progress(&self) {
         let wanted = self.confirmed.load(Ordering::Relaxed) + PROGRESS;
         let began = Instant::now();
@@ -335,10 +332,7 @@ fn kill_node(nodes: &[Mutex<Server>], turn: usize) {
     nodes.iter().for_each(|node| await_whole(&lock(node)));
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "servers announce nothing"
-)]
+#[expect(clippy::disallowed_methods, reason = "servers announce nothing")]
 fn await_masters(masters: &dyn Fn(usize) -> usize, but: usize) {
     let began = Instant::now();
     while masters(but) != 3 {

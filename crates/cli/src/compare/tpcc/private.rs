@@ -265,7 +265,9 @@ fn engine(args: &TpccArgs) -> anyhow::Result<Engine> {
         bail!("{flag} needs --props FILE, which names the database of the server");
     }
     if args.arms.contains(&ArmName::Unix) || args.arms.len() == 1 {
-        bail!("--arms: give at least two arms, each kernel or saiga, for TPC-C on a private server");
+        bail!(
+            "--arms: give at least two arms, each kernel or saiga, for TPC-C on a private server"
+        );
     }
     let Some(name) = args.engine else {
         bail!(

@@ -276,9 +276,7 @@ fn bind_one(
         u32::try_from(index).unwrap_or(NO_SEGMENT),
         Ordering::Relaxed,
     );
-    interest
-        .slot
-        .store(chan.index.number(), Ordering::Relaxed);
+    interest.slot.store(chan.index.number(), Ordering::Relaxed);
     let bit = 1u64 << entry.wait_slot.load(Ordering::Relaxed);
     chan.ours().rx_wait_slots.fetch_or(bit, Ordering::SeqCst);
     chan.ours().tx_wait_slots.fetch_or(bit, Ordering::SeqCst);

@@ -63,8 +63,8 @@ impl CpuTurns {
         changed != 0 && now.saturating_sub(changed) < clock::us(SHARED_US)
     }
 
-    /// Records that a thread of the group wanted the CPU from `since` to `now` while foreign threads
-    /// had it. Several threads may report the same time, which counts once.
+    /// Records that a thread of the group wanted the CPU from `since` to `now` while foreign
+    /// threads had it. Several threads may report the same time, which counts once.
     pub(crate) fn note_lost_time(&self, since: u64, now: u64) {
         let most = clock::us(FOREIGN_US);
         let counted = self.counted.swap(now, Ordering::Relaxed);
@@ -98,8 +98,8 @@ mod tests {
     /// Time slice of a CPU-bound program.
     const SLICE_US: u64 = 3_000;
 
-    /// A CPU after `slices` of a foreign thread, each `pause_us` after the one before, and whether it
-    /// is crowded then.
+    /// A CPU after `slices` of a foreign thread, each `pause_us` after the one before, and whether
+    /// it is crowded then.
     fn after(slices: u64, pause_us: u64) -> (CpuTurns, bool) {
         let (turns, mut now) = (CpuTurns::default(), START);
         for _ in 0..slices {

@@ -60,7 +60,8 @@ impl YieldOutcome {
 pub(crate) enum Action {
     /// Checks for events again and again for so many ticks, then reports with [`Wait::spun`].
     Spin(u64),
-    /// As `Spin`, if fewer threads of the process spin like this than it has CPUs; otherwise sleeps.
+    /// As `Spin`, if fewer threads of the process spin like this than it has CPUs; otherwise
+    /// sleeps.
     SpinAmongFew(u64),
     /// Yields and checks once, then reports with [`Wait::yielded`].
     Yield,
@@ -165,24 +166,39 @@ impl Wait {
 
     /// Reports that a spin ended at `now` without an event.
     pub(crate) fn spun(&mut self, now: u64) {
+        let is_short = now.wrapping_sub(self.started) <= self.limit;
         self.stage = match self.stage {
-            Stage::Spinning(turns) if now.wrapping_sub(self.started) <= self.limit => {
-                Stage::Between(turns)
-            }
-            _ => Stage::Over,
+            Stage::Spinning(turns) if is_short => Stage::Between(turns),
+            Stage::Spinning(_)
+            | Stage::Yielding(_)
+            | Stage::Overdue
+            | Stage::Between(_)
+            | Stage::BesideForeign
+            | Stage::LastCheck
+            | Stage::Over => Stage::Over,
         };
     }
 
     /// Reports that a yield, and the check that followed, found no event.
     pub(crate) fn yielded(&mut self, outcome: YieldOutcome) {
         let turns = |before: u32| before + u32::from(outcome != YieldOutcome::Alone);
-        self.stage = match self.stage {
-            _ if outcome == YieldOutcome::Foreign => Stage::Over,
-            // Any yield counts: a peer on this CPU that wanted to run has run.
-            Stage::Yielding(before) if before + 1 < MOST_TURNS => Stage::Yielding(before + 1),
-            Stage::Overdue => Stage::Spinning(0),
-            Stage::Between(before) if turns(before) < MOST_TURNS => Stage::Spinning(turns(before)),
-            _ => Stage::Over,
+        self.stage = if outcome == YieldOutcome::Foreign {
+            Stage::Over
+        } else {
+            match self.stage {
+                // Any yield counts: a peer on this CPU that wanted to run has run.
+                Stage::Yielding(before) if before + 1 < MOST_TURNS => Stage::Yielding(before + 1),
+                Stage::Overdue => Stage::Spinning(0),
+                Stage::Between(before) if turns(before) < MOST_TURNS => {
+                    Stage::Spinning(turns(before))
+                }
+                Stage::Yielding(_)
+                | Stage::Between(_)
+                | Stage::Spinning(_)
+                | Stage::BesideForeign
+                | Stage::LastCheck
+                | Stage::Over => Stage::Over,
+            }
         };
     }
 

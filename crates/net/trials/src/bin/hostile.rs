@@ -180,7 +180,10 @@ impl Attack {
         if !self.have_ring_filled(&segment) {
             return "a reset";
         }
-        let (memory, ring) = (open_memory(segment.fd()), &segment.slot(SlotIndex::FIRST).rings[1]);
+        let (memory, ring) = (
+            open_memory(segment.fd()),
+            &segment.slot(SlotIndex::FIRST).rings[1],
+        );
         let words = offset_of!(Header, slots) + offset_of!(Slot, rings) + size_of::<Ring>();
         let words = u64::try_from(words).expect("small");
         let refill = || {
