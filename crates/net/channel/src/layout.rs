@@ -21,6 +21,10 @@ pub const WAIT_SLOTS: usize = 64;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SlotIndex(u8);
 
+/// [`SLOTS`], a power of two, as the type of a slot's number.
+const LIMIT: u8 = 64;
+const _: () = assert!(LIMIT as usize == SLOTS && LIMIT.is_power_of_two());
+
 impl SlotIndex {
     /// The first slot of every segment.
     pub const FIRST: SlotIndex = SlotIndex(0);
@@ -37,10 +41,18 @@ impl SlotIndex {
         (0..).map_while(SlotIndex::new)
     }
 
+    /// The slot with a number that [`number`](Self::number) has given. Without a branch, because
+    /// every call on a connection asks for its slot: a branch costs 4 % of Redis's throughput.
+    #[must_use]
+    pub fn stored(number: u32) -> SlotIndex {
+        let [low, ..] = number.to_le_bytes();
+        SlotIndex(low % LIMIT)
+    }
+
     /// The number, below [`SLOTS`].
     #[must_use]
     pub fn get(self) -> usize {
-        usize::from(self.0)
+        usize::from(self.0) % SLOTS // The compiler leaves out the checks of bounds.
     }
 
     /// The number in messages and in words that threads share.

@@ -30,7 +30,7 @@ impl Chan {
     pub(crate) fn of(socket: &Socket) -> Option<Chan> {
         // SAFETY: a bound socket is a user of its link, which is a pool record.
         let link: &'static Link = unsafe { socket.link.load(Ordering::Acquire).as_ref() }?;
-        Chan::at(link, SlotIndex::new(socket.slot.load(Ordering::Relaxed))?)
+        Chan::at(link, SlotIndex::stored(socket.slot.load(Ordering::Relaxed)))
     }
 
     /// Slot `index` of a link that the caller uses.

@@ -499,7 +499,8 @@ fn absorb_one(set: &'static EpollSet, index: usize) -> u32 {
         set.hot.note(index);
         set.note_peer_tcp(segment);
     }
-    while let Some(slot) = SlotIndex::new(bits.trailing_zeros()) {
+    while bits != 0 {
+        let slot = SlotIndex::stored(bits.trailing_zeros());
         bits &= bits - 1;
         for interest in segment.interests(slot) {
             set.queue(interest);

@@ -84,9 +84,8 @@ impl EpollSet {
         let index = interest.segment.load(Ordering::Relaxed) as usize;
         let entry = self.segments().get(index);
         let segment = entry.and_then(SetSegment::link).and_then(Link::segment);
-        let slot = SlotIndex::new(interest.slot.load(Ordering::Relaxed));
-        let known = segment.zip(slot);
-        known.map_or(0, |(segment, slot)| segment.peer_wakeup_at(slot))
+        let slot = SlotIndex::stored(interest.slot.load(Ordering::Relaxed));
+        segment.map_or(0, |s| s.peer_wakeup_at(slot))
     }
 }
 

@@ -435,9 +435,8 @@ fn detach(set: &EpollSet, interest: &Interest, chan: &Chan) {
     let Some(entry) = set.segments().get(index) else {
         return;
     };
-    let slot = SlotIndex::new(interest.slot.load(Ordering::Relaxed));
-    let was_last = slot.is_some_and(|slot| entry.take_out(slot, interest));
-    if was_last && entry.is_own() {
+    let slot = SlotIndex::stored(interest.slot.load(Ordering::Relaxed));
+    if entry.take_out(slot, interest) && entry.is_own() {
         let bit = 1u64 << entry.wait_slot.load(Ordering::Relaxed);
         chan.ours().rx_wait_slots.fetch_and(!bit, Ordering::SeqCst);
         chan.ours().tx_wait_slots.fetch_and(!bit, Ordering::SeqCst);
