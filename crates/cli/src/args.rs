@@ -79,8 +79,8 @@ pub(crate) enum Verb {
 /// Parses the command line. `Err` is the exit code after help, version or a usage error.
 pub(crate) fn parse() -> Result<Verb, ExitCode> {
     let mut words: Vec<OsString> = std::env::args_os().collect();
-    if let Some(compare) = Cli::command().find_subcommand("compare") {
-        words = compare::words::workload_first(words, compare);
+    if words.get(1).is_some_and(|verb| verb == "compare") {
+        words = compare::words::workload_first(words, &Cli::command());
     }
     let error = match Cli::try_parse_from(words) {
         Ok(cli) => return Ok(cli.verb),

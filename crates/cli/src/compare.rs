@@ -28,7 +28,7 @@ use saiga_experiment::interrupt::Interrupt;
 use saiga_experiment::output;
 use saiga_experiment::plan::Plan;
 use saiga_experiment::result::{ExperimentResult, Run, Verdict};
-use saiga_experiment::workload::Workload as Measured;
+use saiga_experiment::workload::Workload;
 use saiga_redis::{RedisArm, RedisWorkload};
 use saiga_sql::SqlWorkload;
 
@@ -37,7 +37,7 @@ use crate::host::{BesideRuns, Host};
 use crate::panel::Panel;
 use finish::Description;
 pub(crate) use options::{Args, ArmName, EngineName, HogName, TestName, TopologyName, seconds};
-use options::{Common, Expectation, RedisArgs, SqlArgs, Workload};
+use options::{Common, Expectation, RedisArgs, SqlArgs, WorkloadArgs};
 use outlook::{Outlook, Spreads};
 pub(crate) use plan::{
     arm_kinds, check_arms, check_connections, check_idle, raise_descriptor_limit, tests, this_tool,
@@ -47,10 +47,10 @@ use progress::Progress;
 /// Runs the comparison, or prints its steps with `--dry-run`.
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     match args.workload {
-        Workload::Redis(args) => redis(&args),
-        Workload::Sql(args) => sql(&args),
-        Workload::Tpcc(args) => tpcc::run(*args),
-        Workload::File(args) => file::run(*args),
+        WorkloadArgs::Redis(args) => redis(&args),
+        WorkloadArgs::Sql(args) => sql(&args),
+        WorkloadArgs::Tpcc(args) => tpcc::run(*args),
+        WorkloadArgs::File(args) => file::run(*args),
     }
 }
 
@@ -121,7 +121,7 @@ fn out(common: &Common) -> anyhow::Result<&Path> {
 }
 
 /// Sentences about the comparison before it runs.
-fn announcements<W: Measured>(
+fn announcements<W: Workload>(
     workload: &W,
     plan: &Plan<W::Load>,
     common: &Common,
@@ -144,7 +144,7 @@ fn announcements<W: Measured>(
 }
 
 /// The precision that the pairs will give, from the assumed spread or from recorded runs.
-fn outlook<W: Measured>(
+fn outlook<W: Workload>(
     workload: &W,
     plan: &Plan<W::Load>,
     common: &Common,
@@ -164,7 +164,7 @@ fn outlook<W: Measured>(
 
 /// Opens or creates the campaign of this plan in `out`, unless `claim` already holds it. With
 /// --resume, prints how many runs are recorded.
-fn campaign_in<W: Measured>(
+fn campaign_in<W: Workload>(
     workload: &W,
     plan: &Plan<W::Load>,
     common: &Common,
@@ -194,7 +194,7 @@ fn campaign_in<W: Measured>(
 }
 
 /// Runs the remaining pairs of a plan.
-fn run_rest<W: Measured>(
+fn run_rest<W: Workload>(
     workload: &W,
     plan: &Plan<W::Load>,
     common: &Common,
@@ -248,7 +248,7 @@ fn run_rest<W: Measured>(
 }
 
 /// Runs a plan, and checks the expectation.
-fn experiment<W: Measured>(
+fn experiment<W: Workload>(
     name: &str,
     workload: &W,
     plan: &Plan<W::Load>,
@@ -271,7 +271,7 @@ fn experiment<W: Measured>(
 }
 
 /// Runs a plan and writes the result; fails if no run of it is valid.
-fn conduct<W: Measured>(
+fn conduct<W: Workload>(
     workload: &W,
     plan: &Plan<W::Load>,
     common: &Common,

@@ -20,12 +20,12 @@ A first Ctrl-C stops everything and keeps the finished runs, a second one exits 
 `saiga compare FILE.toml` is short for `saiga compare file FILE.toml`.")]
 pub(crate) struct Args {
     #[command(subcommand)]
-    pub(crate) workload: Workload,
+    pub(crate) workload: WorkloadArgs,
 }
 
-/// The workloads of `saiga compare`.
+/// The workloads of `saiga compare`, each with its options.
 #[derive(Debug, clap::Subcommand)]
-pub(crate) enum Workload {
+pub(crate) enum WorkloadArgs {
     /// Redis with redis-benchmark: kernel TCP, AF_UNIX and Saiga
     Redis(Box<RedisArgs>),
     /// MariaDB with sysbench and PostgreSQL with pgbench: kernel TCP, AF_UNIX and Saiga

@@ -58,7 +58,7 @@ pub(crate) fn wait_awake(
     found
 }
 
-/// Changes the thread's histories. A signal handler that waits meanwhile has its change lost.
+/// Changes the thread's histories. A change by a signal handler that interrupts this one is lost.
 fn update<T>(change: impl FnOnce(&mut Histories) -> T) -> T {
     let mut histories = HISTORIES.get();
     let result = change(&mut histories);

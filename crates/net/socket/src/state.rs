@@ -17,7 +17,7 @@ pub(crate) enum Mode {
     Plain,
     /// The channel, beside the kernel's socket.
     Bound,
-    /// Nobody: the last descriptor is closed, and the last caller inside cleans up. Also the mode
+    /// Neither: the last descriptor is closed, and the last caller inside cleans up. Also the mode
     /// of a free record.
     Closing,
 }

@@ -34,6 +34,8 @@ const OPTIONS: [(&str, &str, bool); 5] = [
     ("innodb-log-group-home-dir", "redo logs", false),
     ("innodb-doublewrite-dir", "doublewrite files", false),
 ];
+/// Names of server programs. Others begin with the same letters: mysqld_safe, mysqld_exporter.
+const SERVERS: [&str; 3] = ["mysqld", "mysqld-debug", "mariadbd"];
 /// Prefixes of options that select the option files, and the sections in them. Relative paths are
 /// left out: they are not valid in this process.
 const SELECTORS: [&str; 3] = [
@@ -196,12 +198,7 @@ fn command_line(dir: &Path, system: &System) -> Option<Vec<String>> {
         let line = String::from_utf8_lossy(&line);
         let words: Vec<String> = line.split('\0').map(str::to_owned).collect();
         let program = Path::new(words.first()?).file_name()?.to_string_lossy();
-        // Also mysqld-debug, but neither mysqld_safe nor mysqld_exporter.
-        let is_server = ["mysqld", "mariadbd"].iter().any(|name| {
-            let rest = program.strip_prefix(name);
-            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
-        });
-        is_server.then_some(words)
+        SERVERS.contains(&program.as_ref()).then_some(words)
     });
     lines.next()
 }

@@ -321,7 +321,7 @@ mod tests {
         assert_ne!(
             actions(&long, YieldOutcome::Alone)[0],
             Action::Yield,
-            "nobody else is there"
+            "no other thread is there"
         );
     }
 

@@ -123,6 +123,24 @@ fn no_defaults_disables_option_files() {
 }
 
 #[test]
+fn the_name_of_a_program_tells_whether_it_is_a_server() {
+    for (program, is_server) in [
+        ("mysqld-debug", true),
+        ("mysqld_safe", false),
+        ("mysqld_exporter", false),
+        ("mariadbd-safe", false),
+    ] {
+        let site = Site::new();
+        site.server(&[program, "--no-defaults", "--log-bin=/elsewhere/logs/prod"]);
+        assert_eq!(
+            site.found(&nothing).len(),
+            usize::from(is_server),
+            "{program}"
+        );
+    }
+}
+
+#[test]
 fn without_a_server_the_default_option_files_count_for_their_directory() {
     let site = Site::new();
     // A shell whose working directory is the data directory is not a server.
