@@ -13,7 +13,7 @@ library := $(abspath $(release))/libsaiga.so
 chaos := $(abspath $(target))/chaos
 # Parts of the wait policy, each left out of a library of its own.
 ablation := $(abspath $(target))/ablation
-parts := spin luck wakeups strangers family turns
+parts := spin history wakeups foreign group turns
 without := $(parts:%=--library $(ablation)/without-%.so)
 libraries := SAIGA_LIBRARY=$(library) SAIGA_CHAOS_LIBRARY=$(chaos)/release/libsaiga.so
 
@@ -119,6 +119,7 @@ lint:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --exclude saiga-cli $(doc)
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc -p saiga-cli $(doc)
 	tools/rules
+	tools/licenses
 
 fmt:
 	$(CARGO) fmt --all

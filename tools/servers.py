@@ -119,6 +119,9 @@ class Server:
             raise Failed(f"{command[0]}: {done.stdout.strip()[-2000:]}")
         return done.stdout
 
+    def discard_log(self):
+        """Nothing: the log is one ring."""
+
     def start_again(self):
         """As before, after `stop`."""
         self.start(*self.started)
@@ -194,6 +197,14 @@ class MariaDb(Server):
     def daemon(self):
         return program("mariadbd")
 
+    def client(self):
+        return program("mariadb")
+
+    def discard_log(self):
+        """Deletes the binary logs that the load of the tables has written."""
+        self.as_owner(self.client(), "--no-defaults", "-uroot", f"--socket={self.folder}/socket",
+                      "-e", "purge binary logs before now() + interval 1 day")
+
     def prepare(self, connections, storage=None):
         storage = storage or self.storage
         self.install(storage)
@@ -222,11 +233,17 @@ class MySql(MariaDb):
     def install(self, storage):
         self.as_owner(self.daemon(), "--no-defaults", "--initialize-insecure", f"--datadir={self.data}", *storage)
 
-    def daemon(self):
-        place = os.path.join(os.environ.get("SAIGA_MYSQL", "target/mysql"), "mysqld")
+    def unpacked(self, name):
+        place = os.path.join(os.environ.get("SAIGA_MYSQL", "target/mysql"), name)
         if not os.access(place, os.X_OK):
             raise Failed(f"{place} is missing: tools/mysql target/mysql")
         return os.path.abspath(place)
+
+    def daemon(self):
+        return self.unpacked("mysqld")
+
+    def client(self):
+        return self.unpacked("mysql")
 
 
 class Postgres(Server):

@@ -8,8 +8,8 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::exit;
 use crate::{
-    bench, compare, completions, config, history, holder, man, run, service, snapshot, status,
-    streams, top, waf, writer,
+    bench, compare, completions, config, diagnose, history, holder, man, run, service, snapshot,
+    status, streams, top, topology, tune, waf, writer,
 };
 
 const EXIT_STATUS: &str =
@@ -50,6 +50,8 @@ pub(crate) enum Verb {
     Status(status::Args),
     /// Shows the traffic of accelerated processes, refreshed each second
     Top(top::Args),
+    /// Shows CPUs, NUMA nodes, network devices and disks, and where a process runs
+    Topology(topology::Args),
     /// Measures a workload with and without Saiga, in pairs, and writes a report
     Compare(Box<compare::Args>),
     /// Runs one benchmark and prints its results
@@ -62,6 +64,10 @@ pub(crate) enum Verb {
     Waf(waf::Args),
     /// Gives database files write-lifetime hints for SSDs, and measures or predicts the effect
     Streams(Box<streams::Args>),
+    /// Plans, applies and undoes settings of this host and of its databases
+    Tune(tune::Args),
+    /// Names the bottleneck of a server, a load or this host, with its evidence
+    Diagnose(diagnose::Args),
     /// Writes to Redis during a fail-over, for `compare` and `bench`
     #[command(hide = true)]
     RedisWriter(writer::Args),

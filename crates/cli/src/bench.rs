@@ -13,12 +13,12 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::{Subcommand, ValueEnum};
-use saiga_experiment::cores::{Cores, Hog, Placement};
 use saiga_experiment::engine::{self, Extras};
-use saiga_experiment::interrupt::Interrupt;
 use saiga_experiment::plan::{Cell, Plan, RunSize};
 use saiga_experiment::result::Run;
 use saiga_experiment::workload::Workload;
+use saiga_process::cores::{Cores, Hog, Placement};
+use saiga_process::interrupt::Interrupt;
 
 use crate::compare::{ArmName, HogName, raise_descriptor_limit};
 use crate::exit;

@@ -24,20 +24,23 @@ use saiga_experiment::analysis::{percent, widths};
 use saiga_experiment::arm::ArmKind;
 use saiga_experiment::campaign::{self, Campaign, Claim, Identity};
 use saiga_experiment::engine::{self, Decision, Event, Extras, Outcome};
-use saiga_experiment::interrupt::Interrupt;
 use saiga_experiment::output;
 use saiga_experiment::plan::Plan;
 use saiga_experiment::result::{ExperimentResult, Run, Verdict};
 use saiga_experiment::workload::Workload;
+use saiga_process::interrupt::Interrupt;
 use saiga_redis::{RedisArm, RedisWorkload};
 use saiga_sql::SqlWorkload;
 
 use crate::exit;
 use crate::host::{BesideRuns, Host};
 use crate::panel::Panel;
+pub(crate) use file::campaign;
 use finish::Description;
-pub(crate) use options::{Args, ArmName, EngineName, HogName, TestName, TopologyName, seconds};
-use options::{Common, Expectation, RedisArgs, SqlArgs, WorkloadArgs};
+pub(crate) use options::{
+    Args, ArmName, Common, EngineName, HogName, TestName, TopologyName, seconds,
+};
+use options::{Expectation, RedisArgs, SqlArgs, WorkloadArgs};
 use outlook::{Outlook, Spreads};
 pub(crate) use plan::{
     arm_kinds, check_arms, check_connections, check_idle, raise_descriptor_limit, tests, this_tool,

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use saiga_settings::{Row, SYSTEM_FILE, Settings, Sources};
 
 use crate::exit;
-use crate::table::Table;
+use saiga_document::table::Table;
 
 /// Options of `saiga config`.
 #[derive(Debug, clap::Args)]

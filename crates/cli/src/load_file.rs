@@ -3,12 +3,12 @@
 //!
 //! Deliberately absent: history. Each second replaces the previous one; the result has the history.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::fs::{self, File};
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use saiga_process::replace::replace_in_cache;
 use saiga_sampler::Snapshot;
 use saiga_sampler::dashboard::LoadNow;
 use serde::{Deserialize, Serialize};
@@ -62,18 +62,13 @@ impl From<Row> for Snapshot {
 #[derive(Debug)]
 pub(crate) struct Writer {
     path: PathBuf,
-    /// Path of a temporary file, which is renamed to `path` once it is complete.
-    next: PathBuf,
 }
 
 impl Writer {
     /// `path` may exist from a previous run.
     pub(crate) fn new(path: &Path) -> Self {
-        let mut next = path.as_os_str().to_owned();
-        next.push(".next");
         Self {
             path: path.to_owned(),
-            next: next.into(),
         }
     }
 
@@ -83,11 +78,7 @@ impl Writer {
     }
 
     fn replace(&self, second: &Second) -> io::Result<()> {
-        let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(true).mode(0o600);
-        let mut file = options.open(&self.next)?;
-        file.write_all(&serde_json::to_vec(second)?)?;
-        fs::rename(&self.next, &self.path)
+        replace_in_cache(&self.path, &serde_json::to_vec(second)?, 0o600)
     }
 }
 
@@ -95,7 +86,6 @@ impl Drop for Writer {
     fn drop(&mut self) {
         // If this fails, readers recognise the old file by its age.
         let _ = fs::remove_file(&self.path);
-        let _ = fs::remove_file(&self.next);
     }
 }
 

@@ -10,16 +10,18 @@ mod bench;
 mod compare;
 mod completions;
 mod config;
+mod diagnose;
 mod exit;
 mod history;
 mod holder;
 mod host;
+mod length;
 mod load_file;
 mod local_time;
 mod man;
-mod memory;
 mod outfile;
 mod panel;
+mod print;
 mod printable;
 mod process;
 mod run;
@@ -27,8 +29,9 @@ mod service;
 mod snapshot;
 mod status;
 mod streams;
-mod table;
 mod top;
+mod topology;
+mod tune;
 mod waf;
 mod writer;
 
@@ -48,6 +51,7 @@ fn main() -> ExitCode {
         args::Verb::Disable(args) => service::disable(args),
         args::Verb::Status(args) => status::run(args),
         args::Verb::Top(args) => top::run(args),
+        args::Verb::Topology(args) => topology::run(&args),
         args::Verb::Compare(args) => compare::run(*args),
         args::Verb::Bench(args) => bench::run(args),
         args::Verb::History(args) => history::run(&args),
@@ -56,6 +60,8 @@ fn main() -> ExitCode {
         args::Verb::Streams(args) => streams::run(*args),
         args::Verb::RedisWriter(args) => writer::run(args),
         args::Verb::RedisHolder(args) => holder::run(args),
+        args::Verb::Tune(args) => tune::run(args),
+        args::Verb::Diagnose(args) => diagnose::run(&args),
         args::Verb::Config(args) => config::run(args),
         args::Verb::Completions(args) => completions::run(args),
         args::Verb::Man(args) => man::run(args),

@@ -1,11 +1,8 @@
 //! One accelerated process for `status` and `top`: its status page joined with the kernel's view of
 //! its sockets.
 
-mod kernel;
-
-use std::fs;
-
 use anyhow::Context;
+use saiga_process::{proc, sockets};
 use saiga_status::reader::{Page, Snapshot, Socket};
 use saiga_status::{Flags, Reason, State};
 use serde::Serialize;
@@ -35,23 +32,6 @@ pub(crate) struct Process {
     /// Connections that were reset, by reason.
     pub(crate) reset_for: Vec<Failure>,
     pub(crate) sockets: Vec<TcpSocket>,
-}
-
-/// The process that listens on TCP port `port` of this host. Processes of other users are visible
-/// to root only.
-pub(crate) fn listener_at(port: u16) -> Option<u32> {
-    let listening = kernel::listeners_on(std::process::id(), port);
-    let holds = |pid: &u32| {
-        let sockets = kernel::sockets_of(*pid).unwrap_or_default();
-        sockets.iter().any(|(_, inode)| listening.contains(inode))
-    };
-    let entries = fs::read_dir("/proc").ok()?.flatten();
-    let mut pids: Vec<u32> = entries
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .collect();
-    // A child that inherited the socket has a later start time than the listener.
-    pids.sort_unstable();
-    pids.into_iter().find(holds)
 }
 
 /// Number of connections that were not upgraded, downgraded or reset for one reason.
@@ -87,13 +67,13 @@ impl Process {
     /// The process has ended.
     pub(crate) fn read(page: &Page) -> anyhow::Result<Self> {
         let pid = page.pid();
-        let descriptors = kernel::sockets_of(pid)
+        let descriptors = sockets::sockets_of(pid)
             .with_context(|| format!("cannot read the descriptors of process {pid}"))?;
         let last = descriptors.last().map_or(0, |(fd, _)| *fd);
         let shown = page
             .snapshot(last)
             .with_context(|| format!("cannot read the status page of process {pid}"))?;
-        let connections = kernel::connections_of(pid);
+        let connections = sockets::connections_of(pid);
         let sockets = descriptors
             .into_iter()
             .filter_map(|(fd, inode)| {
@@ -119,7 +99,7 @@ impl Process {
     /// # Errors
     /// The process has ended.
     pub(crate) fn glance(page: &Page) -> anyhow::Result<Self> {
-        let last = kernel::last_descriptor(page.pid())?;
+        let last = sockets::last_descriptor(page.pid())?;
         let shown = page.snapshot(last)?;
         let socket = |socket: &Socket| join(socket.fd, None, Some(socket));
         let sockets = shown.sockets.iter().filter_map(socket).collect();
@@ -145,7 +125,7 @@ impl Process {
             });
         Self {
             pid: shown.pid,
-            program: program_name(shown.pid),
+            program: proc::name(shown.pid),
             enabled: shown.flags.contains(Flags::ENABLED),
             disabled,
             upgrades: shown.upgrades,
@@ -190,7 +170,7 @@ const KERNEL: &str = "kernel";
 /// Joins both views of a socket; `None` if neither identifies a TCP socket.
 fn join(
     fd: u32,
-    connection: Option<&kernel::Connection>,
+    connection: Option<&sockets::Connection>,
     socket: Option<&Socket>,
 ) -> Option<TcpSocket> {
     let is_listening = connection.is_some_and(|connection| connection.is_listening);
@@ -229,12 +209,4 @@ fn explain(socket: &Socket) -> (&'static str, &'static str, &'static str) {
         reason.sentence()
     };
     (state.name(), reason.name(), sentence)
-}
-
-/// The command name as in `ps`, without control characters.
-fn program_name(pid: u32) -> String {
-    let name = fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
-    String::from_utf8_lossy(&name)
-        .trim_end()
-        .replace(char::is_control, "?")
 }

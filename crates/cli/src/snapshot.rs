@@ -4,21 +4,21 @@
 
 mod progress;
 
-use std::io::Write;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::ValueEnum;
-use saiga_experiment::interrupt::Interrupt;
+use saiga_process::interrupt::Interrupt;
 use saiga_snapshot::{Check, LinkedFiles, Options, Reflink, Snapshot, Unseen};
 use serde_json::{Value, json};
 
 use crate::exit;
-use crate::table::Table;
+use crate::print::{print_json, print_text};
 use progress::Progress;
 use saiga_document::number;
+use saiga_document::table::Table;
 
 /// Options of `saiga snapshot`.
 #[derive(Debug, clap::Args)]
@@ -184,7 +184,8 @@ fn take(args: &Take) -> anyhow::Result<ExitCode> {
         exit::say(&format!("note: {note}"));
     }
     if copying.json {
-        return print_json(&as_json(&snapshot));
+        print_json(&as_json(&snapshot))?;
+        return Ok(ExitCode::SUCCESS);
     }
     print_text(&format!(
         "{}: {} in {} files, fingerprint {}\n",
@@ -192,7 +193,8 @@ fn take(args: &Take) -> anyhow::Result<ExitCode> {
         number::bytes(total(&snapshot).1),
         total(&snapshot).0,
         snapshot.fingerprint()
-    ))
+    ))?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn restore(args: &Restore) -> anyhow::Result<ExitCode> {
@@ -208,14 +210,15 @@ fn restore(args: &Restore) -> anyhow::Result<ExitCode> {
             .context("the directories are restored, but the page cache was not dropped")?;
     }
     if args.copying.json {
-        return print_json(&json!({
+        print_json(&json!({
             "snapshot": snapshot.dir().display().to_string(),
             "fingerprint": snapshot.fingerprint(),
             "bytes": restored.bytes,
             "written_bytes": restored.written_bytes,
             "shared_bytes": restored.shared_bytes,
             "removed": restored.removed,
-        }));
+        }))?;
+        return Ok(ExitCode::SUCCESS);
     }
     print_text(&format!(
         "restored {}: {} written, {} shared with the snapshot, {} unchanged, {} names removed; \
@@ -226,7 +229,8 @@ fn restore(args: &Restore) -> anyhow::Result<ExitCode> {
         number::bytes(restored.bytes - restored.written_bytes - restored.shared_bytes),
         restored.removed,
         snapshot.fingerprint()
-    ))
+    ))?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn verify(args: &Verify) -> anyhow::Result<ExitCode> {
@@ -345,13 +349,4 @@ fn as_json(snapshot: &Snapshot) -> Value {
         "parts": rows.collect::<Vec<_>>(),
         "notes": snapshot.notes(),
     })
-}
-
-fn print_json(value: &Value) -> anyhow::Result<ExitCode> {
-    print_text(&(serde_json::to_string_pretty(value)? + "\n"))
-}
-
-fn print_text(text: &str) -> anyhow::Result<ExitCode> {
-    std::io::stdout().write_all(text.as_bytes())?;
-    Ok(ExitCode::SUCCESS)
 }

@@ -12,8 +12,8 @@ use serde_json::json;
 
 use crate::exit;
 use crate::process::{Failure, Process, TcpSocket};
-use crate::table::Table;
 use saiga_document::number;
+use saiga_document::table::Table;
 
 /// Options of `saiga status`.
 #[derive(Debug, clap::Args)]

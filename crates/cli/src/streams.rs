@@ -1,6 +1,7 @@
 //! `saiga streams`: gives database files write-lifetime hints, records writes, and simulates SSDs.
 
 mod check;
+mod device_options;
 mod elsewhere;
 mod log;
 mod notify;
@@ -15,7 +16,6 @@ mod suggested;
 mod trace_file;
 mod unit;
 
-use std::io::Write as _;
 use std::process::ExitCode;
 
 /// Options of `saiga streams`.
@@ -56,28 +56,4 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         Verb::Suggest(args) => suggest::run(&args),
         Verb::Simulate(args) => simulate::run(&args),
     }
-}
-
-fn print_text(text: &str) -> anyhow::Result<()> {
-    Ok(std::io::stdout().write_all(text.as_bytes())?)
-}
-
-fn print_json(value: &serde_json::Value) -> anyhow::Result<()> {
-    print_text(&(serde_json::to_string_pretty(value)? + "\n"))
-}
-
-/// Returns the route of hints from one directory as JSON.
-fn report_json(report: &saiga_streams::route::Report) -> serde_json::Value {
-    serde_json::json!({
-        "dir": report.dir.display().to_string(),
-        "mount": report.mount.point.display().to_string(),
-        "file_system": report.mount.kind,
-        "disk": report.disk.as_ref().map(|disk| &disk.name),
-        "max_write_streams": report.disk.as_ref().and_then(|disk| disk.max_write_streams),
-        "kernel": report.kernel.to_string(),
-        "route": report.route.name(),
-        "reaches": report.reach.name(),
-        "why": report.why,
-        "notes": report.notes,
-    })
 }

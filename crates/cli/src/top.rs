@@ -14,9 +14,9 @@ use anyhow::Context;
 use saiga_status::reader;
 
 use crate::process::Process;
-use crate::table::Table;
 use rates::{Rates, Sample};
 use saiga_document::number;
+use saiga_document::table::Table;
 use screen::{Screen, Wake};
 
 /// Options of `saiga top`.

@@ -10,8 +10,9 @@ use std::process::{Command, Stdio};
 
 use marked::{Marked, send, taken_port};
 use rustix::process::Signal;
-use saiga_experiment::account::Account;
 use saiga_experiment::result::Run;
+use saiga_process::account::Account;
+use saiga_process::proc;
 use saiga_trials::witness::await_true;
 
 const ENGINES: [&str; 2] = ["mariadb", "postgres"];
@@ -66,14 +67,12 @@ fn the_text_record_names_cell_and_arm() {
 /// The kill comes while a load of 15 minutes is running.
 #[test]
 fn nothing_survives_a_kill() {
-    for (engine, tool) in ENGINES.into_iter().zip(["sysbench\n", "pgbench\n"]) {
+    for (engine, tool) in ENGINES.into_iter().zip(["sysbench", "pgbench"]) {
         let test = Marked::new();
         let mut saiga = bench(&test, engine, &["--seconds", "1000", "--arm", "kernel"]);
         saiga.stdout(Stdio::null()).stderr(Stdio::null());
         let mut child = saiga.spawn().unwrap();
-        let loads = |pid: &u32| {
-            fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name == tool)
-        };
+        let loads = |pid: &u32| proc::name(*pid) == tool;
         let (pid, is_served) = (child.id(), || test.servers() > 0);
         await_true(
             || is_served() && test.processes_but(pid).iter().any(loads),

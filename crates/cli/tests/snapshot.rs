@@ -42,7 +42,7 @@ fn mariadb_gets_its_rows_back() {
     assert!(refused.stderr.contains("stop it first"), "{refused:?}");
     assert!(!saiga.path("bak").exists());
 
-    sys::signal(server.pid(), Signal::Terminate).unwrap();
+    sys::signal(server.pid(), Signal::TERM).unwrap();
     assert!(server.await_end().success());
     must(&saiga, &["take", data, "--to", place]);
     server.resume();
@@ -92,7 +92,7 @@ fn postgres_gets_its_rows_and_its_tablespace_back() {
     assert_eq!(refused.code, Some(2));
     assert!(refused.stderr.contains("postgres (pid "), "{refused:?}");
 
-    sys::signal(server.pid(), Signal::Interrupt).unwrap();
+    sys::signal(server.pid(), Signal::INT).unwrap();
     server.reap();
     let refused = snapshot(&saiga, &["take", data, "--to", place]);
     assert_eq!(refused.code, Some(2));

@@ -1,4 +1,5 @@
-//! `saiga status` and `saiga top` on this test's own process, which shows a page.
+//! `saiga status`, `top`, `topology`, `tune` and `diagnose`; the first two on the process of this
+//! test.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![expect(unsafe_code, reason = "a pseudo-terminal")]
 
@@ -11,7 +12,10 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use saiga_status::{Flags, Reason, State, StatusPage};
 
+mod diagnose;
 mod support;
+mod topology;
+mod tune;
 use support::{Installation, said};
 
 /// One test, because it starts one process.

@@ -7,9 +7,12 @@
 pub mod html;
 pub mod model;
 mod names;
+
 pub mod number;
+pub mod table;
 pub mod text;
 mod untrusted;
 
 pub use model::Document;
 pub use names::nearest;
+pub use untrusted::printable;

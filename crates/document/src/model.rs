@@ -106,6 +106,7 @@ pub enum Block {
     Curves(Curves),
     Histogram(Histogram),
     Lines(Lines),
+    Picture(Picture),
 }
 
 /// A warning: an observation, its likely cause, and advice.
@@ -394,4 +395,45 @@ pub struct Line {
     pub points: Vec<[f64; 2]>,
     /// A summary in a few words; a terminal shows it instead of the line.
     pub text: String,
+}
+
+/// Boxes with small squares, such as NUMA nodes with their CPUs, side by side in frames.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Picture {
+    /// A phrase for the content of the picture; also its accessible name.
+    pub caption: String,
+    /// Names of the roles; a square refers to its role by index.
+    pub roles: Vec<String>,
+    /// Frames from top to bottom.
+    pub frames: Vec<Frame>,
+}
+
+/// A frame around boxes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Frame {
+    pub title: String,
+    pub boxes: Vec<PictureBox>,
+}
+
+/// One box of a [`Picture`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct PictureBox {
+    pub title: String,
+    /// Lines below the title.
+    pub lines: Vec<String>,
+    /// Groups of squares, in reading order.
+    pub groups: Vec<Vec<Square>>,
+    /// Labels of things that are linked to the box, such as devices.
+    pub attached: Vec<String>,
+}
+
+/// One square of a [`PictureBox`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct Square {
+    /// Shown when the pointer is on the square.
+    pub label: String,
+    /// Index into [`Picture::roles`].
+    pub role: usize,
+    /// A second role, drawn inside the square.
+    pub inner: Option<usize>,
 }

@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 
 /// The text with every control and direction character replaced by U+FFFD; line feeds stay.
-pub(crate) fn printable(text: &str) -> Cow<'_, str> {
+pub fn printable(text: &str) -> Cow<'_, str> {
     if text.chars().any(is_control) {
         Cow::Owned(
             text.chars()

@@ -11,8 +11,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::fs::FlockOperation;
-use rustix::io::Errno;
+use saiga_process::lock::{FlockOperation, try_lock};
 use saiga_streams::control::Control;
 use saiga_streams::holder;
 use saiga_streams::labeller::{self, Database, Level, Mode, Options};
@@ -56,18 +55,16 @@ fn open_pid_file() -> Result<File, String> {
 
 /// Takes the lock. Returns `false` if another descriptor, such as a daemon's, holds it.
 fn lock(file: &File) -> Result<bool, String> {
-    match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(true),
-        Err(Errno::WOULDBLOCK) => Ok(false),
-        Err(error) => Err(format!("cannot lock {PID_FILE}: {error}")),
-    }
+    try_lock(file, FlockOperation::NonBlockingLockExclusive)
+        .map_err(|error| format!("cannot lock {PID_FILE}: {error}"))
 }
 
 /// Whether the path of the pid file still leads to the open `file`.
 fn is_named(file: &File) -> bool {
     let named = std::fs::symlink_metadata(PID_FILE);
     let open = file.metadata();
-    named.is_ok_and(|named| open.is_ok_and(|open| named.ino() == open.ino()))
+    let identity = |file: &std::fs::Metadata| (file.dev(), file.ino());
+    named.is_ok_and(|named| open.is_ok_and(|open| identity(&named) == identity(&open)))
 }
 
 /// Starts the daemon and waits until all files are labelled.
@@ -113,10 +110,7 @@ pub(super) fn stop() -> Result<(), String> {
             "a daemon is running, but {PID_FILE} does not contain its pid"
         ));
     };
-    let fail = |error: std::io::Error| {
-        let pid = pid.as_raw_nonzero();
-        format!("cannot stop the daemon (pid {pid}): {error}")
-    };
+    let fail = |error: std::io::Error| format!("cannot stop the daemon (pid {pid}): {error}");
     // While a daemon starts, the file may still have the pid of the previous daemon.
     let Some(process) = holder::process_with(pid, Path::new(PID_FILE)).map_err(fail)? else {
         return Err("a daemon is starting or ending at the moment; try again".to_owned());

@@ -29,7 +29,7 @@ pub(super) fn run(args: FileArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// Like [`run`], for an experiment that did not come from a file.
-pub(super) fn campaign(file: Experiment, common: Common) -> anyhow::Result<ExitCode> {
+pub(crate) fn campaign(file: Experiment, common: Common) -> anyhow::Result<ExitCode> {
     campaign_by(this_tool()?, file, common, Prepared::default())
 }
 

@@ -7,14 +7,16 @@ use anyhow::{Context, bail};
 use saiga_document::model::{Document, Visibility};
 use saiga_document::{html, text};
 use saiga_experiment::analysis::{NO_RATIO, Shortfall, conclude_by};
-use saiga_experiment::cores::Cores;
 use saiga_experiment::engine::{Outcome, REPEATED};
 use saiga_experiment::file::Expectation;
 use saiga_experiment::plan::{self, Plan};
+use saiga_experiment::result::Warning;
 use saiga_experiment::result::{Cell, CellParams, ExperimentResult, FORMAT_VERSION, Host, Verdict};
 use saiga_experiment::stats::Method;
 use saiga_experiment::workload::{Load, Workload};
-use saiga_experiment::{cpu, host, output};
+use saiga_experiment::{host, output};
+use saiga_process::cores::Cores;
+use saiga_process::cpu;
 use saiga_report::document;
 
 use crate::exit;
@@ -64,7 +66,7 @@ pub(super) fn result<W: Workload>(
     let mut warnings = conclusion.warnings;
     warnings.extend(open);
     warnings.extend(workload.caveats());
-    warnings.extend(cpu::caveat());
+    warnings.extend(cpu::caveat().map(|[text, action]| Warning::caveat(&text, &action)));
     let mut versions = workload.versions();
     for (name, version) in [
         ("saiga", env!("CARGO_PKG_VERSION")),

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use clap::ValueEnum;
-use saiga_experiment::cpu::default_foreign_cores;
 use saiga_experiment::file::TableCheck;
+use saiga_process::cpu::default_foreign_cores;
 use saiga_redis::{Test, Topology};
 
 use super::stopping::Stopping;

@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use saiga_database::Engine;
 use saiga_experiment::arm::ArmKind;
-use saiga_experiment::cores::{Cores, Hog};
 use saiga_experiment::plan::{Cell, Plan, RunSize};
 use saiga_experiment::workload::{Load, Workload};
+use saiga_process::cores::{Cores, Hog};
 use saiga_program::library;
 use saiga_redis::{RedisArm, RedisLoad, Test, Topology, cells};
-use saiga_sql::{Engine, SqlLoad};
+use saiga_sql::SqlLoad;
 
 use super::options::{
     ArmName, CellFlags, Common, EngineName, HogName, LoadFlags, RedisArgs, SqlArgs, TestName,

@@ -2,9 +2,11 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::rc::Rc;
 
 use saiga_experiment::acceleration::{Acceleration, AccelerationProbe};
+use saiga_process::proc::Stat;
 use saiga_status::reader::{Page, Socket};
 
 /// Descriptors of a server besides those of its clients, with a margin.
@@ -13,10 +15,11 @@ const OTHER_DESCRIPTORS: u32 = 64;
 /// Maximum number of cached pages, more than the number of servers in any run.
 const MAX_PAGES: usize = 16;
 
-/// Caches the status pages by PID, because opening a page scans all descriptors of the process.
+/// Caches the status pages, because opening a page scans all descriptors of the process. The start
+/// time tells a process from a later one with the same PID.
 #[derive(Default)]
 struct StatusPages {
-    last: RefCell<BTreeMap<u32, Page>>,
+    last: RefCell<BTreeMap<(u32, u64), Page>>,
 }
 
 pub(crate) fn status_pages() -> Rc<dyn AccelerationProbe> {
@@ -25,15 +28,14 @@ pub(crate) fn status_pages() -> Rc<dyn AccelerationProbe> {
 
 impl AccelerationProbe for StatusPages {
     fn observe(&self, pid: u32, clients: u32) -> Result<Acceleration, String> {
+        let process = Stat::of(pid).map_err(|error| format!("cannot read its start: {error}"))?;
         let mut last = self.last.borrow_mut();
-        if !last.contains_key(&pid) {
-            if last.len() >= MAX_PAGES {
-                last.clear();
-            }
-            last.insert(pid, Page::open(pid).map_err(|error| error.to_string())?);
+        if last.len() >= MAX_PAGES {
+            last.clear();
         }
-        let Some(page) = last.get(&pid) else {
-            return Err("its status page has disappeared".to_owned());
+        let page = match last.entry((pid, process.start_ticks)) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => new.insert(Page::open(pid).map_err(|error| error.to_string())?),
         };
         let snapshot = page
             .snapshot(clients.saturating_add(OTHER_DESCRIPTORS))

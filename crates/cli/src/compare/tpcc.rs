@@ -3,10 +3,8 @@
 //! The options become an experiment file, `experiment.toml` in `--out`, which is run like any other
 //! and which the user can edit.
 
-mod draft;
 mod private;
 mod servers;
-mod text;
 
 use std::fs;
 use std::io::Write;
@@ -17,9 +15,11 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use saiga_experiment::campaign::Claim;
+use saiga_experiment::draft::Draft;
 use saiga_experiment::file::Experiment;
-use saiga_experiment::interrupt::Interrupt;
 use saiga_job::ThisMachine;
+use saiga_job::tpcc::{self, ExperimentFile, Pace, RestorePoint, milliseconds};
+use saiga_process::interrupt::Interrupt;
 use saiga_snapshot::{Options, Progress, Snapshot, TakeError};
 use saiga_tpcc::props::Props;
 
@@ -29,8 +29,6 @@ use super::file::Prepared;
 use super::options::TpccArgs;
 use super::plan::this_tool;
 use super::{file, out};
-use draft::Draft;
-use text::{ExperimentFile, RestorePoint};
 
 const EXPERIMENT: &str = "experiment.toml";
 
@@ -48,16 +46,17 @@ pub(super) fn run(args: TpccArgs) -> anyhow::Result<ExitCode> {
         .collect::<Result<_, _>>()?;
     let arms = servers::arms(&args.tpcc, &props)?;
     let servers = props.iter().enumerate();
-    let servers = servers.map(|(index, one)| servers::server(one, index, props.len()));
+    let servers = servers.map(|(index, one)| tpcc::server(one, index, props.len()));
     let content = ExperimentFile {
-        goal: servers::goal(&arms),
+        goal: tpcc::goal(&arms),
+        pace: pace(&args),
         servers: servers.collect(),
         arms,
         props: absolute(&args.tpcc.props)?,
         options: length(&args),
         restore: restored(&args, &props)?,
     };
-    let toml = content.toml(&args);
+    let toml = content.toml();
     let file = parsed(&args, &toml)?;
     if args.common.dry_run {
         if let Some(restore) = content.restore.as_ref().filter(|one| !one.exists()) {
@@ -128,8 +127,14 @@ fn length(args: &TpccArgs) -> Vec<String> {
     ]
 }
 
-fn milliseconds(time: Duration) -> String {
-    format!("{}ms", time.as_millis())
+fn pace(args: &TpccArgs) -> Pace {
+    Pace {
+        pairs: args.common.pace.pairs,
+        until: args.common.stopping.until,
+        seed: args.common.pace.seed,
+        max_foreign_cores: args.common.pace.max_foreign,
+        check: args.tpcc.check,
+    }
 }
 
 fn absolute(paths: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use saiga_experiment::interrupt::Interrupt;
+use saiga_process::interrupt::Interrupt;
 use saiga_record::Options;
 
 use crate::{exit, outfile};
@@ -116,7 +116,7 @@ fn both<A, B>(first: anyhow::Result<A>, second: anyhow::Result<B>) -> anyhow::Re
 fn record(options: &Options, target: &Target, interrupt: &Interrupt) -> anyhow::Result<bool> {
     let recorded = recording::record(options, target, interrupt)?;
     let tally = &recorded.tally;
-    let printed = super::print_text(&summary::text(options, &recorded.directories, tally));
+    let printed = crate::print::print_text(&summary::text(options, &recorded.directories, tally));
     for warning in summary::warnings(tally) {
         exit::say(&warning);
     }

@@ -5,9 +5,9 @@ use std::process::ExitCode;
 use saiga_streams::rules::{self, Rules, builtin};
 use serde_json::{Value, json};
 
-use super::{print_json, print_text};
 use crate::exit;
-use crate::table::Table;
+use crate::print::{print_json, print_text};
+use saiga_document::table::Table;
 
 /// Options of `saiga streams rules`.
 #[derive(Debug, clap::Args)]

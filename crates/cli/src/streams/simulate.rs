@@ -9,7 +9,6 @@ mod synthetic;
 mod trace;
 
 use std::io::Write as _;
-use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -21,13 +20,13 @@ use saiga_ftl::{Counting, GcFrontier, Isolation, Policy, Quota};
 use saiga_whatif::By;
 use serde_json::Value;
 
-use crate::memory;
+use saiga_process::available_memory;
+
+use super::device_options::{DeviceOptions, TRACE, TraceOptions};
 
 /// Options that exclude the options of a trace. (clap waives `requires` for an option whose group
 /// has another member, so the options of a trace would be ignored silently.)
 const SYNTHETIC: [&str; 3] = ["uniform", "hot_cold", "sequential"];
-/// Default number of simulations to search for streams.
-pub(super) const SIMULATIONS: u32 = 300;
 
 /// Options of `saiga streams simulate`.
 #[derive(Debug, clap::Args)]
@@ -43,13 +42,13 @@ Exit status: 2 when there is nothing to simulate."
 )]
 pub(crate) struct Args {
     /// Random writes with the same probability for every page
-    #[arg(long, group = "workload")]
+    #[arg(long, group = "workload", conflicts_with_all = TRACE)]
     uniform: bool,
     /// Random writes: the share F of the writes goes to the share R of the pages, such as 0.1/0.9
-    #[arg(long, group = "workload", value_name = "R/F", value_parser = hot_cold)]
+    #[arg(long, group = "workload", conflicts_with_all = TRACE, value_name = "R/F", value_parser = hot_cold)]
     hot_cold: Option<HotCold>,
     /// Writes from the first page to the last, repeatedly
-    #[arg(long, group = "workload")]
+    #[arg(long, group = "workload", conflicts_with_all = TRACE)]
     sequential: bool,
     /// The writes of a recorded trace, repeated
     #[arg(long, group = "workload", value_name = "FILE")]
@@ -68,9 +67,6 @@ pub(crate) struct Args {
     /// With --trace: write a page with plots to this file
     #[arg(long, value_name = "FILE", conflicts_with_all = SYNTHETIC)]
     report: Option<PathBuf>,
-    /// With --trace: maximum number of simulations to search for suggested streams
-    #[arg(long, value_name = "N", default_value_t = SIMULATIONS, conflicts_with_all = SYNTHETIC)]
-    simulations: u32,
     #[command(flatten)]
     device: DeviceArgs,
     /// Logical pages of the device
@@ -89,32 +85,18 @@ pub(crate) struct Args {
         conflicts_with = "trace"
     )]
     isolation: IsolationName,
-    /// With --trace: size of a page in bytes
-    #[arg(long, value_name = "BYTES", default_value_t = 4096, conflicts_with_all = SYNTHETIC)]
-    page_bytes: u64,
-    /// With --trace: number of streams that the device keeps apart; all further ones share the
-    /// first
-    #[arg(long, value_name = "N", default_value_t = 8, conflicts_with_all = SYNTHETIC)]
-    handles: usize,
-    /// With --trace: ignore discards; otherwise both cases are simulated if the trace has discards
-    #[arg(long, conflicts_with_all = SYNTHETIC)]
-    no_trim: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    replay: TraceOptions,
 }
 
 /// The device and the length of the simulation.
 #[derive(Debug, clap::Args)]
 struct DeviceArgs {
-    /// Spare space as a share of the logical pages; with --trace several values, such as 0.07,0.28
-    #[arg(
-        long,
-        value_name = "SHARE",
-        default_value = "0.07",
-        value_delimiter = ','
-    )]
-    op: Vec<f64>,
+    #[command(flatten)]
+    common: DeviceOptions,
     /// Share of the logical pages that hold data (at any time, with --trace); with --trace several
     /// values, such as 0.7,0.9 [default: 1, with --trace 0.9]
     #[arg(long, value_name = "SHARE", value_delimiter = ',')]
@@ -123,10 +105,6 @@ struct DeviceArgs {
     /// --trace the size that gives 2048 units]
     #[arg(long, value_name = "N", value_delimiter = ',')]
     ru_pages: Vec<u32>,
-    /// Which unit is collected: greedy, fifo, cost-benefit, or choice:D for the best of D random
-    /// units; with --trace several values
-    #[arg(long, value_name = "POLICY", default_value = "greedy", value_parser = policy, value_delimiter = ',')]
-    policy: Vec<Policy>,
     /// How the spare space is shared by streams; the stream that exceeds its share most is
     /// collected
     #[arg(long, value_enum, default_value = "none")]
@@ -145,9 +123,6 @@ struct DeviceArgs {
     #[arg(long, value_name = "N", default_value_t = steady::MEASURED)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
     measure: u32,
-    /// Seed of the random choices
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    seed: u64,
 }
 
 /// The hot shares of the pages and of the writes.
@@ -226,11 +201,11 @@ impl ByName {
 
 impl DeviceArgs {
     fn one_policy(&self) -> anyhow::Result<Policy> {
-        one("--policy", &self.policy)?.context("--policy is missing")
+        one("--policy", &self.common.policy)?.context("--policy is missing")
     }
 
     fn one_op(&self) -> anyhow::Result<f64> {
-        one("--op", &self.op)?.context("--op is missing")
+        one("--op", &self.common.op)?.context("--op is missing")
     }
 
     fn one_unit_size(&self) -> anyhow::Result<Option<u32>> {
@@ -249,8 +224,8 @@ impl DeviceArgs {
             gc: self.gc(),
             handles,
             length: self.length(),
-            seed: self.seed,
-            memory_bytes: memory::available_bytes(),
+            seed: self.common.seed,
+            memory_bytes: available_memory::available_bytes(),
             ..Options::default()
         }
     }
@@ -334,20 +309,4 @@ fn hot_cold(text: &str) -> Result<HotCold, String> {
         .and_then(|(pages, writes)| Some((share(pages)?, share(writes)?)));
     let (pages, writes) = shares.ok_or("give two shares between 0 and 1, such as 0.1/0.9")?;
     Ok(HotCold { pages, writes })
-}
-
-pub(super) fn policy(text: &str) -> Result<Policy, String> {
-    let samples = |text: &str| {
-        let number = text.parse().ok();
-        number.filter(|number: &NonZeroU32| number.get() <= 10_000)
-    };
-    let found = match text.split_once(':') {
-        None if text == "greedy" => Some(Policy::Greedy),
-        None if text == "fifo" => Some(Policy::Fifo),
-        None if text == "cost-benefit" => Some(Policy::CostBenefit),
-        Some(("choice", text)) => samples(text).map(Policy::Choice),
-        _ => None,
-    };
-    let message = "give greedy, fifo, cost-benefit, or choice:D with D from 1 to 10000";
-    found.ok_or_else(|| message.to_owned())
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 use saiga_streams::holder::{Holder, holders};
 use saiga_streams::lock::LOCK_DIR;
 
-use super::print_text;
 use crate::exit;
+use crate::print::print_text;
 
 /// Options of `saiga streams stop`.
 #[derive(Debug, clap::Args)]

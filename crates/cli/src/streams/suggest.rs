@@ -8,18 +8,21 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::ArgGroup;
-use saiga_experiment::interrupt::Interrupt;
+use saiga_ftl::Device;
 use saiga_ftl::replay::{self, Footprint, Options};
 use saiga_ftl::trace::{Op, Row, Trace};
-use saiga_ftl::{Device, Policy};
+use saiga_process::interrupt::Interrupt;
 use saiga_whatif::compare::Ranges;
 use saiga_whatif::{Condition, Replays, Suggestion, suggest};
 
+use super::device_options::{DeviceOptions, TraceOptions};
 use super::record::RecordOptions;
-use super::simulate::{SIMULATIONS, outcome, policy};
-use super::{print_json, print_text, suggested, trace_file};
-use crate::{exit, memory, outfile};
+use super::simulate::outcome;
+use super::{suggested, trace_file};
+use crate::print::{print_json, print_text};
+use crate::{exit, outfile};
 use live::LiveTrace;
+use saiga_process::available_memory;
 
 /// Pages of the device on which the options are tried: the maximum that a search simulates.
 const TRIED_PAGES: u64 = 65_536;
@@ -53,17 +56,8 @@ pub(super) struct Args {
     /// Write the rules to this file, and print the figures
     #[arg(long, value_name = "FILE.toml")]
     out: Option<PathBuf>,
-    /// Number of streams that the device keeps apart
-    #[arg(long, value_name = "N", default_value_t = 8)]
-    handles: usize,
-    /// Spare space as a share of the logical pages; several values, such as 0.07,0.28
-    #[arg(
-        long,
-        value_name = "SHARE",
-        default_value = "0.07",
-        value_delimiter = ','
-    )]
-    op: Vec<f64>,
+    #[command(flatten)]
+    device: DeviceOptions,
     /// Share of the logical pages that hold data; several values, such as 0.7,0.9
     #[arg(
         long,
@@ -72,25 +66,11 @@ pub(super) struct Args {
         value_delimiter = ','
     )]
     utilisation: Vec<f64>,
-    /// Which unit is collected: greedy, fifo, cost-benefit, or choice:D for the best of D random
-    /// units; several values
-    #[arg(long, value_name = "POLICY", default_value = "greedy", value_parser = policy, value_delimiter = ',')]
-    policy: Vec<Policy>,
-    /// Size of a page in bytes
-    #[arg(long, value_name = "BYTES", default_value_t = 4096)]
-    page_bytes: u64,
-    /// Ignore discards; otherwise both cases are simulated if the trace has discards
-    #[arg(long)]
-    no_trim: bool,
-    /// Maximum number of simulations; with 0, streams follow from lifetimes only
-    #[arg(long, value_name = "N", default_value_t = SIMULATIONS)]
-    simulations: u32,
-    /// Seed of the random choices
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    seed: u64,
     /// Print JSON
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    replay: TraceOptions,
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -156,7 +136,7 @@ fn suggestion(
     args: &Args,
     is_given_up: &dyn Fn() -> bool,
 ) -> anyhow::Result<Suggestion> {
-    let footprint = Footprint::of(trace, args.page_bytes)?;
+    let footprint = Footprint::of(trace, args.replay.page_bytes)?;
     let conditions = conditions(args, footprint.totals().discards > 0);
     let base = device(args);
     if let Some(few) = few_units(&footprint, &conditions, &base) {
@@ -164,8 +144,8 @@ fn suggestion(
     }
     let options = suggest::Options {
         conditions,
-        page_bytes: args.page_bytes,
-        simulations: args.simulations,
+        page_bytes: args.replay.page_bytes,
+        simulations: args.replay.simulations,
     };
     let replays = &mut Replays::new(&footprint, &base);
     Ok(suggested::suggest(trace, replays, &options, is_given_up)?)
@@ -182,10 +162,10 @@ fn few_units(footprint: &Footprint, conditions: &[Condition], base: &Options) ->
 fn conditions(args: &Args, has_discards: bool) -> Vec<Condition> {
     let ranges = Ranges {
         utilisations: &args.utilisation,
-        over_provisionings: &args.op,
-        policies: &args.policy,
+        over_provisionings: &args.device.op,
+        policies: &args.device.policy,
         unit_pages: &[],
-        trim: !args.no_trim,
+        trim: !args.replay.no_trim,
     };
     ranges.conditions(has_discards)
 }
@@ -193,9 +173,9 @@ fn conditions(args: &Args, has_discards: bool) -> Vec<Condition> {
 /// The device, without the values that conditions supply.
 fn device(args: &Args) -> Options {
     Options {
-        handles: args.handles,
-        seed: args.seed,
-        memory_bytes: memory::available_bytes(),
+        handles: args.replay.handles,
+        seed: args.device.seed,
+        memory_bytes: available_memory::available_bytes(),
         ..Options::default()
     }
 }
@@ -205,7 +185,7 @@ fn try_options(args: &Args) -> anyhow::Result<()> {
     let write = Row {
         t_ns: 0,
         lba: 0,
-        len: TRIED_PAGES * args.page_bytes.min(1 << 20),
+        len: TRIED_PAGES * args.replay.page_bytes.min(1 << 20),
         op: Op::Write,
         file: None,
     };
@@ -213,7 +193,7 @@ fn try_options(args: &Args) -> anyhow::Result<()> {
         rows: [write].into_iter().collect(),
         ..Trace::default()
     };
-    let footprint = Footprint::of(&trace, args.page_bytes)?;
+    let footprint = Footprint::of(&trace, args.replay.page_bytes)?;
     for condition in conditions(args, false) {
         let options = condition.device(&device(args));
         Device::new(replay::device(&footprint, &options)?)?;

@@ -9,8 +9,8 @@ use saiga_whatif::{Replays, format};
 use serde_json::{Value, json};
 
 use crate::exit;
-use crate::table::Table;
 use saiga_document::number;
+use saiga_document::table::Table;
 
 /// Maximum rows of the table; the classes with fewer writes are summed up.
 const ROWS: usize = 30;

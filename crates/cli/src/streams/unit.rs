@@ -67,7 +67,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if args.install {
         return install(&unit, args.metrics.as_deref(), &text);
     }
-    super::print_text(&format!("# /etc/systemd/system/{}\n{text}", args.name))?;
+    crate::print::print_text(&format!("# /etc/systemd/system/{}\n{text}", args.name))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -87,7 +87,7 @@ fn install(unit: &OwnUnit<'_>, metrics: Option<&Path>, text: &str) -> anyhow::Re
         unit.name
     );
     let next = reload(unit.root, next)?;
-    super::print_text(&format!("wrote {}\n{next}\n", file.display()))?;
+    crate::print::print_text(&format!("wrote {}\n{next}\n", file.display()))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -105,7 +105,7 @@ fn remove(unit: &OwnUnit<'_>) -> anyhow::Result<ExitCode> {
         "if the service is running, stop it with: systemctl stop {}",
         unit.name
     );
-    super::print_text(&(text + &reload(unit.root, next)? + "\n"))?;
+    crate::print::print_text(&(text + &reload(unit.root, next)? + "\n"))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -102,6 +102,18 @@ impl Bench {
         self.test.said(&mut command)
     }
 
+    /// Runs `saiga tune database` on the server.
+    pub(crate) fn tune_database(&self, more: &[&str]) -> Said {
+        let (engine, variable, port) = self.system.named();
+        let port = port.to_string();
+        let named = [
+            "tune", "database", engine, "--port", &port, "--user", "tpcc",
+        ];
+        let mut command = self.test.saiga(&[&named[..], more].concat());
+        command.current_dir(self.path("")).env(variable, PASSWORD);
+        self.test.said(&mut command)
+    }
+
     pub(crate) fn command(&self, step: &str, more: &[&str]) -> Command {
         self.command_with("props.conf", step, more)
     }
@@ -145,7 +157,7 @@ impl Bench {
             .envs(variables.filter_map(|(name, value)| Some((name, value?))));
         command.current_dir(self.path(""));
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        reaper::end_with_parent(&mut command, saiga_trials::Signal::Terminate);
+        reaper::end_with_parent(&mut command, saiga_trials::Signal::TERM);
         command.spawn().unwrap()
     }
 

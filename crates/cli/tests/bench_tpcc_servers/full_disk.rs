@@ -65,7 +65,7 @@ impl Small {
             .stdout(Stdio::null())
             .stderr(File::create(&log).unwrap());
         // Armed in the child; the thread that starts the process must live on.
-        let child = reaper::spawn(command, saiga_trials::Signal::Kill).unwrap();
+        let child = reaper::spawn(command, saiga_trials::Signal::KILL).unwrap();
         let server = Self { child, folder, log };
         let is_ready = || server.said().contains(ready);
         await_true(is_ready, || server.said());

@@ -13,6 +13,7 @@ mod kills;
 mod marked;
 mod obstacles;
 mod runs;
+mod settings;
 mod stalls;
 mod system;
 
@@ -24,6 +25,7 @@ fn all_steps(mut bench: Bench, last: fn(&mut Bench)) {
     builds::a_killed_build_is_recognised_and_completed(&bench);
     runs::a_run_counts_the_transactions_in_the_tables(&bench);
     runs::a_database_is_given_by_options(&bench);
+    settings::differences_to_the_running_server_are_shown(&bench);
     obstacles::a_server_without_room_is_named_before_the_start(&bench);
     obstacles::a_table_without_privileges_is_named(&bench);
     stalls::a_stalled_server_shows_in_the_latency(&bench);

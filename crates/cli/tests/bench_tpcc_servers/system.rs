@@ -202,14 +202,14 @@ impl System {
         };
         for pid in &processes {
             // A process that has just ended counts as stopped.
-            let _ = sys::signal(*pid, Signal::Stop);
+            let _ = sys::signal(*pid, Signal::STOP);
         }
         for pid in &processes {
             await_true(|| is_stopped(*pid), || format!("{pid} does not stop"));
         }
         let happened = meanwhile();
         for pid in &processes {
-            let _ = sys::signal(*pid, Signal::Continue);
+            let _ = sys::signal(*pid, Signal::CONT);
         }
         happened
     }

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use saiga_experiment::result::ExperimentResult;
+use saiga_process::proc;
 use saiga_trials::sys::await_end;
 use saiga_trials::witness::await_true;
 use support::Installation;
@@ -116,8 +117,7 @@ impl Marked {
                 .split(|byte| *byte == 0)
                 .any(|entry| entry == marked.as_bytes())
         };
-        let entries = fs::read_dir("/proc").unwrap();
-        let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+        let pids = proc::pids().unwrap().into_iter();
         pids.filter(|pid| *pid != but).filter(is_marked).collect()
     }
 
@@ -125,8 +125,8 @@ impl Marked {
     /// its environment, and the mark, with its title, but its processes work in the data directory.
     pub(crate) fn servers(&self) -> usize {
         let tmp = self.path("tmp");
-        let entries = fs::read_dir("/proc").unwrap().flatten();
-        let folders = entries.filter_map(|entry| fs::read_link(entry.path().join("cwd")).ok());
+        let pids = proc::pids().unwrap().into_iter();
+        let folders = pids.filter_map(|pid| fs::read_link(format!("/proc/{pid}/cwd")).ok());
         folders.filter(|folder| folder.starts_with(&tmp)).count()
     }
 

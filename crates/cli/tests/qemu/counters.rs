@@ -23,7 +23,7 @@ fn run() -> String {
     ];
     machine::run(
         &[("script.sh", include_str!("counters.sh"))],
-        &[image("placed"), image("plain")],
+        vec![image("placed"), image("plain")],
         &devices.map(str::to_owned),
         LIMIT,
     )

@@ -6,6 +6,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use saiga_trials::bounded;
+use tempfile::TempDir;
 
 /// A sparse file behind a namespace.
 pub(crate) struct Image {
@@ -14,38 +15,77 @@ pub(crate) struct Image {
     pub(crate) bytes: u64,
 }
 
-/// Runs a machine with these files and devices; returns the output of its console.
+/// A machine whose disks keep their data between two boots.
+pub(crate) struct Machine {
+    folder: TempDir,
+    images: Vec<Image>,
+}
+
+/// Runs a machine with these files and devices once; returns the output of its console.
 ///
 /// The machine boots, runs the file `script.sh`, and switches itself off.
 pub(crate) fn run(
     files: &[(&str, &str)],
-    images: &[Image],
+    images: Vec<Image>,
     devices: &[String],
     limit: Duration,
 ) -> String {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
-    let mut command = Command::new(fetched("qemu"));
-    command.args(["-machine", "q35,accel=tcg", "-m", "1024", "-nic", "none"]);
-    command.args(["-nographic", "-no-reboot"]);
-    command.arg("-kernel").arg(fetched("vmlinuz"));
-    command.arg("-initrd").arg(initrd(folder, files));
-    command.args(["-append", "console=ttyS0 quiet panic=-1"]);
-    for Image { name, bytes } in images {
-        let path = folder.join(name);
-        fs::File::create(&path).unwrap().set_len(*bytes).unwrap();
-        let path = path.display();
-        let drive = format!("file={path},format=raw,if=none,id={name},discard=unmap");
-        command.args(["-drive", &drive]);
-    }
+    let mut options = vec!["-m", "1024"];
     for device in devices {
-        command.args(["-device", device]);
+        options.extend(["-device", device]);
     }
-    let outcome = bounded::run(command, limit);
-    let console = outcome.stdout.replace('\r', "");
-    assert!(outcome.is_success(), "{console}\n{}", outcome.ending);
-    assert!(console.contains("@@ script 0"), "{console}");
-    console
+    Machine::new(&["guest"], files, images).boot("", &options, limit)
+}
+
+impl Machine {
+    /// A machine whose first root file system has the fetched `folders`, saiga, and `files`.
+    pub(crate) fn new(folders: &[&str], files: &[(&str, &str)], images: Vec<Image>) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        initrd(folder.path(), folders, files);
+        for Image { name, bytes } in &images {
+            let image = fs::File::create(folder.path().join(name)).unwrap();
+            image.set_len(*bytes).unwrap();
+        }
+        Self { folder, images }
+    }
+
+    /// Boots the machine with these words for the kernel and options for QEMU, and waits until it
+    /// switches itself off or restarts; returns the output of its console.
+    pub(crate) fn boot(&self, words: &str, options: &[&str], limit: Duration) -> String {
+        let folder = self.folder.path();
+        let is_networked = options.iter().any(|option| option.starts_with("tap,"));
+        let mut command = if is_networked {
+            // In a network namespace of its own, where the device leads nowhere. Needs root.
+            let mut command = Command::new("unshare");
+            command.arg("--net").arg(fetched("qemu"));
+            command
+        } else {
+            Command::new(fetched("qemu"))
+        };
+        command.args(["-machine", "q35,accel=tcg", "-nic", "none"]);
+        command.args(["-nographic", "-no-reboot"]);
+        command.arg("-kernel").arg(fetched("vmlinuz"));
+        command.arg("-initrd").arg(folder.join("initrd"));
+        let words = format!("console=ttyS0 quiet panic=-1 {words}");
+        command.args(["-append", &words]);
+        for Image { name, .. } in &self.images {
+            let path = folder.join(name);
+            let path = path.display();
+            let drive = format!("file={path},format=raw,if=none,id={name},discard=unmap");
+            command.args(["-drive", &drive]);
+        }
+        command.args(options);
+        let outcome = bounded::run(command, limit);
+        let console = outcome.stdout.replace('\r', "");
+        assert!(
+            outcome.is_success(),
+            "{console}\n{}\n{}",
+            outcome.stderr,
+            outcome.ending
+        );
+        assert!(console.contains("@@ script 0"), "{console}");
+        console
+    }
 }
 
 /// A file that `tools/qemu target/qemu` has fetched.
@@ -61,12 +101,15 @@ fn fetched(name: &str) -> PathBuf {
     path.canonicalize().unwrap()
 }
 
-/// The machine's root file system: the fetched programs, saiga, and the files of the test.
-fn initrd(folder: &Path, files: &[(&str, &str)]) -> PathBuf {
+/// Makes the first root file system: the fetched programs, saiga, and the files of the test.
+fn initrd(folder: &Path, folders: &[&str], files: &[(&str, &str)]) {
     let root = folder.join("root");
-    let mut copy = Command::new("cp");
-    copy.arg("-a").arg(fetched("guest")).arg(&root);
-    assert!(copy.status().unwrap().success());
+    fs::create_dir(&root).unwrap();
+    for name in folders {
+        let mut copy = Command::new("cp");
+        copy.arg("-a").arg(fetched(name).join(".")).arg(&root);
+        assert!(copy.status().unwrap().success());
+    }
     let mut strip = Command::new("strip");
     strip.arg("-o").arg(root.join("bin/saiga"));
     strip.arg(env!("CARGO_BIN_EXE_saiga"));
@@ -76,15 +119,12 @@ fn initrd(folder: &Path, files: &[(&str, &str)]) -> PathBuf {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     }
-    let archive = folder.join("initrd");
-    let script = "chmod -R a+rx . && find . | \"$BUSYBOX\" cpio -o -H newc >\"$ARCHIVE\"";
+    let script = "chmod -R a+rx . && find . | \"$BUSYBOX\" cpio -o -H newc >../initrd";
     let mut command = Command::new("sh");
     command.args(["-ec", script]).current_dir(&root);
-    command
-        .env("BUSYBOX", fetched("busybox"))
-        .env("ARCHIVE", &archive);
+    command.env("BUSYBOX", fetched("busybox"));
     assert!(command.status().unwrap().success());
-    archive
+    fs::remove_dir_all(&root).unwrap();
 }
 
 /// The output and exit status of a command of the machine: the lines between `@@ command` and

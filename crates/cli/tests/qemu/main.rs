@@ -1,4 +1,4 @@
-//! `saiga` on a real kernel and an NVMe drive with data placement, both in QEMU.
+//! `saiga` on a real kernel in QEMU: NVMe drives with data placement, and a machine of four nodes.
 //!
 //! `tools/qemu target/qemu` fetches QEMU, kernel and programs; `make soak` calls it. A machine has
 //! no network and only the disks of its test, and switches itself off.
@@ -7,3 +7,4 @@
 mod counters;
 mod machine;
 mod plan;
+mod tune;

@@ -70,7 +70,9 @@ saiga streams check /srv/db --rules mysql --plan >/tmp/plan
 
 # The plan is cut where a person has something to do.
 sed -i "s|^BACKUP=/another-drive|BACKUP=/other|; s|^BACK=/another-drive|BACK=/other|" /tmp/plan
-sed -i "s|--for 1m|--for 1s|" /tmp/plan
+# Nothing writes during the check of the plan, so it proves nothing and exits with 1.
+sed -i 's/--for 1m$/--for 1s || [ $? = 1 ]/' /tmp/plan
+grep -q '1s || ' /tmp/plan
 part() { sed -n "/^# $1/,/^# $2/p" /tmp/plan | sed '$d'; }
 part '1\. ' '4\. ' >/tmp/save
 part '4\. ' '9\. ' >/tmp/move

@@ -96,15 +96,14 @@ impl FollowedDisk {
 /// Bytes of files by hint; `-` stands for no hint.
 struct Accounts(BTreeMap<String, u64>);
 
-/// Maximum number of files, and their total bytes, that may be written before they have a hint: the
-/// labeller is notified of a new directory after its creation, and its gate starts later
-/// (docs/streams.md).
+/// Most bytes of files that may be written before these files have a hint: the labeller is notified
+/// of a new directory after its creation, and its gate starts later (docs/streams.md).
 ///
-/// In twenty runs beside two programs that used a core each and one that wrote to the disk
-/// continuously, MariaDB had at most two such files, with 8192 bytes in total. PostgreSQL had none
-/// in most runs, and one of 786,432 bytes in two runs: a catalogue, the first file of a directory
-/// that it copies.
-const EARLY_FILES: usize = 8;
+/// How many bytes these are depends on how long the labeller waits for a CPU. In twenty runs beside
+/// two programs that used a core each and one that wrote to the disk continuously, MariaDB had 8192
+/// bytes in two files; PostgreSQL had 786,432 bytes in one file, a catalogue. Beside a compiler, a
+/// database server and its load on two CPUs, PostgreSQL had 475,136 bytes in 28 files of a
+/// directory that initdb copied.
 const EARLY_BYTES: u64 = 2 << 20;
 
 impl Accounts {
@@ -118,10 +117,7 @@ impl Accounts {
             .iter()
             .map(|one| one["bytes"].as_u64().unwrap())
             .sum();
-        assert!(
-            astray.len() <= EARLY_FILES && early <= EARLY_BYTES,
-            "{early} {astray:?}"
-        );
+        assert!(early <= EARLY_BYTES, "{early} {astray:?}");
         assert_eq!(traffic["lost_writes"], 0);
         let rows = traffic["written"].as_array().unwrap().iter();
         let rows = rows.map(|row| {

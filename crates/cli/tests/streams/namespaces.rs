@@ -274,13 +274,24 @@ fn bytes_at_the_wrong_handle_are_a_failure() {
     let foreign = wrong(&|machine| machine.handle(1, 0, 999));
     assert_eq!(foreign, (Some(1), false));
     // The drive has counted a write that the kernel has not completed.
+    machine.written(2, 0, 0);
+    machine.handle(2, 1, 1000);
     let on_its_way = wrong(&|machine| {
         machine.written(1, 0, 1);
         machine.handle(1, 0, 999);
+        machine.written(2, 80, 0);
+        machine.handle(2, 1, 990);
     });
     assert_eq!(on_its_way, (Some(0), true));
+}
+
+#[test]
+fn handles_are_unproven_if_nothing_is_written() {
+    let machine = Machine::new();
     machine.written(1, 8, 0);
     let out = machine.says(&["--for", "1ms"]);
-    assert_eq!(out.code, Some(0), "{out:?}");
+    assert_eq!(out.code, Some(1), "{out:?}");
     assert!(out.stdout.contains("through handle"), "{out:?}");
+    let expected = "nothing was written, so handles are unproven";
+    assert!(out.stdout.contains(expected), "{out:?}");
 }

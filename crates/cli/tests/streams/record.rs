@@ -11,6 +11,7 @@ use std::process::{Child, Command, Stdio};
 use rustix::fs::inotify;
 use saiga_ftl::trace::{self, Op, Trace};
 
+use crate::record_ends::lives;
 use crate::site::{Labeller, Site, run};
 use crate::support::{said, text};
 
@@ -344,9 +345,7 @@ fn signals_stop_the_recording_and_the_program_with_its_children() {
             recording.said
         );
         recording.wait_for("stopping the program and the recording");
-        let state = fs::read_to_string(format!("/proc/{child}/stat")).unwrap_or_default();
-        let is_dead = state.is_empty() || state.contains(") Z ") || state.contains(") X ");
-        assert!(is_dead, "{state}");
+        assert!(!lives(&child), "{child} lives");
         assert_eq!(bytes(&read(&out), Op::Write, &dir.join("a")), 32 << 10);
     }
 }

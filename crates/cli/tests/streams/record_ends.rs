@@ -1,9 +1,10 @@
 //! The end of `saiga streams record`: what happens to the program, however the recording ends.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use saiga_ftl::trace::Op;
+use saiga_process::proc::Stat;
 
 use crate::record::{bytes, read, recording};
 use crate::site::{Labeller, Site, run};
@@ -97,8 +98,6 @@ pub(crate) const FILL: &str =
     "name=$(printf %0250d 0); for part in 1 2 3 4 5 6 7 8; do mkdir $name; cd $name; done
     for file in $(seq 600); do echo x >$file; done; sync";
 
-fn lives(pid: &str) -> bool {
-    let stat = fs::read_to_string(Path::new("/proc").join(pid).join("stat")).unwrap_or_default();
-    let state = stat.rsplit_once(") ").map(|(_, rest)| rest.chars().next());
-    state.is_some_and(|state| state != Some('Z'))
+pub(crate) fn lives(pid: &str) -> bool {
+    Stat::of(pid.parse().unwrap()).is_ok_and(|stat| !stat.has_ended())
 }

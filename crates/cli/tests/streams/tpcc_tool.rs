@@ -6,6 +6,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use saiga_process::proc;
 use saiga_trials::witness::await_true;
 
 use crate::site::{Labeller, Site, run};
@@ -28,8 +29,7 @@ impl Home {
 
     /// Processes with this directory in their command lines.
     fn servers(&self) -> Vec<u32> {
-        let pids = fs::read_dir("/proc").unwrap();
-        let pids = pids.filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok());
+        let pids = proc::pids().unwrap().into_iter();
         let is_here = |pid: &u32| {
             let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
             let words = String::from_utf8_lossy(&words);
@@ -165,7 +165,7 @@ def recording(ratio, waf, sizes):
             yield case("suggested", by, "initially isolated", 0.5, size)
         yield case("oracle", "stream", "initially isolated", 0.25, size, is_oracle=True)
 made = lambda sizes: [{"cases": list(recording(*one, sizes))} for one in ((0.7, 2.0), (0.9, 4.0), (0.8, 2.5))]
-sys.stdout.write(tool.table("postgres", made([None])))
+sys.stdout.write(tool.table("postgres", made([512])))
 sys.stdout.write("".join(tool.table("postgres", made([128, 512])).splitlines(True)[2:]))
 "#;
     let mut command = Command::new("python3");

@@ -101,7 +101,7 @@ impl Installation {
             .env_clear()
             .env("PATH", "/usr/bin:/bin");
         command.env("HOME", self.root.path());
-        saiga_trials::reaper::end_with_parent(&mut command, saiga_trials::Signal::Terminate);
+        saiga_trials::reaper::end_with_parent(&mut command, saiga_trials::Signal::TERM);
         command
     }
 }

@@ -6,6 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use saiga_disks::Disks;
+use saiga_process::proc;
 use saiga_trials::witness::await_some;
 
 use crate::support::{Installation, said, text};
@@ -67,12 +68,11 @@ impl Machine {
     /// PID of the first process, once it is systemd.
     fn first_process(&mut self, log: &Path) -> u32 {
         let maker = self.maker.id();
-        let children = format!("/proc/{maker}/task/{maker}/children");
         let systemd = || {
-            let listed = fs::read_to_string(&children).unwrap_or_default();
-            let child: u32 = listed.split(' ').next()?.parse().ok()?;
-            let name = fs::read_to_string(format!("/proc/{child}/comm")).ok()?;
-            (name == "systemd\n").then_some(child)
+            let children = proc::children(maker);
+            children
+                .into_iter()
+                .find(|child| proc::name(*child) == "systemd")
         };
         await_some(systemd, || {
             let ended = self.maker.try_wait();

@@ -57,7 +57,7 @@ impl Terminal {
         );
         let end = || Stdio::from(slave.try_clone().unwrap());
         line.stdin(end()).stderr(end()).stdout(Stdio::piped());
-        saiga_trials::reaper::end_with_parent(&mut line, saiga_trials::Signal::Terminate);
+        saiga_trials::reaper::end_with_parent(&mut line, saiga_trials::Signal::TERM);
         let child = line.spawn().unwrap();
         Self {
             master: File::from(master),

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use saiga_trials::parity::Arm;
@@ -27,7 +27,11 @@ fn a_playbook_runs_on_three_hosts_and_makes_one_report() {
     let hosts: Vec<Host> = (1..=HOSTS)
         .map(|number| Host::start(&site, number))
         .collect();
-    inventory(&site, &hosts);
+    let addresses: Vec<(String, u16)> = hosts
+        .iter()
+        .map(|host| (host.address.clone(), host.port))
+        .collect();
+    inventory(&site, "load", "load", &addresses);
     all_hosts_make_one_run(&bench, |bench| {
         let outcome = run_to_end(playbook(&site, &bench.path("props.conf")));
         let said: Vec<String> = hosts.iter().map(|host| host.sshd.said()).collect();
@@ -65,21 +69,7 @@ struct Host {
 impl Host {
     fn start(site: &Site, number: u32) -> Self {
         let (address, port) = (format!("127.0.1.{number}"), port::free());
-        let at = |name: &str| site.path(name).display().to_string();
-        let home = at(&format!("home-{number}"));
-        fs::create_dir(&home).unwrap();
-        let config = site.write(
-            &format!("sshd-{number}.conf"),
-            format!(
-                "Port {port}\nListenAddress {address}\nHostKey {}\nAuthorizedKeysFile {}\nPidFile \
-                 none\n\
-                 StrictModes no\nUsePAM no\nPasswordAuthentication no\nPermitRootLogin yes\n\
-                 Subsystem sftp internal-sftp\nSetEnv HOME={home} PATH={}:/usr/bin:/bin\n",
-                at("host"),
-                at("user.pub"),
-                at("bin"),
-            ),
-        );
+        let config = sshd_config(site, number, &address, port);
         let mut command = in_namespaces(site, HOST);
         command.arg(config);
         let sshd = site.serve(command);
@@ -95,7 +85,27 @@ impl Host {
     }
 }
 
-fn keys(site: &Site) {
+/// Writes the configuration of a host's sshd, and makes its home.
+pub(crate) fn sshd_config(site: &Site, number: u32, address: &str, port: u16) -> PathBuf {
+    let at = |name: &str| site.path(name).display().to_string();
+    let home = at(&format!("home-{number}"));
+    fs::create_dir(&home).unwrap();
+    site.write(
+        &format!("sshd-{number}.conf"),
+        format!(
+            "Port {port}\nListenAddress {address}\nHostKey {}\nAuthorizedKeysFile {}\nPidFile \
+             none\n\
+             StrictModes no\nUsePAM no\nPasswordAuthentication no\nPermitRootLogin yes\n\
+             Subsystem sftp internal-sftp\nSetEnv HOME={home} PATH={}:/usr/bin:/bin\n",
+            at("host"),
+            at("user.pub"),
+            at("bin"),
+        ),
+    )
+}
+
+/// Makes the keys of all hosts and of the user.
+pub(crate) fn keys(site: &Site) {
     for name in ["host", "user"] {
         let mut keygen = site.command("ssh-keygen", Arm::Kernel);
         keygen
@@ -105,28 +115,44 @@ fn keys(site: &Site) {
     }
 }
 
-/// An inventory like an operator's, with options that ignore the ssh settings of this host.
-fn inventory(site: &Site, hosts: &[Host]) {
+/// Writes an inventory like an operator's, with options that ignore the ssh settings of this host.
+/// The hosts of `group` are called PREFIX-1, PREFIX-2 and so on.
+pub(crate) fn inventory(site: &Site, group: &str, prefix: &str, hosts: &[(String, u16)]) {
     let key = site.read("host.pub");
-    let known = hosts
-        .iter()
-        .map(|host| format!("[{}]:{} {key}", host.address, host.port));
+    let known = hosts.iter().map(|(address, port)| match port {
+        22 => format!("{address} {key}"),
+        _ => format!("[{address}]:{port} {key}"),
+    });
     site.write("known", known.collect::<String>());
-    let mut text = "[load]\n".to_owned();
-    for (host, number) in hosts.iter().zip(1..) {
-        text += &format!(
-            "load-{number} ansible_host={} ansible_port={}\n",
-            host.address, host.port
-        );
+    let mut text = format!("[{group}]\n");
+    for ((address, port), number) in hosts.iter().zip(1..) {
+        text += &format!("{prefix}-{number} ansible_host={address} ansible_port={port}\n");
     }
     let at = |name: &str| site.path(name).display().to_string();
     text += &format!(
-        "[load:vars]\nansible_ssh_private_key_file={}\n\
-         ansible_ssh_common_args='-F none -o UserKnownHostsFile={} -o StrictHostKeyChecking=yes'\n",
+        "[{group}:vars]\nansible_ssh_private_key_file={}\nansible_user=root\n\
+         ansible_ssh_common_args='-F none -o UserKnownHostsFile={} -o StrictHostKeyChecking=yes \
+         -o ConnectionAttempts=30'\n",
         at("user"),
         at("known")
     );
     site.write("hosts", text);
+}
+
+/// The environment of Ansible's programs in the folder of a test.
+pub(crate) fn environment(command: &mut Command, site: &Site) {
+    command
+        .env("HOME", site.path(""))
+        .env(
+            "PATH",
+            format!(
+                "{}:/usr/bin:/bin:/usr/sbin:/sbin",
+                site.path("bin").display()
+            ),
+        )
+        .env("LC_ALL", "C.UTF-8")
+        // No ssh connection stays open after the playbook.
+        .env("ANSIBLE_SSH_ARGS", "-o ControlMaster=no");
 }
 
 /// The example with the shortest possible run.
@@ -137,16 +163,7 @@ fn playbook(site: &Site, props: &Path) -> Command {
     command.arg("-i").arg(site.path("hosts"));
     command.arg(repository().join("examples/tpcc-hosts/ansible.yml"));
     command.args(["-e", &format!("props={}", props.display()), "-e", "flags="]);
-    command
-        .current_dir(&results)
-        .env("PWD", &results)
-        .env("HOME", site.path(""))
-        .env(
-            "PATH",
-            format!("{}:/usr/bin:/bin", site.path("bin").display()),
-        )
-        .env("LC_ALL", "C.UTF-8")
-        // No ssh connection stays open after the playbook.
-        .env("ANSIBLE_SSH_ARGS", "-o ControlMaster=no");
+    command.current_dir(&results).env("PWD", &results);
+    environment(&mut command, site);
     command
 }

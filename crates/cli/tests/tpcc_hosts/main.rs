@@ -1,4 +1,5 @@
-//! The examples for several load hosts, with the real programs: Ansible over ssh, and Slurm.
+//! The examples for several load hosts, and the Ansible collection, with the real programs: Ansible
+//! over ssh, and Slurm.
 //!
 //! `tools/ansible target/ansible` and `tools/slurm target/slurm` fetch them; `make soak` calls
 //! these tools. Load hosts are processes of this host in namespaces (which need root), with
@@ -17,6 +18,7 @@ mod slurm;
 #[path = "../bench_tpcc_servers/system.rs"]
 #[allow(dead_code, reason = "a part of it is used")]
 mod system;
+mod tune;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -102,7 +102,7 @@ fn samples_of_another_user() {
     fs::write(&file, "").unwrap();
     let empty = refused(&saiga, &["report", "--file", text(&file)]);
     assert!(
-        empty.contains("is empty: saiga waf watch stores"),
+        empty.contains("is empty; `saiga waf watch` stores"),
         "{empty}"
     );
 }

@@ -127,11 +127,11 @@ fn a_killed_watcher_loses_nothing_and_another_continues() {
         ],
     );
 
-    assert_eq!(first.end(Signal::Kill), None);
+    assert_eq!(first.end(Signal::KILL), None);
     drive.counts(20 * MIB_4K, 30 * MIB_4K);
     let mut third = Watch::start(&saiga, &words);
     third.next_line("WAF");
-    assert_eq!(third.end(Signal::Terminate), Some(0));
+    assert_eq!(third.end(Signal::TERM), Some(0));
     let value = json(&saiga, text(&file));
     let drives = value["drives"].as_array().unwrap();
     assert_eq!(drives.len(), 2);
@@ -165,7 +165,7 @@ fn an_unplugged_drive_and_its_return_are_reported() {
     watch.next_warning("log page C0h contains only FFh");
     drive.counts(9, 9);
     watch.next_warning("again");
-    assert_eq!(watch.end(Signal::Interrupt), Some(0));
+    assert_eq!(watch.end(Signal::INT), Some(0));
     let value = json(&saiga, text(&file));
     let reason = value["drives"][1]["segments"][0]["begins_because"]
         .as_str()

@@ -98,7 +98,7 @@ fn a_watcher_survives_a_full_disk_of_its_output() {
         is_running = watch.try_wait().unwrap().is_none();
     }
     if is_running {
-        sys::signal(watch.id(), Signal::Terminate).unwrap();
+        sys::signal(watch.id(), Signal::TERM).unwrap();
     }
     let complaints: Vec<String> = BufReader::new(watch.stderr.take().unwrap())
         .lines()

@@ -37,8 +37,13 @@ pub(super) fn render(page: &mut Markup, curves: &Curves) {
 
 /// Writes the names of the series, each with a swatch of its colour.
 pub(super) fn legend(page: &mut Markup, series: &[String]) {
+    keys(page, series.iter().map(String::as_str).enumerate());
+}
+
+/// Writes the names of some series, each with its colour. The number is the index of the series.
+pub(super) fn keys<'a>(page: &mut Markup, series: impl Iterator<Item = (usize, &'a str)>) {
     page.element("p", &[("class", "legend")], |page| {
-        for (index, name) in series.iter().enumerate() {
+        for (index, name) in series {
             let class = format!("key series-{}", index % SERIES_COLOURS);
             page.element("span", &[], |page| {
                 page.element(

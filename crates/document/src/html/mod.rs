@@ -13,6 +13,7 @@ mod forest;
 mod histogram;
 mod lines;
 mod markup;
+mod picture;
 
 use crate::model::{Align, Block, Column, Document, Notice, Row, Section, Table, Tone, Visibility};
 use markup::Markup;
@@ -20,15 +21,34 @@ use markup::Markup;
 const STYLE: &str = include_str!("report.css");
 const SCRIPT: &str = include_str!("report.js");
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
+const POLICY_WITHOUT_SCRIPT: &str = "default-src 'none'; style-src 'unsafe-inline'";
+
+/// Whether a page has a script. The script is the button that switches the colour scheme, and opens
+/// folded sections.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Script {
+    Included,
+    LeftOut,
+}
 
 /// Renders the document as a complete HTML page.
 pub fn render(document: &Document) -> String {
+    render_with(document, Script::Included)
+}
+
+/// Renders the document as a complete HTML page without a script. The colour scheme is that of the
+/// reader's system.
+pub fn render_without_script(document: &Document) -> String {
+    render_with(document, Script::LeftOut)
+}
+
+fn render_with(document: &Document, script: Script) -> String {
     let mut page = Markup::default();
     page.literal("<!DOCTYPE html>\n");
     page.element("html", &[("lang", "en")], |page| {
-        page.element("head", &[], |page| head(page, document));
+        page.element("head", &[], |page| head(page, document, script));
         page.element("body", &[], |page| {
-            hero(page, document);
+            hero(page, document, script);
             page.element("main", &[], |page| {
                 document
                     .sections
@@ -36,14 +56,20 @@ pub fn render(document: &Document) -> String {
                     .for_each(|part| section(page, part));
             });
             page.leaf("footer", &[], &document.origin);
-            page.element("script", &[], |page| page.literal(SCRIPT));
+            if script == Script::Included {
+                page.element("script", &[], |page| page.literal(SCRIPT));
+            }
         });
     });
     page.literal("\n");
     page.finish()
 }
 
-fn head(page: &mut Markup, document: &Document) {
+fn head(page: &mut Markup, document: &Document, script: Script) {
+    let policy = match script {
+        Script::Included => POLICY,
+        Script::LeftOut => POLICY_WITHOUT_SCRIPT,
+    };
     page.void("meta", &[("charset", "utf-8")]);
     page.void(
         "meta",
@@ -60,14 +86,14 @@ fn head(page: &mut Markup, document: &Document) {
         "meta",
         &[
             ("http-equiv", "Content-Security-Policy"),
-            ("content", POLICY),
+            ("content", policy),
         ],
     );
     page.leaf("title", &[], &document.title);
     page.element("style", &[], |page| page.literal(STYLE));
 }
 
-fn hero(page: &mut Markup, document: &Document) {
+fn hero(page: &mut Markup, document: &Document, script: Script) {
     let class = format!("hero {}", tone_class(document.verdict.tone));
     page.element("header", &[("class", &class)], |page| {
         page.element("div", &[("class", "masthead")], |page| {
@@ -79,7 +105,9 @@ fn hero(page: &mut Markup, document: &Document) {
                 ("title", label),
                 ("hidden", ""),
             ];
-            page.leaf("button", &attributes, "Light / dark");
+            if script == Script::Included {
+                page.leaf("button", &attributes, "Light / dark");
+            }
         });
         page.leaf("p", &[("class", "subtitle")], &document.subtitle);
         page.leaf(
@@ -149,6 +177,7 @@ fn block(page: &mut Markup, block: &Block) {
         Block::Curves(curves) => curves::render(page, curves),
         Block::Histogram(histogram) => histogram::render(page, histogram),
         Block::Lines(lines) => lines::render(page, lines),
+        Block::Picture(picture) => picture::render(page, picture),
     }
 }
 

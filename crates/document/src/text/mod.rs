@@ -8,8 +8,8 @@ mod spark;
 mod table;
 
 use crate::model::{
-    Align, Bars, Block, Curves, Document, Forest, Histogram, Lines, Notice, Row, Section, Tone,
-    Visibility,
+    Align, Bars, Block, Curves, Document, Forest, Histogram, Lines, Notice, Picture, Row, Section,
+    Tone, Visibility,
 };
 use crate::number;
 use crate::untrusted::printable;
@@ -148,6 +148,7 @@ impl Page {
             Block::Curves(curves) => self.curves(curves),
             Block::Histogram(histogram) => self.histogram(histogram),
             Block::Lines(lines) => self.lines(lines),
+            Block::Picture(picture) => self.picture(picture),
         }
     }
 
@@ -244,6 +245,32 @@ impl Page {
                     GridCell::new(&format!("  {name}")),
                     GridCell::new(&line.text),
                 ]);
+            }
+        }
+        self.grid(grid, &[]);
+    }
+
+    /// One row for each box: its title and the number of squares of each role.
+    fn picture(&mut self, picture: &Picture) {
+        self.gap();
+        self.line(&self.dim(&picture.caption));
+        let columns = picture.roles.iter().map(|_| Align::Right);
+        let mut grid = Grid::new(std::iter::once(Align::Left).chain(columns).collect());
+        let titles = std::iter::once("").chain(picture.roles.iter().map(String::as_str));
+        grid.row(titles.map(GridCell::heading).collect());
+        for frame in &picture.frames {
+            grid.group(&frame.title);
+            for one in &frame.boxes {
+                let count = |role: usize| {
+                    let squares = one.groups.iter().flatten();
+                    squares
+                        .filter(|square| square.role == role)
+                        .count()
+                        .to_string()
+                };
+                let counts = (0..picture.roles.len()).map(|role| GridCell::new(&count(role)));
+                let title = GridCell::new(&format!("  {}", one.title));
+                grid.row(std::iter::once(title).chain(counts).collect());
             }
         }
         self.grid(grid, &[]);

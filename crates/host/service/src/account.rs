@@ -7,6 +7,8 @@ use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
+use saiga_process::account::{self, Account as User};
+
 use crate::replace::FileError;
 use crate::root::Root;
 use crate::unit::Unit;
@@ -41,43 +43,43 @@ impl Account {
             return Ok(Self::default());
         }
         let user = unit.value("User").unwrap_or("root");
-        let users = entries(root, PASSWD)?;
-        let Some(entry) = users.iter().find(|entry| entry.is(user)) else {
+        let users = users(root)?;
+        let is_wanted = |one: &&User| one.name == user || user.parse() == Ok(one.uid);
+        let Some(found) = users.iter().find(is_wanted) else {
             return Err(AccountError::NoUser {
                 user: user.to_owned(),
                 file: root.file(PASSWD),
             });
         };
-        let all_groups = entries(root, GROUP)?;
-        let number = |group: &str| {
-            let entry = all_groups.iter().find(|entry| entry.is(group));
-            let number = entry.map(|entry| entry.number).or(group.parse().ok());
+        let all_groups = groups(root)?;
+        let number = |name: &str| {
+            let group = all_groups.iter().find(|group| group.name == name);
+            let number = group.map(|group| group.number).or(name.parse().ok());
             number.ok_or_else(|| AccountError::NoGroup {
-                group: group.to_owned(),
+                group: name.to_owned(),
                 file: root.file(GROUP),
             })
         };
-        let mut groups = vec![number(unit.value("Group").unwrap_or(&entry.rest))?];
+        let mut groups = vec![unit.value("Group").map_or(Ok(found.gid), number)?];
         for group in unit.words("SupplementaryGroups") {
             groups.push(number(&group)?);
         }
-        groups.extend(groups_with(&all_groups, &entry.name));
+        groups.extend(groups_with(&all_groups, &found.name));
         Ok(Self {
-            user: Some(entry.number),
+            user: Some(found.uid),
             groups,
         })
     }
 
     /// The account of the user `user`, with `group` as its primary group.
     pub(crate) fn of_owner(root: &Root, user: u32, group: u32) -> Result<Self, AccountError> {
-        let mut groups = vec![group];
-        let users = entries(root, PASSWD)?;
-        if let Some(entry) = users.iter().find(|entry| entry.number == user) {
-            groups.extend(groups_with(&entries(root, GROUP)?, &entry.name));
+        let mut all = vec![group];
+        if let Some(found) = users(root)?.iter().find(|one| one.uid == user) {
+            all.extend(groups_with(&groups(root)?, &found.name));
         }
         Ok(Self {
             user: Some(user),
-            groups,
+            groups: all,
         })
     }
 
@@ -94,37 +96,36 @@ impl Account {
     }
 }
 
-/// A line of passwd(5) or group(5).
-struct Entry {
+fn users(root: &Root) -> Result<Vec<User>, FileError> {
+    let file = root.file(PASSWD);
+    account::all(&file).map_err(FileError::read(&file))
+}
+
+/// A line of group(5).
+struct Group {
     name: String,
     number: u32,
-    /// The fourth field: a user's primary group, or a group's members.
-    rest: String,
+    /// Names, separated by commas.
+    members: String,
 }
 
-impl Entry {
-    fn is(&self, name_or_number: &str) -> bool {
-        self.name == name_or_number || name_or_number.parse() == Ok(self.number)
-    }
-}
-
-fn entries(root: &Root, file: &str) -> Result<Vec<Entry>, FileError> {
-    let file = root.file(file);
+fn groups(root: &Root) -> Result<Vec<Group>, FileError> {
+    let file = root.file(GROUP);
     let text = fs::read_to_string(&file).map_err(FileError::read(&file))?;
-    let entry = |line: &str| {
+    let group = |line: &str| {
         let mut fields = line.split(':').map(str::to_owned);
-        Some(Entry {
+        Some(Group {
             name: fields.next()?,
             number: fields.nth(1)?.parse().ok()?,
-            rest: fields.next()?,
+            members: fields.next()?,
         })
     };
-    Ok(text.lines().filter_map(entry).collect())
+    Ok(text.lines().filter_map(group).collect())
 }
 
 /// The groups that have `member` among their members.
-fn groups_with(groups: &[Entry], member: &str) -> impl Iterator<Item = u32> {
-    let has = move |group: &&Entry| group.rest.split(',').any(|name| name == member);
+fn groups_with(groups: &[Group], member: &str) -> impl Iterator<Item = u32> {
+    let has = move |group: &&Group| group.members.split(',').any(|name| name == member);
     groups.iter().filter(has).map(|group| group.number)
 }
 

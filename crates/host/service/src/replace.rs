@@ -8,6 +8,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
+use saiga_process::replace::NewFile;
+
 /// A file that cannot be read, written or removed.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
@@ -98,18 +100,13 @@ fn put(
     owner: Option<&Metadata>,
     rights: Rights,
 ) -> io::Result<()> {
-    let folder = path.parent().unwrap_or(Path::new("/"));
-    let file = rights.with(|| {
-        tempfile::Builder::new()
-            .prefix(".saiga-")
-            .tempfile_in(folder)
-    })?;
-    let filled = fill(file.as_file(), bytes, mode, owner);
+    let new = rights.with(|| NewFile::beside(path, 0o600))?;
+    let filled = fill(new.file(), bytes, mode, owner);
     // Also the removal of a file that was not renamed is done with these rights.
     rights.with(move || match filled {
-        Ok(()) => Ok(file.persist(path).map(drop)?),
+        Ok(()) => new.replace(),
         Err(error) => {
-            drop(file);
+            drop(new);
             Err(error)
         }
     })
@@ -123,8 +120,7 @@ fn fill(mut file: &File, bytes: &[u8], mode: u32, owner: Option<&Metadata>) -> i
     {
         fchown(file, Some(owner.uid()), Some(owner.gid()))?;
     }
-    file.set_permissions(Permissions::from_mode(mode))?;
-    file.sync_all()
+    file.set_permissions(Permissions::from_mode(mode))
 }
 
 #[cfg(test)]

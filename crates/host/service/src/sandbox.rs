@@ -76,7 +76,7 @@ const CALLS: [(&str, &[&str]); 10] = [
             "fcntl",
         ],
     ),
-    ("@basic-io", &["read", "pread64", "lseek"]),
+    ("@basic-io", &["read", "pread64", "lseek", "write"]),
     ("@io-event", &["ppoll", "epoll_pwait", "epoll_ctl"]),
     ("@memlock", &["munlock"]),
     ("@process", &["kill"]),

@@ -16,11 +16,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, SystemTime};
 
 use crate::campaign::{Campaign, CampaignError};
-use crate::interrupt::Interrupt;
 use crate::observer::HostObserver;
 use crate::plan::{Cell, Plan, RunSize, Visit};
 use crate::result::{Arm, Run};
 use crate::workload::{Failure, Load, Workload};
+use saiga_process::interrupt::Interrupt;
 
 use once::{ObservedRun, RunSettings, run_observed};
 
@@ -33,7 +33,7 @@ pub const MAX_REPEATS: u32 = 3;
 pub const REPEATED: &str = "repeated because";
 /// Number of consecutive failures after which an arm is given up in a cell.
 const MAX_FAILURES: u32 = 3;
-/// Time-out of a run in addition to a multiple of its planned length.
+/// Timeout of a run in addition to a multiple of its planned length.
 const RUN_GRACE: Duration = Duration::from_secs(15);
 
 /// Progress of an experiment.

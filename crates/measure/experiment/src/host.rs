@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
+use saiga_process::proc::{bytes, field};
 use serde_json::{Value, json};
 
 use crate::result::Host;
@@ -17,10 +18,12 @@ const UNKNOWN: &str = "unknown";
 pub fn describe(cores: usize) -> Host {
     let cpuinfo = read("/proc/cpuinfo");
     Host {
-        cpu: field(&cpuinfo, "model name").unwrap_or_else(|| std::env::consts::ARCH.to_owned()),
+        cpu: field(&cpuinfo, "model name")
+            .unwrap_or(std::env::consts::ARCH)
+            .to_owned(),
         cores: u32::try_from(cores).unwrap_or(u32::MAX),
         kernel: word("/proc/sys/kernel/osrelease").unwrap_or_else(|| UNKNOWN.to_owned()),
-        memory: memory_bytes(&read("/proc/meminfo")),
+        memory: bytes(&read("/proc/meminfo"), "MemTotal").unwrap_or(0),
         virtualisation: virtualisation(&cpuinfo),
         extra: extra(),
     }
@@ -74,20 +77,6 @@ fn os_release(text: &str) -> Option<String> {
     Some(name.trim_matches('"').to_owned())
 }
 
-fn memory_bytes(meminfo: &str) -> u64 {
-    let kib = field(meminfo, "MemTotal");
-    let kib = kib.and_then(|value| value.split_whitespace().next()?.parse::<u64>().ok());
-    kib.unwrap_or(0) * 1024
-}
-
-/// The value of the first line `name : value`.
-fn field(text: &str, name: &str) -> Option<String> {
-    text.lines().find_map(|line| {
-        let (key, value) = line.split_once(':')?;
-        (key.trim() == name).then(|| value.trim().to_owned())
-    })
-}
-
 fn word(path: &str) -> Option<String> {
     let text = read(path).trim().to_owned();
     (!text.is_empty()).then_some(text)
@@ -102,15 +91,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_of_proc_files_are_found() {
+    fn a_hypervisor_and_a_distribution_are_found() {
         let cpuinfo = "processor\t: 0\nmodel name\t: Some CPU @ 2 GHz\nflags\t\t: fpu hypervisor\n";
-        assert_eq!(
-            field(cpuinfo, "model name").as_deref(),
-            Some("Some CPU @ 2 GHz")
-        );
         assert_ne!(virtualisation(cpuinfo), "none");
         assert_eq!(virtualisation("flags\t: fpu\n"), "none");
-        assert_eq!(memory_bytes("MemTotal:       2048 kB\n"), 2_097_152);
         let release = "NAME=Debian\nPRETTY_NAME=\"Debian GNU/Linux 12\"\n";
         assert_eq!(os_release(release).as_deref(), Some("Debian GNU/Linux 12"));
     }

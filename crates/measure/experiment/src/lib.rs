@@ -6,31 +6,18 @@
 //! [`file`](mod@file) reads experiment files.
 
 pub mod acceleration;
-pub mod account;
 pub mod analysis;
 pub mod arm;
-
 pub mod campaign;
-pub mod cores;
-pub mod cpu;
+pub mod draft;
 pub mod engine;
 pub mod file;
-mod group;
 pub mod host;
-pub mod interrupt;
-pub mod log;
-pub mod memory;
-pub mod numbers;
 pub mod observer;
 pub mod output;
 pub mod plan;
-pub mod port;
-pub mod process;
 pub mod result;
-pub mod secret;
 pub mod server;
 pub mod stats;
 pub mod tool;
-pub mod tree;
-pub mod version;
 pub mod workload;

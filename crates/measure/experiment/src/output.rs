@@ -1,9 +1,10 @@
 //! Writes files atomically: a reader sees the old file or the new file, never a part of either.
 
 use std::fs;
-use std::io::{self, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::io;
 use std::path::{Path, PathBuf};
+
+use saiga_process::replace::replace;
 
 /// A folder or file cannot be written.
 #[derive(Debug, thiserror::Error)]
@@ -27,32 +28,23 @@ pub fn claim_folder(dir: &Path) -> Result<(), OutputError> {
     Ok(())
 }
 
-/// Replaces the contents of `dir/name` by `text` atomically, and returns the path.
+/// Replaces the contents of `dir/name` by `text` atomically, and returns the path. An older file
+/// passes its permissions on.
 ///
 /// # Errors
 /// Returns [`OutputError::File`]; the old file is then unchanged.
 pub fn write_file(dir: &Path, name: &str, text: &str) -> Result<PathBuf, OutputError> {
     let path = dir.join(name);
-    match replace(dir, &path, text) {
+    match replace(&path, text.as_bytes(), 0o644) {
         Ok(()) => Ok(path),
         Err(error) => Err(OutputError::File { path, error }),
     }
 }
 
-fn replace(dir: &Path, path: &Path, text: &str) -> io::Result<()> {
-    let mut file = tempfile::Builder::new()
-        .prefix(".saiga-")
-        .permissions(fs::Permissions::from_mode(0o644))
-        .tempfile_in(dir)?;
-    file.write_all(text.as_bytes())?;
-    file.as_file().sync_all()?;
-    file.persist(path)?;
-    // The directory entry must survive a power failure as well.
-    fs::File::open(dir)?.sync_all()
-}
-
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     #[test]

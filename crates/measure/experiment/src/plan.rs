@@ -7,8 +7,8 @@
 
 use std::time::Duration;
 
-use crate::cores::{Cores, Hog, Placement};
 use crate::workload::Load;
+use saiga_process::cores::{Cores, Hog, Placement};
 
 /// Conditions under which all arms run.
 #[derive(Debug, Clone, PartialEq, Eq)]

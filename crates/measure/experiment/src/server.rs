@@ -6,11 +6,11 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use crate::interrupt::Interrupt;
-use crate::log;
-use crate::port;
-use crate::process::{Child, CommandLine, SpawnError, Waited};
 use crate::workload::Failure;
+use saiga_process::child::{Child, CommandLine, SpawnError, Waited};
+use saiga_process::interrupt::Interrupt;
+use saiga_process::log;
+use saiga_process::port;
 
 /// A server process that this process started; killed when dropped.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub struct Server {
     log: PathBuf,
 }
 
-/// Time-out and interval of readiness checks.
+/// Timeout and interval of readiness checks.
 #[derive(Debug, Clone, Copy)]
 pub struct WaitLimits {
     /// A server that is not ready by then has failed.
@@ -33,7 +33,7 @@ pub struct WaitLimits {
 #[derive(Debug)]
 pub enum NotReady {
     Died(Died),
-    /// The time-out, an interrupt, or a system call that failed.
+    /// The timeout, an interrupt, or a system call that failed.
     Failed(Failure),
 }
 

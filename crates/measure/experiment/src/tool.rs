@@ -1,14 +1,14 @@
-//! Runs a program to its end, such as `mariadb-install-db` or a hook, with a time-out.
+//! Runs a program to its end, such as `mariadb-install-db` or a hook, with a timeout.
 
 use std::fs::File;
 use std::io::{Read, Seek};
 use std::path::Path;
 use std::time::Duration;
 
-use crate::interrupt::Interrupt;
-use crate::log;
-use crate::process::{Child, CommandLine, Waited};
 use crate::workload::Failure;
+use saiga_process::child::{Child, CommandLine, Waited};
+use saiga_process::interrupt::Interrupt;
+use saiga_process::log;
 
 /// Maximum bytes of captured output.
 const MAX_OUTPUT: u64 = 1 << 20;
@@ -16,7 +16,7 @@ const MAX_OUTPUT: u64 = 1 << 20;
 /// A program that ended with an error, or did not end in time.
 #[derive(Debug)]
 pub struct Unsuccessful {
-    /// The exit status, or the time-out.
+    /// The exit status, or the timeout.
     pub status: String,
     /// The last lines of its output.
     pub output: String,

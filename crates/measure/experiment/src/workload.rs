@@ -12,11 +12,11 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::cpu::{CpuWindow, Used};
-use crate::interrupt::Interrupt;
 use crate::plan::Cell;
-use crate::process::Child;
 use crate::result::{Arm, Detail, Metric, Warning};
+use saiga_process::child::Child;
+use saiga_process::cpu::{CpuWindow, Used};
+use saiga_process::interrupt::Interrupt;
 
 /// The parameters of a load generator in one cell.
 pub trait Load: Clone {
@@ -136,7 +136,7 @@ pub struct Conditions<'a> {
     /// Seed of the load's random inputs, equal for all arms of a pair. 0 for runs outside of a
     /// pair.
     pub seed: u64,
-    /// Time-out; a longer run is stopped and rejected.
+    /// Timeout; a longer run is stopped and rejected.
     pub limit: Duration,
 }
 

@@ -108,7 +108,7 @@ fn another_version_is_reported_before_other_errors() {
         ExperimentResult::from_json(r#"{"format_version": 2, "unheard": "of"}"#).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "result has format_version 2, this saiga reads 1; \
+        "result has format_version 2, and this version of saiga reads 1; \
          use the saiga that wrote it, or repeat the experiment"
     );
     let error = ExperimentResult::from_json("{}").unwrap_err();

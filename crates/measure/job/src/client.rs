@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use saiga_experiment::file::{Arm, Experiment, Extract, Kind, Launch};
-use saiga_experiment::process::CommandLine;
 use saiga_experiment::result::Detail;
+use saiga_process::child::CommandLine;
 use saiga_redis::remote::Figures;
 use saiga_redis::seed::OPTION as SEED_OF_REDIS;
 

@@ -8,11 +8,11 @@ use std::fmt::Write;
 use std::path::Path;
 
 use saiga_experiment::file::{Hook, How, Kind, Point, Probe, Reflink, Server, Stop, StopHow};
-use saiga_experiment::numbers::ranges;
 use saiga_experiment::plan::{Cell, Plan};
-use saiga_experiment::process::quoted;
-use saiga_experiment::secret;
 use saiga_experiment::workload::Workload;
+use saiga_process::child::quoted;
+use saiga_process::numbers::ranges;
+use saiga_process::secret;
 
 use crate::loads::JobLoad;
 use crate::machine::{self, Machine};

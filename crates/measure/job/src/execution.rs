@@ -9,11 +9,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use saiga_experiment::file::{Arm, Experiment, Hook, How, OnFailure, Point, printed};
-use saiga_experiment::interrupt::Interrupt;
 use saiga_experiment::result::Metric;
-use saiga_experiment::secret;
 use saiga_experiment::tool::{self, Unsuccessful};
 use saiga_experiment::workload::{Failure, Figures};
+use saiga_process::interrupt::Interrupt;
+use saiga_process::secret;
 use saiga_redis::remote::Remote;
 use saiga_snapshot::DropError;
 use saiga_tpcc::results::record::Consistency;

@@ -2,7 +2,8 @@
 //!
 //! `step` makes the ordered list of steps of a run. `dry_run` prints this list and `execution`
 //! executes it, so the printed steps are the executed ones. [`Job`] implements the experiment
-//! engine's workload on top. Deliberately absent: the file format (`saiga_experiment::file`).
+//! engine's workload on top. [`tpcc`] writes experiment files for TPC-C. Deliberately absent: the
+//! file format (`saiga_experiment::file`).
 
 mod amplification;
 mod client;
@@ -27,6 +28,7 @@ mod step;
 mod tables;
 mod target;
 mod time_series;
+pub mod tpcc;
 mod workload;
 
 pub use dry_run::dry_run;

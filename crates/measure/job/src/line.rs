@@ -3,11 +3,11 @@
 //! In: a [`Launch`] and words, or a hook. Out: a [`CommandLine`] with environment, CPUs, memory
 //! policy, user and directory, under `saiga run` if the file asks for Saiga.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use saiga_experiment::account::Account;
 use saiga_experiment::file::{Hook, Launch};
-use saiga_experiment::process::CommandLine;
+use saiga_process::account::Account;
+use saiga_process::child::CommandLine;
 
 /// UID and GID of a user that this machine does not have. setuid(2) rejects -1, so no program
 /// starts.
@@ -44,6 +44,7 @@ fn account(name: &str) -> Option<Account> {
         name: name.to_owned(),
         uid: UNKNOWN_ID,
         gid: UNKNOWN_ID,
+        home: PathBuf::new(),
     });
     (rustix::process::geteuid().as_raw() != known.uid).then_some(known)
 }

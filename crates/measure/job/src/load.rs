@@ -2,7 +2,7 @@
 //!
 //! In: a [`LoadSpec`]. Out: a [`LoadOutcome`] with the metrics of the load's output, the CPU time
 //! of both sides, write amplification and the proof of acceleration. While the load runs, the
-//! servers are sampled and the time-out and interrupts are handled.
+//! servers are sampled and the timeout and interrupts are handled.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 
 use saiga_experiment::acceleration;
 use saiga_experiment::file::Kind;
-use saiga_experiment::log;
-use saiga_experiment::process::{Child, CommandLine, Ended, Waited};
 use saiga_experiment::workload::{Conditions, Failure, Measured, Meter};
+use saiga_process::child::{Child, CommandLine, Ended, Waited};
+use saiga_process::log;
 
 use crate::amplification::Amplification;
 use crate::client::{self, Output};
@@ -32,7 +32,7 @@ pub(crate) struct LoadSpec<'a> {
     pub(crate) line: CommandLine,
     /// The folder for the output of the load.
     pub(crate) dir: &'a Path,
-    /// Time-out; `None` for loads without one.
+    /// Timeout; `None` for loads without one.
     pub(crate) limit: Option<Duration>,
     /// The process whose counters must show that the load is accelerated; `None` if the run needs
     /// no proof.
@@ -51,7 +51,7 @@ pub(crate) struct LoadOutcome {
 /// Runs a load and parses its output.
 ///
 /// # Errors
-/// Fails if the load or a server cannot be started or ends early, after the time-out, and after an
+/// Fails if the load or a server cannot be started or ends early, after the timeout, and after an
 /// interrupt.
 pub(crate) fn run(
     spec: LoadSpec<'_>,
@@ -176,7 +176,7 @@ fn figures(output: &Output, series: &TimeSeries) -> BTreeMap<String, f64> {
     metrics
 }
 
-/// The samples to take while a load runs, and its time-out.
+/// The samples to take while a load runs, and its timeout.
 struct Sampling<'a> {
     limit: Option<Duration>,
     probed: Option<ProbedProcess<'a>>,

@@ -8,8 +8,8 @@ use std::path::Path;
 
 use saiga_experiment::arm::ArmKind;
 use saiga_experiment::file::{Arm, Experiment, Flags, Kind};
-use saiga_experiment::secret;
 use saiga_experiment::workload::Load;
+use saiga_process::secret;
 use saiga_redis::{RedisArm, RedisLoad, Test, Topology};
 use saiga_tpcc::props::Props;
 use serde_json::{Value, json};

@@ -7,9 +7,9 @@ use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::path::Path;
 
-use saiga_experiment::account::Account;
-use saiga_experiment::cores::Cores;
 use saiga_experiment::file::{Arm, Experiment, How, Kind, Launch};
+use saiga_process::account::Account;
+use saiga_process::cores::Cores;
 
 use crate::step::Step;
 
@@ -242,7 +242,7 @@ impl Finder<'_> {
             .filter(|cpu| !self.machine.cpu(*cpu))
             .collect();
         self.need(lacks.is_empty(), true, || {
-            format!("CPUs {}", saiga_experiment::numbers::ranges(&lacks))
+            format!("CPUs {}", saiga_process::numbers::ranges(&lacks))
         });
         let nodes = memory.as_ref().map_or(&[][..], |memory| memory.nodes());
         let lacks: Vec<usize> = nodes
@@ -251,7 +251,7 @@ impl Finder<'_> {
             .filter(|node| !self.machine.node(*node))
             .collect();
         self.need(lacks.is_empty(), true, || {
-            format!("memory nodes {}", saiga_experiment::numbers::ranges(&lacks))
+            format!("memory nodes {}", saiga_process::numbers::ranges(&lacks))
         });
         if let Some(user) = user {
             let is_usable = self.machine.user(user);

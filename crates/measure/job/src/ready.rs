@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use saiga_redis::remote::Remote;
 
-/// Time-out of each read and write.
+/// Timeout of each read and write.
 const ANSWER_LIMIT: Duration = Duration::from_secs(2);
 /// Protocol version in the first payload byte of MySQL's handshake packet.
 const MYSQL_PROTOCOL: u8 = 10;

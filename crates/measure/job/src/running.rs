@@ -8,11 +8,11 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use saiga_experiment::file::{Probe, Server, Stop, StopHow};
-use saiga_experiment::interrupt::Interrupt;
-use saiga_experiment::process::{Signal, Waited};
 use saiga_experiment::server::{self, NotReady, WaitLimits};
 use saiga_experiment::tool::{self, Unsuccessful};
 use saiga_experiment::workload::Failure;
+use saiga_process::child::{Signal, Waited};
+use saiga_process::interrupt::Interrupt;
 use saiga_snapshot::{InUse, Unseen, check_not_running, check_ready};
 
 use crate::{line, port_owner, ready};
@@ -21,7 +21,7 @@ use crate::{line, port_owner, ready};
 const PAUSE: Duration = Duration::from_millis(20);
 /// [`PAUSE`] for probes of kind `command`, which start a process each time.
 const COMMAND_PAUSE: Duration = Duration::from_millis(250);
-/// Time-out of a probe of kind `command`.
+/// Timeout of a probe of kind `command`.
 const PROBE_LIMIT: Duration = Duration::from_secs(30);
 
 /// The port or a directory of a server is in use by another process.

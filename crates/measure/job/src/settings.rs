@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use saiga_experiment::secret;
+use saiga_process::secret;
 use saiga_redis::remote::Remote;
 use saiga_tpcc::db::connect::connect;
 use saiga_tpcc::db::options::Options;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use saiga_experiment::version::ProgramError;
+use saiga_process::version::ProgramError;
 use saiga_tpcc::props::PropsError;
 
 use crate::reach::ReachError;

@@ -7,8 +7,8 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use saiga_experiment::file::{LinkedFiles, Reflink};
-use saiga_experiment::interrupt::Interrupt;
 use saiga_experiment::workload::Failure;
+use saiga_process::interrupt::Interrupt;
 use saiga_snapshot::{Check, Options, Progress, RestoreError, Snapshot};
 
 /// The snapshot or the restored data cannot be used for this experiment.

@@ -9,11 +9,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use saiga_experiment::file::{Kind, TableCheck};
-use saiga_experiment::interrupt::Interrupt;
 use saiga_experiment::plan::Plan;
-use saiga_experiment::process::CommandLine;
 use saiga_experiment::tool::{self, Unsuccessful};
 use saiga_experiment::workload::{Failure, Measured};
+use saiga_process::child::CommandLine;
+use saiga_process::interrupt::Interrupt;
 use saiga_tpcc::check::{Finding, Scope};
 use saiga_tpcc::props::Props;
 use saiga_tpcc::results::detail;
@@ -25,7 +25,7 @@ use crate::loads::JobLoad;
 use crate::step::Side;
 use crate::workload::Job;
 
-/// Time-out of a check: practically none, because the duration depends on the size of the tables.
+/// Timeout of a check: practically none, because the duration depends on the size of the tables.
 const TIMEOUT: Duration = Duration::from_secs(366 * 86_400);
 /// Checks that take at least this long are announced before the first run.
 const ANNOUNCED_FROM: Duration = Duration::from_secs(30);

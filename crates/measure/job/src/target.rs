@@ -11,8 +11,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use saiga_experiment::file::{Arm, Kind};
-use saiga_experiment::interrupt::Interrupt;
 use saiga_experiment::workload::{Conditions, Failure, Figures, Measured, Target};
+use saiga_process::interrupt::Interrupt;
 use saiga_redis::RedisTarget;
 use saiga_redis::remote::{Lookups, Remote};
 use saiga_redis::seed;
@@ -33,7 +33,7 @@ pub enum JobTarget {
         target: Box<RedisTarget>,
         /// Requests per run.
         requests: u64,
-        /// Time-out of a run; `None` is that of the engine.
+        /// Timeout of a run; `None` is that of the engine.
         limit: Option<Duration>,
     },
 }

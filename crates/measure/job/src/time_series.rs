@@ -9,8 +9,8 @@ use std::ops::Range;
 use std::time::{Duration, SystemTime};
 
 use saiga_experiment::acceleration::{AccelerationProbe, ProbeSamples};
-use saiga_experiment::cpu::HostTime;
 use saiga_experiment::workload::Failure;
+use saiga_process::cpu::HostTime;
 
 use crate::record::unix_s;
 use crate::running::Running;

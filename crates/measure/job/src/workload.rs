@@ -11,14 +11,14 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use saiga_experiment::acceleration::AccelerationProbe;
-use saiga_experiment::cores::{Hog, Placement};
 use saiga_experiment::file::{Arm, Experiment, How, Kind, Launch, Point, Server};
-use saiga_experiment::interrupt::Interrupt;
-use saiga_experiment::numbers::ranges;
 use saiga_experiment::plan::{Cell, Plan, RunSize};
 use saiga_experiment::result::{self, Metric, Warning};
-use saiga_experiment::secret;
 use saiga_experiment::workload::{Failure, Load, Workload};
+use saiga_process::cores::{Hog, Placement};
+use saiga_process::interrupt::Interrupt;
+use saiga_process::numbers::ranges;
+use saiga_process::secret;
 use saiga_redis::{RedisLoad, RedisWorkload};
 use saiga_tpcc::props::Props;
 use serde_json::Value;
@@ -206,7 +206,7 @@ impl Job {
             size: RunSize::Operations(1),
             max_foreign_cores: pace
                 .max_foreign_cores
-                .unwrap_or_else(saiga_experiment::cpu::default_foreign_cores),
+                .unwrap_or_else(saiga_process::cpu::default_foreign_cores),
         }
     }
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use saiga_experiment::arm::{self, ArmKind};
-use saiga_experiment::process::CommandLine;
 use saiga_experiment::result::Arm;
+use saiga_process::child::CommandLine;
 
 use crate::idle;
 use crate::load::{DEFAULT_MAX_CLIENTS, RedisLoad};

@@ -11,9 +11,9 @@ use std::fs::{self, File};
 use std::io;
 use std::time::{Duration, Instant};
 
-use saiga_experiment::log::last_line;
-use saiga_experiment::process::{Child, CommandLine, Ended, Waited};
 use saiga_experiment::workload::{Conditions, Failure, Measured, Meter};
+use saiga_process::child::{Child, CommandLine, Ended, Waited};
+use saiga_process::log::last_line;
 
 use crate::acceleration::ChannelWatch;
 use crate::fleet::Fleet;

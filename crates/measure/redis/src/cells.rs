@@ -1,7 +1,7 @@
 //! The cells of `compare redis`: default plan, full plan, and plan with hogs.
 
-use saiga_experiment::cores::{Cores, Hog, Placement};
 use saiga_experiment::plan::{Cell, everywhere};
+use saiga_process::cores::{Cores, Hog, Placement};
 
 use crate::load::{RedisLoad, Test};
 use crate::topology::Topology;

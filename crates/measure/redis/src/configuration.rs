@@ -10,7 +10,7 @@ use crate::topology::{Role, Topology};
 pub(crate) const MASTER_NAME: &str = "saiga";
 /// A server that does not answer for this long counts as down.
 pub(crate) const DOWN_AFTER_MS: u32 = 1000;
-/// Time-out of a fail-over; a new attempt begins after twice this time.
+/// Timeout of a fail-over; a new attempt begins after twice this time.
 const FAILOVER_TIMEOUT_MS: u32 = 3000;
 /// Number of sentinels that must agree that a master is down.
 const QUORUM: u32 = 2;

@@ -1,23 +1,23 @@
 //! Joins the servers of a topology, and waits until all of them report that they are joined.
 //!
 //! The checks are those of an operator: INFO replication, SENTINEL MASTERS, CLUSTER INFO. Each wait
-//! polls them until a time-out; the error names what is missing, with the last lines of the server
+//! polls them until a timeout; the error names what is missing, with the last lines of the server
 //! that missing_condition it.
 
 use std::io;
 use std::time::{Duration, Instant};
 
-use saiga_experiment::interrupt::Interrupt;
-use saiga_experiment::process::Waited;
 use saiga_experiment::tool::{self, Unsuccessful};
 use saiga_experiment::workload::Failure;
+use saiga_process::child::Waited;
+use saiga_process::interrupt::Interrupt;
 
 use crate::arm::{Endpoint, RedisArm};
 use crate::fleet::Fleet;
 use crate::server::{PACKAGE, Server};
 use crate::topology::{Role, Topology};
 
-/// Time-out of each wait and of redis-cli.
+/// Timeout of each wait and of redis-cli.
 const LIMIT: Duration = Duration::from_secs(30);
 /// Interval between two checks; the end of a process ends the wait at once.
 const PAUSE: Duration = Duration::from_millis(10);
@@ -48,7 +48,7 @@ pub(crate) enum JoinError {
     },
     #[error("redis-cli --cluster create failed ({status}): {output}; {log}")]
     Create {
-        /// Exit status, or the time-out.
+        /// Exit status, or the timeout.
         status: String,
         output: String,
         /// The last output of the first node.

@@ -7,9 +7,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use saiga_experiment::acceleration::AccelerationProbe;
-use saiga_experiment::log::last_line;
-use saiga_experiment::process::{Child, CommandLine, Ended, Waited};
 use saiga_experiment::workload::{Conditions, Failure, Measured, Meter};
+use saiga_process::child::{Child, CommandLine, Ended, Waited};
+use saiga_process::log::last_line;
 
 use crate::acceleration::{ChannelWatch, OtherConnections};
 use crate::arm::{Endpoint, RedisArm};
@@ -19,7 +19,7 @@ use crate::server::PACKAGE;
 use crate::topology::Role;
 use crate::writer::WriteReport;
 
-/// Time-out of the writer; the parent waits [`GRACE`] longer.
+/// Timeout of the writer; the parent waits [`GRACE`] longer.
 const WRITER_LIMIT: Duration = Duration::from_secs(20);
 const GRACE: Duration = Duration::from_secs(5);
 /// Number of writes before the master is killed; by then every connection has a steady rate.

@@ -7,9 +7,9 @@
 use std::io;
 use std::time::Duration;
 
-use saiga_experiment::interrupt::Interrupt;
 use saiga_experiment::tool::{self, Unsuccessful};
 use saiga_experiment::workload::Failure;
+use saiga_process::interrupt::Interrupt;
 
 use crate::arm::RedisArm;
 use crate::fleet::Fleet;
@@ -22,7 +22,7 @@ use crate::topology::Topology;
 const BATCH: u32 = 500;
 /// Number of SETs by redis-benchmark, enough to reach every master.
 const SAMPLES: &str = "600";
-/// Time-out of all these SETs, which take milliseconds.
+/// Timeout of all these SETs, which take milliseconds.
 const SAMPLE_LIMIT: Duration = Duration::from_secs(20);
 /// The key of redis-benchmark without `-r`.
 const ONE_KEY: &str = "key:__rand_int__";

@@ -7,10 +7,10 @@ use std::fs;
 use std::io;
 use std::time::Duration;
 
-use saiga_experiment::interrupt::Interrupt;
 use saiga_experiment::plan::Cell;
 use saiga_experiment::server::{NotReady, start_with_retries};
 use saiga_experiment::workload::Failure;
+use saiga_process::interrupt::Interrupt;
 
 use crate::arm::{Endpoint, RedisArm};
 use crate::configuration;

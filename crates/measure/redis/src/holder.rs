@@ -19,7 +19,7 @@ const REQUESTS: u32 = 64;
 /// descriptor. The backlog of redis-server is 511 for all holders together; beyond it connect(2)
 /// waits a second or more for its next SYN.
 const BATCH: usize = 100;
-/// Time-out of an answer.
+/// Timeout of an answer.
 const ANSWER_LIMIT: Duration = Duration::from_secs(20);
 const PING: &[u8] = b"PING\r\n";
 const PONG: &[u8] = b"+PONG\r\n";

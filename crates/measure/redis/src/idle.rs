@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use saiga_experiment::acceleration::AccelerationProbe;
-use saiga_experiment::interrupt::Interrupt;
-use saiga_experiment::log::last_line;
-use saiga_experiment::process::{Child, CommandLine, Waited};
 use saiga_experiment::workload::Failure;
+use saiga_process::child::{Child, CommandLine, Waited};
+use saiga_process::interrupt::Interrupt;
+use saiga_process::log::last_line;
 
 use crate::arm::{Endpoint, RedisArm};
 use crate::holder::{BEGAN, RESTS};
@@ -26,12 +26,12 @@ const HOLDER_CONNECTIONS: u32 = 5_000;
 /// Maximum number of addresses of a server: that of redis-server (CONFIG_BINDADDR_MAX in
 /// `server.h`).
 const MAX_ADDRESSES: usize = 16;
-/// Time-out for opening and using all connections of a holder.
+/// Timeout for opening and using all connections of a holder.
 const OPEN_LIMIT: Duration = Duration::from_secs(180);
 /// Memory is settled if it has not decreased for this long; idle rings are released within two
 /// seconds.
 const SETTLED: Duration = Duration::from_millis(2500);
-/// Time-out for memory to settle.
+/// Timeout for memory to settle.
 const SETTLE_LIMIT: Duration = Duration::from_secs(30);
 /// Interval between two checks.
 const PAUSE: Duration = Duration::from_millis(50);

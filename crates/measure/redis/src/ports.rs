@@ -2,7 +2,7 @@
 
 use std::io;
 
-use saiga_experiment::port::{self, PortError};
+use saiga_process::port::{self, PortError};
 
 use crate::topology::Topology;
 

@@ -11,9 +11,9 @@ use crate::fill;
 use crate::resp::Control;
 use crate::server::Info;
 
-/// Time-out of commands; FLUSHALL on a large server takes a second or two.
+/// Timeout of commands; FLUSHALL on a large server takes a second or two.
 const ANSWER_LIMIT: Duration = Duration::from_secs(120);
-/// Time-out of PING, which a running server answers at once.
+/// Timeout of PING, which a running server answers at once.
 const PING_LIMIT: Duration = Duration::from_secs(2);
 
 /// A server, identified by its port on 127.0.0.1.

@@ -4,6 +4,8 @@
 use std::fs;
 use std::io;
 
+use saiga_process::proc;
+
 /// Resident anonymous and shared memory of process `pid` in bytes.
 pub(crate) fn bytes(pid: u32) -> io::Result<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
@@ -11,11 +13,7 @@ pub(crate) fn bytes(pid: u32) -> io::Result<u64> {
 }
 
 fn of_status(status: &str) -> Option<u64> {
-    let kib = |name: &str| -> Option<u64> {
-        let line = status.lines().find_map(|line| line.strip_prefix(name))?;
-        line.trim().strip_suffix(" kB")?.parse().ok()
-    };
-    Some((kib("RssAnon:")? + kib("RssShmem:")?) * 1024)
+    Some(proc::bytes(status, "RssAnon")? + proc::bytes(status, "RssShmem")?)
 }
 
 #[cfg(test)]

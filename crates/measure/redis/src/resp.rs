@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::arm::Endpoint;
 
-/// Time-out of reads and writes.
+/// Timeout of reads and writes.
 const ANSWER_LIMIT: Duration = Duration::from_secs(10);
 /// Maximum length of a bulk string in an answer.
 const MAX_BULK: usize = 1 << 20;
@@ -26,7 +26,7 @@ pub(crate) trait Duplex: Read + Write {}
 impl<T: Read + Write> Duplex for T {}
 
 impl Control {
-    /// Connects to a port of 127.0.0.1; `limit` is the time-out of reads and writes.
+    /// Connects to a port of 127.0.0.1; `limit` is the timeout of reads and writes.
     pub(crate) fn to_port(port: u16, limit: Duration) -> io::Result<Self> {
         let stream = TcpStream::connect(("127.0.0.1", port))?;
         stream.set_read_timeout(Some(limit))?;

@@ -3,15 +3,15 @@
 
 use std::time::Duration;
 
-use saiga_experiment::interrupt::Interrupt;
-use saiga_experiment::process::CommandLine;
 use saiga_experiment::tool;
+use saiga_process::child::CommandLine;
+use saiga_process::interrupt::Interrupt;
 
 use crate::server::PACKAGE;
 
 /// The option for the seed of redis-benchmark's random keys.
 pub const OPTION: &str = "--seed";
-/// Time-out of `--help`, which takes milliseconds.
+/// Timeout of `--help`, which takes milliseconds.
 const LIMIT: Duration = Duration::from_secs(10);
 
 /// Whether the redis-benchmark of this machine has the option; false if its `--help` fails.

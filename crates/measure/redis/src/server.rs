@@ -9,10 +9,10 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
-use saiga_experiment::interrupt::Interrupt;
-use saiga_experiment::process::{CommandLine, Ended, Waited};
 use saiga_experiment::server::{self, NotReady, WaitLimits};
 use saiga_experiment::workload::Failure;
+use saiga_process::child::{CommandLine, Ended, Waited};
+use saiga_process::interrupt::Interrupt;
 use tempfile::TempDir;
 
 use crate::arm::Endpoint;
@@ -24,7 +24,7 @@ const READY_LIMITS: WaitLimits = WaitLimits {
     limit: Duration::from_secs(20),
     pause: Duration::from_millis(2),
 };
-/// Time-out after SHUTDOWN, before signals are sent.
+/// Timeout after SHUTDOWN, before signals are sent.
 const SHUTDOWN_LIMIT: Duration = Duration::from_secs(5);
 /// The Debian package of all programs of Redis.
 pub(crate) const PACKAGE: &str = "redis-server";

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use saiga_experiment::arm::ArmKind;
 use saiga_experiment::plan::Cell;
-use saiga_experiment::process::quoted;
+use saiga_process::child::quoted;
 
 use crate::arm::{Endpoint, RedisArm};
 use crate::configuration;

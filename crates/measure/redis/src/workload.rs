@@ -7,11 +7,11 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use saiga_experiment::acceleration::AccelerationProbe;
-use saiga_experiment::interrupt::Interrupt;
 use saiga_experiment::plan::Cell;
 use saiga_experiment::result::{Arm, Warning};
-use saiga_experiment::version::{self, ProgramError};
 use saiga_experiment::workload::{Conditions, Failure, Figures, Measured, Target, Workload};
+use saiga_process::interrupt::Interrupt;
+use saiga_process::version::{self, ProgramError};
 
 use crate::acceleration::{ChannelWatch, OtherConnections};
 use crate::arm::RedisArm;

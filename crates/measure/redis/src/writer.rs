@@ -16,7 +16,7 @@ use serde_json::json;
 use crate::configuration::MASTER_NAME;
 use crate::resp::Control;
 
-/// Time-out of a write; then the server counts as down.
+/// Timeout of a write; then the server counts as down.
 const ANSWER_LIMIT: Duration = Duration::from_millis(500);
 /// Interval between two attempts to find a master.
 const SEARCH_PAUSE: Duration = Duration::from_millis(5);
@@ -32,7 +32,7 @@ pub struct WriterOptions {
     /// Number of writing connections.
     pub connections: u32,
     pub value_bytes: usize,
-    /// Time-out: writing ends even if no new master was found.
+    /// Timeout: writing ends even if no new master was found.
     pub limit: Duration,
 }
 

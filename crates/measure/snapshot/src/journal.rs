@@ -11,8 +11,8 @@ use std::io::{self, Read as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, OFlags};
-use rustix::io::Errno;
+use rustix::fs::OFlags;
+use saiga_process::lock::{FlockOperation, try_lock};
 use serde::{Deserialize, Serialize};
 
 use crate::disk::{Disk, Fault};
@@ -160,14 +160,6 @@ fn read(file: &File) -> io::Result<MarkState> {
     let mut text = Vec::new();
     file.take(MAX_MARK_BYTES).read_to_end(&mut text)?;
     Ok(serde_json::from_slice(&text).map_or(MarkState::Torn, MarkState::Complete))
-}
-
-fn try_lock(file: &File, operation: FlockOperation) -> io::Result<bool> {
-    match rustix::fs::flock(file, operation) {
-        Ok(()) => Ok(true),
-        Err(Errno::WOULDBLOCK) => Ok(false),
-        Err(error) => Err(error.into()),
-    }
 }
 
 impl<'d> Journal<'d> {

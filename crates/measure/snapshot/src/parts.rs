@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use saiga_process::account::{self, Account};
+
 use crate::name::shown;
 
 /// Directories of the system. A restore of one of them, or of a parent, would replace the system.
@@ -86,8 +88,7 @@ pub(crate) fn check(parts: &[PathBuf], snapshot: &Path) -> Result<(), PartError>
     if parts.is_empty() {
         return Err(PartError::None);
     }
-    let passwd = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
-    let homes = homes(&passwd);
+    let homes = homes(account::all(Path::new("/etc/passwd")).unwrap_or_default());
     for (index, part) in parts.iter().enumerate() {
         if let Some(holds) = kept_apart(part, &homes) {
             let path = part.clone();
@@ -129,16 +130,13 @@ fn kept_apart(part: &Path, homes: &[PathBuf]) -> Option<PathBuf> {
         .or_else(|| kept.find(|kept| kept.starts_with(part)))
 }
 
-/// The home directories of root and of people, from the content of `/etc/passwd`.
-fn homes(passwd: &str) -> Vec<PathBuf> {
-    let home = |line: &str| {
-        let fields: Vec<&str> = line.split(':').collect();
-        let uid: u32 = fields.get(2)?.parse().ok()?;
-        let home = PathBuf::from(fields.get(5)?);
+/// The home directories of root and of people.
+fn homes(users: Vec<Account>) -> Vec<PathBuf> {
+    let home = |Account { uid, home, .. }: Account| {
         let is_person = uid == 0 || (FIRST_PERSON..NOBODY).contains(&uid);
         (is_person && home.is_absolute() && home.parent().is_some()).then_some(home)
     };
-    passwd.lines().filter_map(home).collect()
+    users.into_iter().filter_map(home).collect()
 }
 
 #[cfg(test)]
@@ -198,10 +196,10 @@ mod tests {
 
     #[test]
     fn homes_of_people_are_refused_and_homes_of_servers_are_allowed() {
-        let homes = homes(
+        let homes = homes(account::in_text(
             "root:x:0:0:root:/root:/bin/bash\nmysql:x:27:27::/var/lib/mysql:/sbin/nologin\n\
              ann:x:1000:1000::/people/ann:/bin/sh\nnobody:x:65534:65534::/data:/bin/false\nodd:x:1001:1001::/:/x\n",
-        );
+        ));
         let expected = ["/root", "/people/ann"].map(PathBuf::from);
         assert_eq!(homes, expected);
         let kept = |part: &str| kept_apart(Path::new(part), &homes);

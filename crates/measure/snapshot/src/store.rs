@@ -9,8 +9,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::FlockOperation;
-use rustix::io::Errno;
+use saiga_process::lock::{FlockOperation, try_lock};
 
 use crate::disk::{Disk, Fault};
 use crate::handle::Handle;
@@ -92,9 +91,9 @@ impl<'d> Store<'d> {
             return Err(StoreError::NotEmpty(path.to_owned()));
         }
         let mark = tree.file(Path::new(UNFINISHED), Access::Write)?;
-        match rustix::fs::flock(mark.file(), FlockOperation::NonBlockingLockExclusive) {
-            Err(Errno::WOULDBLOCK) => return Err(StoreError::InProgress(path.to_owned())),
-            locked => locked.map_err(Fault::at("lock", mark.path()))?,
+        let locked = try_lock(mark.file(), FlockOperation::NonBlockingLockExclusive);
+        if !locked.map_err(Fault::at("lock", mark.path()))? {
+            return Err(StoreError::InProgress(path.to_owned()));
         }
         let store = Self { tree, _mark: mark };
         store.empty()?;

@@ -1,9 +1,9 @@
 //! The cells of `compare sql`: default plan, full plan, and plan with hogs.
 
-use saiga_experiment::cores::{Cores, Hog};
+use saiga_database::Engine;
 use saiga_experiment::plan::{Cell, everywhere};
+use saiga_process::cores::{Cores, Hog};
 
-use crate::engine::Engine;
 use crate::load::{SqlLoad, Test};
 
 /// Number of clients that reconnect for each transaction.

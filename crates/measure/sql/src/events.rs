@@ -8,7 +8,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use crate::engine::Engine;
+use saiga_database::Engine;
 
 /// A time window, in microseconds since 1970.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

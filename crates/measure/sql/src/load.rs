@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use saiga_database::{Engine, Program};
 use saiga_experiment::workload::Load;
 use serde_json::{Value, json};
-
-use crate::engine::Engine;
 
 /// The kind of transactions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,6 +48,14 @@ impl SqlLoad {
             (Engine::Postgres, Test::Select) => "select-only",
             (Engine::Postgres, Test::ReadWrite) => "tpcb-like",
         }
+    }
+}
+
+/// The load generator of `engine`.
+pub(crate) fn generator(engine: Engine) -> Program {
+    match engine {
+        Engine::MariaDb => ("sysbench", "sysbench"),
+        Engine::Postgres => ("pgbench", "postgresql"),
     }
 }
 

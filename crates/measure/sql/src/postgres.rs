@@ -1,11 +1,8 @@
-//! The command lines of PostgreSQL and pgbench.
-//!
-//! No operation waits for a disk: no fsync, no full-page writes, asynchronous commits. pgbench runs
-//! its built-in scripts and logs each transaction.
+//! The command lines of pgbench, which runs its built-in scripts and logs each transaction.
 
-use saiga_experiment::process::{CommandLine, Signal, StopSignals};
+use saiga_database::{Endpoint, Installation};
+use saiga_process::child::CommandLine;
 
-use crate::installation::{Endpoint, Installation};
 use crate::load::SqlLoad;
 
 /// Scale factor of pgbench, in units of 100,000 accounts (15 MiB). Ten branches are enough for
@@ -15,64 +12,6 @@ const SCALE: &str = "10";
 const ENDLESS_S: &str = "3600";
 /// The name of the database and of its owner.
 const NAME: &str = "postgres";
-
-/// Creates the data directory.
-pub(crate) fn initialise(installation: &Installation) -> CommandLine {
-    let data = installation.file("data");
-    let args = [
-        "-D",
-        &data,
-        "-A",
-        "trust",
-        "-U",
-        NAME,
-        "--no-locale",
-        "--encoding=UTF8",
-    ];
-    let args = args.into_iter().chain(["--no-sync", "--wal-segsize=4"]);
-    installation.line("initdb", args)
-}
-
-/// The server. SIGINT requests a fast shutdown; SIGQUIT an immediate shutdown, in which the server
-/// still ends its children and removes its shared memory.
-pub(crate) fn server(
-    installation: &Installation,
-    endpoint: &Endpoint,
-    connections: u32,
-) -> CommandLine {
-    let mut args = vec!["-D".to_owned(), installation.file("data")];
-    let mut set = |setting: String| args.extend(["-c".to_owned(), setting]);
-    match endpoint {
-        Endpoint::Tcp(port) => {
-            set("listen_addresses=127.0.0.1".to_owned());
-            set(format!("port={port}"));
-            set("unix_socket_directories=".to_owned());
-        }
-        Endpoint::Unix => {
-            set("listen_addresses=".to_owned());
-            set(format!("unix_socket_directories={}", installation.dir));
-        }
-    }
-    set(format!("max_connections={}", connections + 20));
-    for setting in [
-        "shared_buffers=256MB",
-        "dynamic_shared_memory_type=mmap",
-        "fsync=off",
-        "synchronous_commit=off",
-        "full_page_writes=off",
-        "autovacuum=off",
-        "max_wal_size=1GB",
-    ] {
-        set(setting.to_owned());
-    }
-    CommandLine {
-        stop_signals: StopSignals {
-            ask: Signal::INT,
-            force: Signal::QUIT,
-        },
-        ..installation.line("postgres", args)
-    }
-}
 
 /// Loads the tables through the socket.
 pub(crate) fn fill(installation: &Installation) -> CommandLine {

@@ -10,23 +10,21 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use saiga_database::{Engine, Installation, Server};
 use saiga_experiment::acceleration::{self, Acceleration, AccelerationProbe, Moved};
-use saiga_experiment::cpu::Used;
-use saiga_experiment::log::last_lines;
-use saiga_experiment::process::{Child, CommandLine, Signal, Waited};
 use saiga_experiment::workload::{Conditions, Failure, Measured, Meter};
+use saiga_process::child::{Child, CommandLine, Signal, Waited};
+use saiga_process::cpu::Used;
+use saiga_process::log::last_lines;
 
-use crate::engine::Engine;
 use crate::events::{self, Events, Window};
-use crate::installation::Installation;
-use crate::load::SqlLoad;
-use crate::server::{Server, write};
+use crate::load::{SqlLoad, generator};
 
 /// Interval between two checks whether the load is warm.
 const WARM_UP_PAUSE: Duration = Duration::from_millis(10);
 /// Time for caches and the scheduler to settle.
 const SETTLING: Duration = Duration::from_millis(200);
-/// Time-out for upgrades; then the connections are measured as they are.
+/// Timeout for upgrades; then the connections are measured as they are.
 const UPGRADE_LIMIT: Duration = Duration::from_secs(10);
 const CLIENT_LOG: &str = "client.log";
 
@@ -55,9 +53,9 @@ impl PreparedRun<'_> {
     pub(crate) fn run(self, conditions: &Conditions<'_>) -> Result<Measured, Failure> {
         let dir = Path::new(&self.installation.dir);
         events::remove(dir).map_err(Failure::impossible)?;
-        write(self.installation, "stop", "\0").map_err(Failure::impossible)?;
+        self.installation.write("stop", "\0")?;
         let log = self.installation.file(CLIENT_LOG);
-        let [_, (_, package)] = self.installation.engine.measured_programs();
+        let (_, package) = generator(self.installation.engine);
         let mut client = self
             .line
             .spawn_logged(package, Path::new(&log))
@@ -180,7 +178,7 @@ impl PreparedRun<'_> {
     }
 
     fn failure(&self, what: &str) -> Failure {
-        let [_, (program, _)] = self.installation.engine.measured_programs();
+        let (program, _) = generator(self.installation.engine);
         let lines = last_lines(Path::new(&self.installation.file(CLIENT_LOG)));
         Failure::run(format!("{program} {what}: {lines}"))
     }

@@ -10,26 +10,25 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 
+use saiga_database::{self as database, Endpoint, Engine, Installation, Programs, Server, Sizes};
 use saiga_experiment::acceleration::AccelerationProbe;
 use saiga_experiment::arm::{self, ArmKind};
-use saiga_experiment::interrupt::Interrupt;
 use saiga_experiment::plan::Cell;
-use saiga_experiment::process::CommandLine;
 use saiga_experiment::result::{Arm, Warning};
-use saiga_experiment::version::{self, ProgramError};
 use saiga_experiment::workload::{Conditions, Failure, Figures, Load, Measured, Target, Workload};
+use saiga_process::child::CommandLine;
+use saiga_process::interrupt::Interrupt;
+use saiga_process::version::{self, ProgramError};
 use tempfile::TempDir;
 
-use crate::engine::Engine;
-use crate::installation::{Endpoint, Installation};
-use crate::load::{SqlLoad, Test};
-use crate::programs::{self, Programs};
+use crate::load::{SqlLoad, Test, generator};
 use crate::run::PreparedRun;
-use crate::server::{self, Server, server_line};
 use crate::{mariadb, postgres};
 
 /// Placeholder for the seed of a pair.
 const SEED_PLACEHOLDER: &str = "{seed}";
+/// Maximum number of connections while the data are loaded.
+const LOADING_CONNECTIONS: u32 = 4;
 
 /// MariaDB and PostgreSQL under test with sysbench and pgbench as load.
 pub struct SqlWorkload {
@@ -75,8 +74,8 @@ impl SqlWorkload {
             ..Self::without_programs(engines, kinds, port, window)
         };
         for &engine in engines {
-            let programs = programs::find(engine)?;
-            for (program, package) in engine.measured_programs() {
+            let programs = database::find(engine, &[generator(engine)])?;
+            for (program, package) in [engine.server(), generator(engine)] {
                 let path = programs[program].display().to_string();
                 found
                     .versions
@@ -133,7 +132,7 @@ impl SqlWorkload {
         let dir = dir.path().join(engine.name()).display().to_string();
         let programs = self.programs.get(&engine).cloned().unwrap_or_default();
         let installation = Rc::new(Installation::new(engine, dir, programs));
-        server::create(&installation, interrupt)?;
+        create(&installation, interrupt)?;
         self.installations
             .borrow_mut()
             .insert(engine, Rc::clone(&installation));
@@ -154,7 +153,7 @@ impl SqlWorkload {
             return Ok(ArmKind::Saiga(known.clone()).env());
         }
         // The library may be in a home directory that the server's user cannot read.
-        let chosen = if installation.passes_test("-r", &library.display().to_string(), interrupt)? {
+        let chosen = if installation.passes_test("-r", library, interrupt)? {
             library.to_owned()
         } else {
             let copy = self
@@ -181,6 +180,32 @@ impl SqlWorkload {
             ArmKind::Unix => Endpoint::Unix,
         }
     }
+}
+
+/// An installation for dry runs, with bare program names and the placeholder `{dir}`.
+fn described(engine: Engine) -> Installation {
+    Installation::new(engine, "{dir}".to_owned(), Programs::new())
+}
+
+fn sizes(load: &SqlLoad) -> Sizes {
+    Sizes::small(load.engine, load.connections)
+}
+
+/// Creates the data directory of `installation` and loads the tables.
+fn create(installation: &Installation, interrupt: &Interrupt) -> Result<(), Failure> {
+    let engine = installation.engine;
+    installation.create(mariadb::NAME, interrupt)?;
+    let fill = match engine {
+        Engine::MariaDb => {
+            installation.write("load.lua", include_str!("load.lua"))?;
+            mariadb::fill(installation)
+        }
+        Engine::Postgres => postgres::fill(installation),
+    };
+    let sizes = Sizes::small(engine, LOADING_CONNECTIONS);
+    let server = Server::start_to_load(installation, Endpoint::Unix, &sizes, interrupt)?;
+    installation.run(generator(engine), &fill, interrupt)?;
+    server.stop().map_err(Failure::impossible)
 }
 
 fn client_line(installation: &Installation, endpoint: &Endpoint, load: &SqlLoad) -> CommandLine {
@@ -224,7 +249,7 @@ impl Workload for SqlWorkload {
             let sides = |of: &dyn Fn(&Installation, &SqlLoad) -> CommandLine| {
                 let line = |engine: &Engine| {
                     let load = SqlLoad::new(*engine, Test::Select, 16);
-                    let line = of(&Installation::described(*engine), &load).to_string();
+                    let line = of(&described(*engine), &load).to_string();
                     line.replace("-c 16", "-c {clients}")
                         .replace("--threads=16", "--threads={clients}")
                 };
@@ -233,7 +258,7 @@ impl Workload for SqlWorkload {
             Arm {
                 name,
                 server: sides(&|installation, load| {
-                    server_line(installation, &endpoint, load.connections)
+                    installation.server_line(&endpoint, &sizes(load))
                 }),
                 client: sides(&|installation, load| {
                     seeded_line(installation, &endpoint, load, SEED_PLACEHOLDER)
@@ -271,11 +296,8 @@ impl Workload for SqlWorkload {
 
     fn steps(&self, arm: usize, cell: &Cell<SqlLoad>, _operations: u64) -> Vec<String> {
         let load = &cell.load;
-        let (installation, endpoint) = (
-            Installation::described(load.engine),
-            self.described_endpoint(arm),
-        );
-        let mut server = server_line(&installation, &endpoint, load.connections);
+        let (installation, endpoint) = (described(load.engine), self.described_endpoint(arm));
+        let mut server = installation.server_line(&endpoint, &sizes(load));
         server.cpus.clone_from(&cell.cpus[0]);
         server.env.extend(self.kinds[arm].env());
         let mut client = seeded_line(&installation, &endpoint, load, SEED_PLACEHOLDER);
@@ -312,7 +334,7 @@ impl Workload for SqlWorkload {
             line.cpus.clone_from(&cell.cpus[0]);
             line.env.extend(env.clone());
         };
-        let server = Server::start(&installation, tcp, load.connections, finish, interrupt)?;
+        let server = Server::start(&installation, tcp, &sizes(load), finish, interrupt)?;
         let mut client = client_line(&installation, &server.endpoint, load);
         client.cpus.clone_from(&cell.cpus[1]);
         client.env.extend(env.clone());

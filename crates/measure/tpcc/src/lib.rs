@@ -4,6 +4,7 @@
 pub mod build;
 pub mod check;
 pub mod consistency;
+pub mod counters;
 pub mod db;
 pub mod destroy;
 pub mod driver;
@@ -16,4 +17,5 @@ pub mod server_clock;
 pub mod spec;
 pub mod state;
 pub mod table;
+pub mod target;
 pub mod transactions;

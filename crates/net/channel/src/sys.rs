@@ -121,6 +121,13 @@ pub fn sendto(fd: Fd, bytes: &[u8], flags: c_int, addr: &[u8]) -> Sys<usize> {
     unsafe { call(Sysno::sendto, args) }
 }
 
+/// `write(2)`.
+pub fn write(fd: Fd, bytes: &[u8]) -> Sys<usize> {
+    let args = [reg(fd), bytes.as_ptr() as usize, bytes.len(), 0, 0, 0];
+    // SAFETY: `bytes` is readable for its length.
+    unsafe { call(Sysno::write, args) }
+}
+
 /// `recvfrom(2)` without an address.
 pub fn recv(fd: Fd, bytes: &mut [u8], flags: c_int) -> Sys<usize> {
     let args = [

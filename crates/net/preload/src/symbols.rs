@@ -261,7 +261,7 @@ symbols! {
     io_uring_submit_and_wait_timeout(ring: *mut c_void, first: *mut *mut c_void, count: u32, time: *mut timespec, mask: *mut sigset_t) -> c_int = "as io_uring_submit";
     io_uring_submit_and_wait_min_timeout(ring: *mut c_void, first: *mut *mut c_void, count: u32, time: *mut timespec, least: u32, mask: *mut sigset_t) -> c_int = "as io_uring_submit";
     io_uring_submit_and_wait_reg(ring: *mut c_void, first: *mut *mut c_void, count: u32, index: c_int) -> c_int = "as io_uring_submit";
-    io_uring_wait_cqes(ring: *mut c_void, first: *mut *mut c_void, count: u32, time: *mut timespec, mask: *mut sigset_t) -> c_int = "submits a time-out, and all before it, to kernels before 5.11";
+    io_uring_wait_cqes(ring: *mut c_void, first: *mut *mut c_void, count: u32, time: *mut timespec, mask: *mut sigset_t) -> c_int = "submits a timeout, and all before it, to kernels before 5.11";
     io_uring_wait_cqe_timeout(ring: *mut c_void, first: *mut *mut c_void, time: *mut timespec) -> c_int = "as io_uring_wait_cqes";
     io_uring_register_files(ring: *mut c_void, files: *const c_int, count: u32) -> c_int = "later requests name a registered connection by its index";
     io_uring_register_files_tags(ring: *mut c_void, files: *const c_int, tags: *const u64, count: u32) -> c_int = "as io_uring_register_files";

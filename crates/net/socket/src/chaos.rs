@@ -14,6 +14,8 @@ use crate::idle;
 use crate::sock::Socket;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use saiga_channel::direction::RxMode;
+use saiga_channel::sys;
+use saiga_status::Reason;
 
 /// State of the generator; 0: off.
 static STATE: AtomicU64 = AtomicU64::new(0);
@@ -64,6 +66,16 @@ fn dice() -> u32 {
     x ^= x >> 27;
     STATE.store(x | 1, Ordering::Relaxed);
     u32::try_from(x.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33).unwrap_or(0)
+}
+
+/// Writes the reason of a reset to stderr. A trial whose connection is reset then says why: such
+/// faults may be too rare to be seen twice.
+pub(crate) fn note_reset(reason: Reason) {
+    if is_on() {
+        for part in ["libsaiga: reset: ", reason.name(), "\n"] {
+            let _ = sys::write(libc::STDERR_FILENO, part.as_bytes());
+        }
+    }
 }
 
 /// Messages before a connection is upgraded, where the settings ask for `asked`.

@@ -28,7 +28,7 @@ use saiga_channel::wait_slot::WaitSlot;
 /// Longest time that kernel descriptors wait behind busy channels.
 const LOOK_US: u64 = 200;
 
-/// A wait in the kernel's set of a descriptor: where to store events, how many fit, time-out in
+/// A wait in the kernel's set of a descriptor: where to store events, how many fit, timeout in
 /// nanoseconds (`None`: for ever). Returns the number of events.
 pub type KernelWait<'a> = &'a dyn Fn(Fd, *mut libc::epoll_event, usize, Option<u64>) -> Sys<usize>;
 

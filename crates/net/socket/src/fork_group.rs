@@ -42,7 +42,7 @@ fn shared() -> Option<&'static Shared> {
 
 /// The group's turns on a CPU, if they are recorded.
 pub(crate) fn turns_on(cpu: u32) -> Option<&'static CpuTurns> {
-    if cfg!(feature = "without-family") {
+    if cfg!(feature = "without-group") {
         return None;
     }
     Some(&shared()?.lines[cpu as usize % CPUS])

@@ -1,6 +1,6 @@
 //! The process's open offers. Each holds a descriptor, so their number is bounded.
 //!
-//! An offer has no time-out: the other end has shown that it uses Saiga and connects at its own
+//! An offer has no timeout: the other end has shown that it uses Saiga and connects at its own
 //! pace. When the table is full, a new offer replaces the oldest one if that is at least a second
 //! old; the replaced connection makes another offer later.
 

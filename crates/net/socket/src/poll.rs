@@ -71,7 +71,7 @@ fn bound(fd: Fd) -> Option<(Pin, &'static Socket, Chan)> {
 }
 
 /// Serves `ppoll(2)` with bound descriptors. Fills `revents`; returns the number of ready
-/// descriptors. A time-out of `None` is for ever.
+/// descriptors. A timeout of `None` is for ever.
 ///
 /// # Errors
 /// As `man 2 poll`: EINTR, ENOMEM.

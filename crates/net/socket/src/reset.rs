@@ -4,6 +4,7 @@
 //! error is reported to the application once, as the kernel reports its own.
 
 use crate::chan::Chan;
+use crate::chaos;
 use crate::rt;
 use crate::sock::Socket;
 use core::sync::atomic::Ordering;
@@ -23,6 +24,7 @@ pub(crate) fn abort<T>(fd: Fd, socket: &Socket, reason: Reason) -> Sys<T> {
         let unspecified = [0u8; 16];
         let _ = sys::connect(fd, &unspecified);
         show_reset(socket, reason);
+        chaos::note_reset(reason);
     }
     Err(Errno(libc::ECONNRESET))
 }

@@ -29,11 +29,11 @@ pub(crate) enum WaitFor {
 pub(crate) enum Until {
     /// O_NONBLOCK, if it is set before the first wait sleeps.
     NonblockSet,
-    /// The time-out alone, whatever O_NONBLOCK says.
+    /// The timeout alone, whatever O_NONBLOCK says.
     TimeOut,
 }
 
-/// The waits of one call, which share one time-out.
+/// The waits of one call, which share one timeout.
 #[derive(Debug)]
 pub(crate) struct Wait {
     fd: Fd,
@@ -266,7 +266,7 @@ impl Wait {
             let now = clock::monotonic_ns();
             let left = deadline.map(|d| d.saturating_sub(now));
             if left == Some(0) {
-                return Ok(0); // A bell that rings all the time must not delay the time-out.
+                return Ok(0); // A bell that rings all the time must not delay the timeout.
             }
             if self.what == WaitFor::Space && send::awaits_notice(chan) {
                 return self.nap(fds, left);
@@ -286,7 +286,7 @@ impl Wait {
 /// Longest nap: naps of one wait double from 1 ms up to this.
 const NAP_MS: u64 = 50;
 
-/// Deadline of a wait that begins now, by the socket's own time-out.
+/// Deadline of a wait that begins now, by the socket's own timeout.
 fn deadline_of(fd: Fd, what: WaitFor) -> Option<u64> {
     let option = match what {
         WaitFor::Bytes => libc::SO_RCVTIMEO,
@@ -302,7 +302,7 @@ fn deadline_of(fd: Fd, what: WaitFor) -> Option<u64> {
     (ns != 0).then(|| clock::monotonic_ns() + ns)
 }
 
-/// Whether an interrupted recv or send continues (`man 7 signal`): without a time-out, and only if
+/// Whether an interrupted recv or send continues (`man 7 signal`): without a timeout, and only if
 /// the process has no handler installed without SA_RESTART. The interrupting signal cannot be
 /// known, so one such handler among many gives EINTR: a retry too many, never a hang.
 fn restarts(deadline: Option<u64>) -> bool {

@@ -11,12 +11,12 @@ use saiga_status::reader::{OpenError, Page};
 
 /// A `cat` process that inherits a memfd with the name of a status page. It ends when its stdin
 /// is closed.
-struct Impostor {
+struct HostilePage {
     child: Child,
     page: File,
 }
 
-impl Impostor {
+impl HostilePage {
     fn start(bytes: u64, seals: i32) -> Self {
         // SAFETY: the name is a C string. Not close-on-exec, because `cat` inherits the memfd.
         let fd = unsafe { libc::memfd_create(c"saiga-status".as_ptr(), libc::MFD_ALLOW_SEALING) };
@@ -40,7 +40,7 @@ impl Impostor {
     }
 }
 
-impl Drop for Impostor {
+impl Drop for HostilePage {
     fn drop(&mut self) {
         drop(self.child.stdin.take());
         self.child.wait().unwrap();
@@ -55,40 +55,40 @@ fn false_pages_are_refused() {
 }
 
 fn each_false_field_is_named() {
-    let impostor = Impostor::start(4096 + 64 * 4, libc::F_SEAL_SHRINK);
-    let pid = impostor.child.id();
+    let page = HostilePage::start(4096 + 64 * 4, libc::F_SEAL_SHRINK);
+    let pid = page.child.id();
     let open = || Page::open(pid).map(|page| page.snapshot(9).unwrap());
     let fails_with = |problem: &str| {
         let error = open().unwrap_err().to_string();
         assert!(error.contains(problem), "{error} instead of {problem}");
     };
     fails_with("magic");
-    impostor.write(0, b"SAIGAST1");
+    page.write(0, b"SAIGAST1");
     assert!(matches!(
         open(),
         Err(OpenError::OtherVersion { found: 0, .. })
     ));
-    impostor.write(8, &1_u32.to_ne_bytes());
+    page.write(8, &1_u32.to_ne_bytes());
     fails_with("size of its entries");
-    impostor.write(12, &64_u32.to_ne_bytes());
+    page.write(12, &64_u32.to_ne_bytes());
     fails_with("number of entries");
-    impostor.write(16, &u32::MAX.to_ne_bytes());
+    page.write(16, &u32::MAX.to_ne_bytes());
     fails_with("number of entries");
-    impostor.write(16, &4_u32.to_ne_bytes());
+    page.write(16, &4_u32.to_ne_bytes());
     fails_with("is not accelerated"); // The PID is zero.
-    impostor.write(20, &pid.to_ne_bytes());
-    impostor.write(24, &1_u64.to_ne_bytes());
+    page.write(20, &pid.to_ne_bytes());
+    page.write(24, &1_u64.to_ne_bytes());
     fails_with("is not accelerated"); // The PID is right, but the start time is that of boot.
-    impostor.write(24, &0_u64.to_ne_bytes());
+    page.write(24, &0_u64.to_ne_bytes());
     let shown = open().unwrap();
     assert_eq!(shown.sockets, []);
 
     // Unknown numbers: entries with an unknown state are left out, reasons become "internal".
-    impostor.write(36, &9999_u32.to_ne_bytes());
-    impostor.write(40, &u32::MAX.to_ne_bytes());
-    impostor.write(48, &[0xff, b'\n', 0]);
-    impostor.write(4096, &77_u32.to_ne_bytes());
-    impostor.write(4096 + 64, &[4, 0, 0, 0, 0xff, 0xff, 0xff, 0xff]);
+    page.write(36, &9999_u32.to_ne_bytes());
+    page.write(40, &u32::MAX.to_ne_bytes());
+    page.write(48, &[0xff, b'\n', 0]);
+    page.write(4096, &77_u32.to_ne_bytes());
+    page.write(4096 + 64, &[4, 0, 0, 0, 0xff, 0xff, 0xff, 0xff]);
     let shown = open().unwrap();
     let [socket] = shown.sockets[..] else {
         panic!("{shown:?}")
@@ -100,11 +100,11 @@ fn each_false_field_is_named() {
 }
 
 fn a_file_that_can_shrink_or_is_too_short_is_refused() {
-    let unsealed = Impostor::start(8192, 0);
+    let unsealed = HostilePage::start(8192, 0);
     let error = Page::open(unsealed.child.id()).unwrap_err().to_string();
     assert!(error.contains("not a sealed memfd"), "{error}");
 
-    let short = Impostor::start(100, libc::F_SEAL_SHRINK);
+    let short = HostilePage::start(100, libc::F_SEAL_SHRINK);
     let error = Page::open(short.child.id()).unwrap_err().to_string();
     assert!(
         error.contains("magic") || error.contains("too short"),

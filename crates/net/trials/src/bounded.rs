@@ -15,6 +15,8 @@ use std::{
     time::Duration,
 };
 
+use saiga_process::proc::{self, Stat};
+
 use crate::{
     reaper,
     sys::{self, Signal},
@@ -79,7 +81,7 @@ pub fn run(mut command: Command, limit: Duration) -> Outcome {
         .stderr(File::create(&err).expect("a file for stderr"))
         .process_group(0);
     let shown = format!("{command:?}");
-    let mut child = reaper::spawn(command, Signal::Kill)
+    let mut child = reaper::spawn(command, Signal::KILL)
         .unwrap_or_else(|error| panic!("cannot start {shown}: {error}"));
     let pid = child.id();
     let (tell, told) = mpsc::channel();
@@ -158,23 +160,9 @@ fn whereabouts(leader: u32) -> String {
 /// # Errors
 /// If `/proc` cannot be read.
 pub fn group_members(leader: u32) -> io::Result<Vec<u32>> {
-    let mut members = Vec::new();
-    for entry in fs::read_dir("/proc")? {
-        let name = entry?.file_name();
-        let Some(pid) = name.to_str().and_then(|name| name.parse::<u32>().ok()) else {
-            continue;
-        };
-        let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else {
-            continue;
-        };
-        // After the command's name in brackets: state, parent, process group.
-        let group = stat
-            .rsplit(')')
-            .next()
-            .and_then(|rest| rest.split_whitespace().nth(2));
-        if group.and_then(|group| group.parse().ok()) == Some(leader) {
-            members.push(pid);
-        }
-    }
-    Ok(members)
+    let stats = proc::pids()?
+        .into_iter()
+        .filter_map(|pid| Stat::of(pid).ok());
+    let members = stats.filter(|stat| stat.group == leader);
+    Ok(members.map(|stat| stat.pid).collect())
 }

@@ -8,12 +8,12 @@
 //! Deliberately absent: load and queries; tests bring them.
 
 use std::{
-    fs,
-    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
     time::Duration,
 };
+
+use saiga_process::account::Account;
 
 use crate::{
     census::Census,
@@ -85,9 +85,8 @@ impl Server {
     pub fn resume(&mut self) {
         assert!(self.running.is_none(), "the server is running already");
         let mark = self.log.mark();
-        let child = reaper::spawn(self.command(), Signal::Kill);
-        let child = child.unwrap_or_else(|error| panic!("{error}; {}", self.kind.remedy()));
-        self.running = Some(child);
+        let child = reaper::spawn(self.command(), Signal::KILL);
+        self.running = Some(child.expect("the server can be started"));
         for text in self.kind.ready() {
             self.log.await_after(mark, text);
         }
@@ -194,6 +193,5 @@ impl Drop for Server {
 
 /// The option without which both servers refuse to run as root, if the tests do.
 fn as_user() -> Option<&'static str> {
-    let root = fs::metadata("/proc/self").is_ok_and(|owner| owner.uid() == 0);
-    root.then_some("--user=root")
+    Account::is_root().then_some("--user=root")
 }

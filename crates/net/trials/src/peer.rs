@@ -5,7 +5,6 @@
 use std::{
     fs,
     io::{Read as _, Write as _},
-    os::fd::AsRawFd as _,
     path::PathBuf,
     process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio},
     time::Duration,
@@ -53,7 +52,7 @@ impl Peer {
     pub fn spawn(mut command: Command) -> Self {
         let name = format!("{:?} {:?}", command.get_program(), command.get_args());
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = reaper::spawn(command, Signal::Kill)
+        let mut child = reaper::spawn(command, Signal::KILL)
             .unwrap_or_else(|error| panic!("cannot start {name}: {error}"));
         let input = child.stdin.take();
         let output = child.stdout.take().expect("stdout was asked for");
@@ -146,7 +145,7 @@ impl Peer {
 
     /// Reads the available bytes, waiting if there are none; false at the end.
     fn more(&mut self) -> bool {
-        let came = sys::readable(self.output.as_raw_fd(), patience());
+        let came = sys::readable(&self.output, patience());
         if !came.expect("stdout can be polled") {
             panic!(
                 "{} hangs: no output for {:?}\n{}",

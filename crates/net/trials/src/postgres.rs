@@ -12,11 +12,14 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
+    sync::OnceLock,
     thread,
     time::Duration,
 };
 
 pub use self::{client::Client, install::Account};
+use saiga_process::proc;
+
 use crate::{
     bounded::{self, Outcome},
     library,
@@ -56,6 +59,7 @@ pub struct Server {
     arm: Arm,
     settings: Vec<String>,
     child: Option<Child>,
+    library: OnceLock<PathBuf>,
     folder: tempfile::TempDir,
 }
 
@@ -66,8 +70,17 @@ impl Server {
     /// # Panics
     /// If it does not become ready.
     pub fn start(arm: Arm, settings: &[&str]) -> Self {
+        Self::start_with(arm, settings, |_| ())
+    }
+
+    /// Like [`start`](Self::start). `change` gets the directory of the cluster before the start.
+    ///
+    /// # Panics
+    /// If the server does not become ready.
+    pub fn start_with(arm: Arm, settings: &[&str], change: impl FnOnce(&Path)) -> Self {
         let mut server = Self::prepare(arm, settings);
         cluster::copy_to(server.folder.path());
+        change(&server.data());
         server.launch();
         server
     }
@@ -100,17 +113,25 @@ impl Server {
     fn prepare(arm: Arm, settings: &[&str]) -> Self {
         let folder = tempfile::tempdir().expect("a temporary directory");
         Account::Server.own(folder.path());
-        // The server's account may be unable to read the build directory.
-        let copied = fs::copy(library::path(), folder.path().join("libsaiga.so"));
-        copied.expect("the library can be copied");
         Self {
             port: port::free(),
             log: Log::new(),
             arm,
             settings: settings.iter().map(|text| (*text).to_owned()).collect(),
             child: None,
+            library: OnceLock::new(),
             folder,
         }
+    }
+
+    /// A copy of the library, because the server's account may be unable to read the build
+    /// directory.
+    fn library(&self) -> &Path {
+        self.library.get_or_init(|| {
+            let copy = self.folder.path().join("libsaiga.so");
+            fs::copy(library::path(), &copy).expect("the library can be copied");
+            copy
+        })
     }
 
     /// Starts the server on its cluster, which a former server may have left behind.
@@ -133,7 +154,7 @@ impl Server {
             command.args(["-c", setting]);
         }
         // PostgreSQL ends its children, too, on SIGQUIT.
-        let child = reaper::spawn(command, Signal::Quit);
+        let child = reaper::spawn(command, Signal::QUIT);
         self.child = Some(child.unwrap_or_else(|error| panic!("cannot start postgres: {error}")));
         self.log.await_after(mark, "ready to accept");
     }
@@ -173,7 +194,7 @@ impl Server {
         parity::set_environment(command, arm);
         account.take_on(command);
         if arm != Arm::Kernel {
-            command.env("LD_PRELOAD", self.folder.path().join("libsaiga.so"));
+            command.env("LD_PRELOAD", self.library());
         }
         command
             .env("HOME", self.folder.path())
@@ -298,7 +319,7 @@ impl Server {
         let processes = self.processes();
         for pid in &processes {
             // A process that has just ended by itself needs no signal.
-            let _ = sys::signal(*pid, Signal::Kill);
+            let _ = sys::signal(*pid, Signal::KILL);
         }
         for pid in processes {
             assert!(
@@ -317,6 +338,12 @@ impl Server {
         }
     }
 
+    /// Sends SIGQUIT, on which the postmaster and its children end at once, and waits for the end.
+    pub fn quit(&mut self) {
+        self.ends_by(self.pid(), Signal::QUIT);
+        self.reap();
+    }
+
     /// Whether the process ends after `signal`.
     fn ends_by(&self, pid: u32, signal: Signal) -> bool {
         sys::signal(pid, signal).is_err() || sys::await_end(pid, SHUTDOWN).unwrap_or(true)
@@ -329,11 +356,10 @@ impl Drop for Server {
             eprintln!("port {}, last said:\n{}", self.port, self.log.tail());
         }
         let Some(pid) = self.running() else { return };
-        let named = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-        if !named.starts_with("postgres") {
+        if !proc::name(pid).starts_with("postgres") {
             return;
         }
-        let clean = self.ends_by(pid, Signal::Interrupt);
+        let clean = self.ends_by(pid, Signal::INT);
         if !clean {
             self.kill();
         }

@@ -133,7 +133,7 @@ impl Server {
     /// # Panics
     /// If it does not end.
     pub fn kill(&self) {
-        sys::signal(self.pid, Signal::Kill).expect("a running server");
+        sys::signal(self.pid, Signal::KILL).expect("a running server");
         self.await_gone();
     }
 
@@ -292,10 +292,9 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let named = fs::read_to_string(format!("/proc/{}/comm", self.pid)).unwrap_or_default();
-        if self.pid != 0 && named.starts_with("redis") {
+        if self.pid != 0 && saiga_process::proc::name(self.pid).starts_with("redis") {
             // A server that has just ended needs no signal.
-            let _ = sys::signal(self.pid, Signal::Kill);
+            let _ = sys::signal(self.pid, Signal::KILL);
         }
     }
 }

@@ -107,8 +107,21 @@ impl Site {
     /// # Panics
     /// If it fails or hangs; shows its output.
     pub fn done(&self, command: Command) -> String {
+        self.done_within(command, Duration::from_secs(60))
+    }
+
+    /// Runs a compiler to its end. The first build of a runtime's library takes minutes on a busy
+    /// machine.
+    ///
+    /// # Panics
+    /// If it fails or hangs; shows its output.
+    pub fn compiled(&self, command: Command) {
+        self.done_within(command, Duration::from_secs(600));
+    }
+
+    fn done_within(&self, command: Command, limit: Duration) -> String {
         let shown = format!("{command:?}");
-        let outcome = bounded::run(command, Duration::from_secs(60));
+        let outcome = bounded::run(command, limit);
         let Outcome {
             stdout,
             stderr,
@@ -214,7 +227,7 @@ impl Server {
             .stdout(output.try_clone().expect("a descriptor"))
             .stderr(output)
             .process_group(0);
-        let child = reaper::spawn(command, Signal::Kill)
+        let child = reaper::spawn(command, Signal::KILL)
             .unwrap_or_else(|error| panic!("cannot start {shown}: {error}"));
         Self { child, log }
     }
@@ -257,7 +270,7 @@ impl Server {
     /// # Panics
     /// If it has ended before.
     pub fn kill(mut self) {
-        sys::signal(self.pid(), Signal::Kill).expect("a running server");
+        sys::signal(self.pid(), Signal::KILL).expect("a running server");
         let status = self.child.wait().expect("a child can be waited for");
         let ending = Ending::from(status);
         assert_eq!(ending, Ending::Signalled(libc::SIGKILL), "{}", self.said());
@@ -268,7 +281,7 @@ impl Server {
     /// # Panics
     /// If it was killed by another signal, or does not end.
     pub fn end(mut self) {
-        sys::signal(self.pid(), Signal::Terminate).expect("a running server");
+        sys::signal(self.pid(), Signal::TERM).expect("a running server");
         let status = await_some(
             || self.child.try_wait().ok().flatten(),
             || "the server does not end".to_owned(),

@@ -125,10 +125,10 @@ fn stop_and_continue(sides: &mut [Peer; 2], seed: u64, total: u64) {
         if !sides[which].await_bytes(dots) {
             return;
         }
-        sides[which].signal(Signal::Stop);
+        sides[which].signal(Signal::STOP);
         sys::wait_stopped(sides[which].pid()).expect("our child");
         // The other side may receive any bytes while its peer is stopped.
-        sides[which].signal(Signal::Continue);
+        sides[which].signal(Signal::CONT);
     }
 }
 

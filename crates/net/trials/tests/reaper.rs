@@ -15,7 +15,7 @@ const LIMIT: Duration = Duration::from_secs(30);
 
 /// Checks that servers started by a harness end when it is killed; at least `least` processes.
 fn ends_with_its_harness(kind: &str, least: usize) {
-    for signal in [Signal::Kill, Signal::Terminate] {
+    for signal in [Signal::KILL, Signal::TERM] {
         // A killed process leaves its files; servers of other users must be able to read theirs.
         let folder = tempfile::tempdir().expect("a temporary directory");
         let open = fs::Permissions::from_mode(0o755);
@@ -119,7 +119,7 @@ fn a_keeper_reaps_a_daemon_and_ends_with_it() {
     let daemon: u32 = outcome.stdout.trim().parse().expect("a pid");
     let keeper = parent_of(daemon);
     assert_ne!(keeper, std::process::id());
-    sys::signal(daemon, Signal::Kill).expect("a running daemon");
+    sys::signal(daemon, Signal::KILL).expect("a running daemon");
     assert!(sys::await_end(keeper, LIMIT).expect("a process to watch"));
     assert!(!fs::exists(format!("/proc/{daemon}")).expect("/proc is mounted"));
 }

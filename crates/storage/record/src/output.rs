@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use saiga_process::replace::sync_folder;
 use tempfile::{Builder, NamedTempFile};
 
 /// The reason why the file of the trace could not be created or completed.
@@ -73,9 +74,7 @@ impl Output {
         file.as_file().sync_all().map_err(fail)?;
         file.persist_noclobber(&path)
             .map_err(|error| fail(error.error))?;
-        File::open(parent_of(&path))
-            .and_then(|parent| parent.sync_all())
-            .map_err(fail)
+        sync_folder(&path).map_err(fail)
     }
 
     fn fail(&self, error: io::Error) -> OutputError {

@@ -11,9 +11,11 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::event::{Timespec, poll};
-use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags};
+use saiga_process::lock::{FlockOperation, try_lock};
+use saiga_process::pidfd::Process;
+use saiga_process::proc;
 use saiga_streams::route::System;
 
 use crate::program;
@@ -294,8 +296,8 @@ fn is_orphan(image: &Path) -> bool {
     let pid = name
         .strip_prefix(PREFIX)
         .and_then(|rest| rest.strip_suffix(".img"));
-    pid.and_then(|pid| pid.parse::<u32>().ok())
-        .is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists())
+    pid.and_then(|pid| pid.parse().ok())
+        .is_some_and(|pid| matches!(Process::open(pid), Ok(None)))
 }
 
 /// Checks that the mount point is empty and not mounted. Returns its resolved path, and the open
@@ -317,13 +319,11 @@ fn check(options: &VolumeOptions) -> Result<(PathBuf, File), VolumeError> {
         )));
     }
     let open = File::open(&real).map_err(|error| unfit(error.to_string()))?;
-    match rustix::fs::flock(&open, FlockOperation::NonBlockingLockExclusive) {
-        Err(Errno::WOULDBLOCK) => {
-            return Err(unfit(
-                "another recording makes its volume there; give another directory".to_owned(),
-            ));
-        }
-        locked => locked.map_err(|error| unfit(error.to_string()))?,
+    let locked = try_lock(&open, FlockOperation::NonBlockingLockExclusive);
+    if !locked.map_err(|error| unfit(error.to_string()))? {
+        return Err(unfit(
+            "another recording makes its volume there; give another directory".to_owned(),
+        ));
     }
     // Checked after the lock: another recording may have mounted its volume before.
     let mounts = System::default().mounts().unwrap_or_default();
@@ -428,12 +428,8 @@ fn mount(kind: FileSystem, device: &str, dir: &Path) -> Result<(), VolumeError> 
 /// Returns the processes with open files in a directory on the file system `device`.
 fn users(dir: &Path, device: u64) -> String {
     let mut users = Vec::new();
-    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        if name.parse::<u32>().is_err() {
-            continue;
-        }
-        let process = entry.path();
+    for pid in proc::pids().unwrap_or_default() {
+        let process = PathBuf::from(format!("/proc/{pid}"));
         let open = fs::read_dir(process.join("fd"))
             .into_iter()
             .flatten()
@@ -446,8 +442,7 @@ fn users(dir: &Path, device: u64) -> String {
                 && number(link).is_ok_and(|number| number == device)
         };
         if links.any(|link| is_there(&link)) {
-            let comm = fs::read_to_string(process.join("comm")).unwrap_or_default();
-            users.push(format!("{} ({name})", comm.trim_end()));
+            users.push(format!("{} ({pid})", proc::name(pid)));
         }
     }
     if users.is_empty() {

@@ -1,9 +1,6 @@
 //! The counters of the labeller, and their file for node_exporter's textfile collector.
 
 use std::fmt::Write as _;
-use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Declares each counter once: field, type, name and help text of its metric.
@@ -68,40 +65,6 @@ pub(crate) fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Replaces the file at `path` atomically. Its mode is 0666 less the umask.
-///
-/// # Errors
-/// The file cannot be written; the old one stays.
-pub fn write_file(path: &Path, text: &str) -> io::Result<()> {
-    replace(path, text, 0o666)
-}
-
-/// Like [`write_file`] with another mode than 0666, also reduced by the umask.
-pub(crate) fn replace(path: &Path, text: &str, mode: u32) -> io::Result<()> {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    // The collector reads *.prom only, so it ignores this file.
-    name.push(format!(".{}.new", std::process::id()));
-    let new: PathBuf = path.with_file_name(name);
-    // The name may be left from a killed process, or a link of the directory's owner, which must
-    // not be followed.
-    match std::fs::remove_file(&new) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let file = std::fs::File::options()
-        .write(true)
-        .create_new(true)
-        .mode(mode)
-        .open(&new);
-    let written = file
-        .and_then(|mut file| file.write_all(text.as_bytes()))
-        .and_then(|()| std::fs::rename(&new, path));
-    if written.is_err() {
-        let _ = std::fs::remove_file(&new);
-    }
-    written
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -116,32 +79,5 @@ mod tests {
                         saiga_streams_labels_set_total 1\n";
         assert!(text.starts_with(expected), "{text}");
         assert!(text.contains("\nsaiga_streams_gate_active 0\n"));
-    }
-
-    #[test]
-    fn the_file_is_replaced_whole_or_not_at_all() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("saiga.prom");
-        write_file(&path, "old").unwrap();
-        write_file(&path, "new").unwrap();
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), "new");
-        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
-        assert!(write_file(&folder.path().join("no/such"), "new").is_err());
-    }
-
-    #[test]
-    fn a_link_with_the_temporary_name_is_not_followed() {
-        let folder = tempfile::tempdir().unwrap();
-        let (path, other) = (
-            folder.path().join("saiga.prom"),
-            folder.path().join("other"),
-        );
-        std::fs::write(&other, "mine").unwrap();
-        let name = format!("saiga.prom.{}.new", std::process::id());
-        std::os::unix::fs::symlink(&other, folder.path().join(name)).unwrap();
-        write_file(&path, "numbers").unwrap();
-        assert_eq!(std::fs::read_to_string(&other).unwrap(), "mine");
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), "numbers");
-        assert!(!path.is_symlink());
     }
 }

@@ -7,14 +7,13 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, Signal};
+use rustix::process::Signal;
+use saiga_process::pidfd::Process;
 
 use crate::lock;
 use crate::tree;
@@ -22,8 +21,8 @@ use crate::tree;
 /// A running labeller.
 #[derive(Debug)]
 pub struct Holder {
-    pid: Pid,
-    process: OwnedFd,
+    pid: u32,
+    process: Process,
     locks: Vec<HeldLock>,
 }
 
@@ -51,7 +50,7 @@ pub enum HolderError {
         error: io::Error,
     },
     #[error("cannot end the labeller with pid {pid}: {error}")]
-    Signal { pid: u32, error: Errno },
+    Signal { pid: u32, error: io::Error },
     #[error(
         "the labeller with pid {pid} has not ended within {limit:?}; kill -9 ends it and allows \
          all opens that wait at its gate"
@@ -83,7 +82,7 @@ pub fn holders(lock_dir: &Path) -> Result<Vec<Holder>, HolderError> {
             continue;
         };
         let Some(process) = process_with(pid, &path).map_err(|error| HolderError::Hidden {
-            pid: pid.as_raw_nonzero().get().unsigned_abs(),
+            pid,
             dir: dir.clone(),
             error,
         })?
@@ -105,7 +104,7 @@ pub fn holders(lock_dir: &Path) -> Result<Vec<Holder>, HolderError> {
 }
 
 /// Reads PID and directory from a lock file. `None` if the file is deleted, empty or not valid.
-fn read(path: &Path) -> io::Result<Option<(Pid, PathBuf)>> {
+fn read(path: &Path) -> io::Result<Option<(u32, PathBuf)>> {
     let file = match lock::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         file => file?,
@@ -115,25 +114,24 @@ fn read(path: &Path) -> io::Result<Option<(Pid, PathBuf)>> {
 
 /// Parses the text of a PID file; `None` if it is not a valid PID.
 #[must_use]
-pub fn pid_in(text: &str) -> Option<Pid> {
+pub fn pid_in(text: &str) -> Option<u32> {
     pid_of(text.trim().parse().ok()?)
 }
 
-/// Converts a number to a PID. Refuses 0 and numbers that are negative as an `i32`: kill(2) takes
-/// them for process groups.
-fn pid_of(number: u32) -> Option<Pid> {
-    Pid::from_raw(i32::try_from(number).ok()?)
+/// Refuses 0 and numbers that are negative as an `i32`: kill(2) takes them for process groups.
+fn pid_of(number: u32) -> Option<u32> {
+    (1..=i32::MAX.unsigned_abs())
+        .contains(&number)
+        .then_some(number)
 }
 
 /// Opens the process `pid` if it exists and holds the lock (`man 2 flock`) of the file at `path`.
 ///
 /// # Errors
 /// The file or the descriptors of the process cannot be read.
-pub fn process_with(pid: Pid, path: &Path) -> io::Result<Option<OwnedFd>> {
-    let process = match rustix::process::pidfd_open(pid, PidfdFlags::empty()) {
-        Ok(process) => process,
-        Err(Errno::SRCH | Errno::INVAL) => return Ok(None),
-        Err(error) => return Err(error.into()),
+pub fn process_with(pid: u32, path: &Path) -> io::Result<Option<Process>> {
+    let Some(process) = Process::open(pid)? else {
+        return Ok(None);
     };
     let holds = match has_locked(pid, path) {
         // The process has ended.
@@ -142,12 +140,12 @@ pub fn process_with(pid: Pid, path: &Path) -> io::Result<Option<OwnedFd>> {
         holds => holds?,
     };
     // /proc/PID was that of this process only if the process still runs.
-    Ok((holds && !has_ended(&process, Duration::ZERO)?).then_some(process))
+    Ok((holds && !process.ends_within(Duration::ZERO)?).then_some(process))
 }
 
-fn has_locked(pid: Pid, path: &Path) -> io::Result<bool> {
+fn has_locked(pid: u32, path: &Path) -> io::Result<bool> {
     let lock = std::fs::metadata(path)?;
-    let place = PathBuf::from(format!("/proc/{}", pid.as_raw_nonzero()));
+    let place = PathBuf::from(format!("/proc/{pid}"));
     for entry in std::fs::read_dir(place.join("fd"))? {
         let entry = entry?;
         let is_lock = std::fs::metadata(entry.path())
@@ -163,16 +161,10 @@ fn has_locked(pid: Pid, path: &Path) -> io::Result<bool> {
     Ok(false)
 }
 
-fn has_ended(process: &OwnedFd, limit: Duration) -> io::Result<bool> {
-    let limit = Timespec::try_from(limit).ok();
-    let mut wait = [PollFd::new(process, PollFlags::IN)];
-    Ok(rustix::event::poll(&mut wait, limit.as_ref())? > 0)
-}
-
 impl Holder {
     #[must_use]
     pub fn pid(&self) -> u32 {
-        self.pid.as_raw_nonzero().get().unsigned_abs()
+        self.pid
     }
 
     /// The directories that the process labels, as absolute paths in which links are not resolved.
@@ -201,21 +193,14 @@ impl Holder {
 }
 
 /// Ends the labeller `process` with the PID `pid` as [`Holder::end`] does, with its errors.
-pub fn end(pid: Pid, process: &OwnedFd, limit: Duration) -> Result<(), HolderError> {
-    let pid = pid.as_raw_nonzero().get().unsigned_abs();
+pub fn end(pid: u32, process: &Process, limit: Duration) -> Result<(), HolderError> {
+    let fail = |error| HolderError::Signal { pid, error };
     for signal in [Signal::TERM, Signal::CONT] {
-        match rustix::process::pidfd_send_signal(process, signal) {
-            Ok(()) | Err(Errno::SRCH) => {}
-            Err(error) => return Err(HolderError::Signal { pid, error }),
-        }
+        process.signal(signal).map_err(fail)?;
     }
-    match has_ended(process, limit) {
-        Ok(true) => Ok(()),
-        Ok(false) => Err(HolderError::Late { pid, limit }),
-        Err(error) => Err(HolderError::Signal {
-            pid,
-            error: tree::errno(&error),
-        }),
+    match process.ends_within(limit).map_err(fail)? {
+        true => Ok(()),
+        false => Err(HolderError::Late { pid, limit }),
     }
 }
 

@@ -8,41 +8,46 @@
 
 mod appear;
 mod file;
+mod known_files;
 mod metrics;
 mod reload;
 mod roots;
 mod scan;
+mod warnings;
+mod watcher;
 
-use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::thread::CapabilitySet;
 
 use crate::control::Control;
 use crate::counters::{Counted, Counters, count};
 use crate::gate::Gate;
-use crate::labels::{self, Label};
+use crate::labels;
 use crate::lock::LockError;
-use crate::pins::{self, Pins, Watches};
+use crate::pins::{self, Pins};
 use crate::route::{Report, System};
 use crate::rules::{RuleSet, RulesError};
 use crate::setter::Setter;
 use crate::sys;
-use crate::tree::Identity;
+use crate::tree::{self, Identity};
 use crate::view::View;
 
+use known_files::KnownFiles;
 use metrics::Metrics;
 use reload::Loaded;
 use roots::Root;
+use warnings::Warnings;
+use watcher::{Ready, Watcher};
 
 /// A directory and the rules for it.
 #[derive(Debug, Clone)]
@@ -148,35 +153,19 @@ struct Labeller<'a> {
     loaded: Loaded,
     roots: Vec<Root>,
     view: Arc<View>,
-    /// fanotify groups, one for each file system.
-    groups: HashMap<(u32, u32), OwnedFd>,
+    watcher: Watcher,
     gate: Option<Gate>,
     /// The error with which the kernel refused permission events.
     no_gate: Option<Errno>,
-    pins: Pins,
-    /// Watches of the roots.
-    root_watches: Watches,
-    /// Watches of the directories in which roots and rule files may appear.
-    parents: Watches,
-    parent_watches: HashSet<i32>,
-    /// Watches of all links and directories on the paths of the roots.
-    ancestors: Watches,
-    ancestor_watches: HashSet<i32>,
+    known: KnownFiles,
     /// Roots to be scanned, each with a log line for the end of the scan.
     unscanned: VecDeque<(PathBuf, Option<String>)>,
     /// Links to directories that are labelled by another path already.
     known_links: BTreeSet<PathBuf>,
-    mounts: File,
     mount_points: Vec<PathBuf>,
-    /// Files with the hint of their rule.
-    labels: HashMap<Identity, Label>,
-    /// Files whose refusal or foreign hint was logged already.
-    reported: HashSet<Identity>,
     has_started: bool,
-    is_pin_limit_reported: bool,
     is_stall_reported: bool,
-    /// The last warning about each path, and the number of the last scan that found it true.
-    warned: HashMap<PathBuf, (String, u64)>,
+    warnings: Warnings,
     metrics: Metrics,
 }
 
@@ -219,9 +208,8 @@ pub fn run(
     let root = options.system.root();
     let kept = options.kept.iter().flat_map(|file| labels::read_from(file));
     let earlier = locks.iter().flat_map(|lock| labels::read(lock.labels()));
-    let earlier = kept.chain(earlier);
-    let earlier = earlier.map(|(identity, hint)| (identity, Label::ours(hint)));
-    let earlier = earlier.collect();
+    let pins = Pins::new(pins::limit(root)).map_err(RunError::Watch)?;
+    let known = KnownFiles::new(pins, kept.chain(earlier));
     let mut labeller = Labeller {
         options,
         control,
@@ -231,25 +219,16 @@ pub fn run(
         roots: roots::given(&options.databases, locks),
         loaded,
         view: Arc::default(),
-        groups: HashMap::new(),
+        watcher: Watcher::new().map_err(|error| RunError::Watch(tree::errno(&error)))?,
         gate,
         no_gate: None,
-        pins: Pins::new(pins::limit(root)).map_err(RunError::Watch)?,
-        root_watches: Watches::new().map_err(RunError::Watch)?,
-        parents: Watches::new().map_err(RunError::Watch)?,
-        parent_watches: HashSet::new(),
-        ancestors: Watches::new().map_err(RunError::Watch)?,
-        ancestor_watches: HashSet::new(),
+        known,
         unscanned: VecDeque::new(),
         known_links: BTreeSet::new(),
-        mounts: File::open("/proc/self/mountinfo")?,
         mount_points: Vec::new(),
-        labels: earlier,
-        reported: HashSet::new(),
         has_started: false,
-        is_pin_limit_reported: false,
         is_stall_reported: false,
-        warned: HashMap::new(),
+        warnings: Warnings::default(),
         metrics: Metrics::new(options, &|text| log(Level::Info, text)),
     };
     labeller.start()?;
@@ -298,7 +277,7 @@ impl Labeller<'_> {
         self.has_started = true;
         self.save_labels();
         let counted = self.counters.now();
-        let pinned = self.pins.len();
+        let pinned = self.known.pinned();
         let when = match self.options.mode {
             Mode::Notify => "as they appear",
             Mode::Gate => "before their first byte",
@@ -339,19 +318,19 @@ impl Labeller<'_> {
                 next_scan = next();
             }
             let longest = next_scan.map(|scan| scan.saturating_duration_since(now));
-            let ready = self.wait(longest.unwrap_or(Duration::MAX));
+            let (ready, is_gate_opened) = self.wait(longest.unwrap_or(Duration::MAX));
             self.control.drain();
-            if ready.gate_opened {
+            if is_gate_opened {
                 self.on_stall();
             }
-            self.sweep();
+            self.known.sweep();
             let mut has_moved = ready.mounts && self.on_mounts_changed();
             has_moved |= self.mark_stale_roots();
-            has_moved |= !self.ancestors.read_events().is_empty();
+            has_moved |= self.watcher.has_path_changed();
             for device in ready.groups {
                 self.on_names(device);
             }
-            let has_appeared = !self.parents.read_events().is_empty();
+            let has_appeared = self.watcher.has_appeared();
             if has_moved || has_appeared {
                 self.recheck();
             }
@@ -364,41 +343,19 @@ impl Labeller<'_> {
         self.log(Level::Info, "ended");
     }
 
-    fn wait(&self, longest: Duration) -> Ready {
-        let devices: Vec<(u32, u32)> = self.groups.keys().copied().collect();
+    /// Waits for events. The second value says whether the watchdog has opened the gate.
+    fn wait(&self, longest: Duration) -> (Ready, bool) {
         let longest = self
             .metrics_pause()
             .map_or(longest, |pause| longest.min(pause));
-        let mut wait = vec![
-            PollFd::new(self.control, PollFlags::IN),
-            PollFd::new(&self.pins, PollFlags::IN),
-            PollFd::new(&self.root_watches, PollFlags::IN),
-            PollFd::new(&self.parents, PollFlags::IN),
-            // A change of mounts is reported as POLLERR | POLLPRI (proc_pid_mountinfo(5)).
-            PollFd::new(&self.mounts, PollFlags::PRI),
-            PollFd::new(&self.ancestors, PollFlags::IN),
-        ];
-        let fixed = wait.len();
-        wait.extend(
-            self.groups
-                .values()
-                .map(|group| PollFd::new(group, PollFlags::IN)),
-        );
         let gate = self.gate.as_ref().filter(|_| !self.is_stall_reported);
-        let gate_at = wait.len();
         let opened = gate.map(Gate::opened_event);
-        wait.extend(opened.iter().map(|event| PollFd::new(event, PollFlags::IN)));
-        let timeout = Timespec::try_from(longest).ok();
-        if rustix::event::poll(&mut wait, timeout.as_ref()).is_err() {
-            return Ready::default();
-        }
-        let is_ready = |at: usize| wait.get(at).is_some_and(|fd| !fd.revents().is_empty());
-        let groups = (fixed..).zip(devices).filter(|(at, _)| is_ready(*at));
-        Ready {
-            mounts: is_ready(4),
-            groups: groups.map(|(_, device)| device).collect(),
-            gate_opened: is_ready(gate_at),
-        }
+        // The gate comes first: only it has to be told from the others.
+        let mut others: Vec<BorrowedFd<'_>> = opened.iter().map(AsFd::as_fd).collect();
+        others.extend([self.control.as_fd(), self.known.as_fd()]);
+        let ready = self.watcher.wait(longest, &others);
+        let is_opened = opened.is_some() && ready.other == Some(0);
+        (ready, is_opened)
     }
 
     fn on_stall(&mut self) {
@@ -424,9 +381,7 @@ impl Labeller<'_> {
     /// Adds the hints that the gate has set to the labels.
     fn collect_gate_labels(&mut self) {
         let set = self.gate.as_ref().map(Gate::take_labelled);
-        let set = set.unwrap_or_default().into_iter();
-        let set = set.map(|(identity, hint)| (identity, Label::ours(hint)));
-        self.labels.extend(set);
+        self.known.add_ours(set.unwrap_or_default().into_iter());
     }
 
     /// Saves our hints for the next run.
@@ -434,11 +389,11 @@ impl Labeller<'_> {
         self.collect_gate_labels();
         let locks = self.roots.iter().filter_map(|root| root.lock.as_ref());
         let files = locks.map(|lock| lock.labels().to_owned());
-        let saved = files.map(|file| (labels::save(&file, &self.labels), file));
+        let saved = files.map(|file| (labels::save(&file, self.known.labels()), file));
         let kept = self.options.kept.iter();
         let kept = kept.map(|file| {
             (
-                labels::save_into(file, &self.labels),
+                labels::save_into(file, self.known.labels()),
                 PathBuf::from("the labels that systemd keeps"),
             )
         });
@@ -446,7 +401,7 @@ impl Labeller<'_> {
         for (saved, file) in all {
             match saved {
                 Ok(()) => {
-                    self.warned.remove(&file);
+                    self.warnings.end(&file);
                 }
                 Err(error) => {
                     let text = format!(
@@ -473,21 +428,9 @@ impl Labeller<'_> {
             // Files on an unmounted file system may return with it.
             let devices = self.devices();
             let stays = |it: &Identity| seen.contains(it) || !devices.contains(&it.device());
-            self.labels.retain(|identity, _| stays(identity));
-            self.reported.retain(stays);
+            self.known.retain(stays);
             self.save_labels();
-            let now = self.scans();
-            self.warned.retain(|_, (_, scan)| *scan == now);
-        }
-    }
-
-    /// Forgets deleted files. Without times of birth, a new file with the same inode number would
-    /// be taken for the deleted one.
-    fn sweep(&mut self) {
-        for identity in self.pins.sweep() {
-            if !identity.is_certain() {
-                self.labels.remove(&identity);
-            }
+            self.warnings.end_before(self.scans());
         }
     }
 
@@ -498,20 +441,10 @@ impl Labeller<'_> {
     /// Logs a warning about a path unless it is the last one about it. Returns whether it was
     /// logged.
     fn warn_once(&mut self, path: &Path, text: &str) -> bool {
-        let now = (text.to_owned(), self.scans());
-        let before = self.warned.insert(path.to_owned(), now);
-        let is_new = before.is_none_or(|(before, _)| before != text);
+        let is_new = self.warnings.is_new(path, text, self.scans());
         if is_new {
             self.log(Level::Warn, text);
         }
         is_new
     }
-}
-
-/// The sources of events that are ready.
-#[derive(Default)]
-struct Ready {
-    mounts: bool,
-    groups: Vec<(u32, u32)>,
-    gate_opened: bool,
 }

@@ -6,6 +6,7 @@
 //! still has the stored hint, so that a wrong line causes at worst an overwritten hint. Hints are
 //! lost at a reboot: the file names its boot, and labels of another boot are not read.
 
+use saiga_process::{proc, replace::replace_in_cache};
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::fs::File;
@@ -13,7 +14,6 @@ use std::io::{self, Read as _, Seek as _};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-use crate::counters;
 use crate::hint::Hint;
 use crate::lock;
 use crate::tree::Identity;
@@ -51,7 +51,7 @@ pub(crate) fn beside(lock: &Path) -> PathBuf {
 /// # Errors
 /// The file cannot be written, or the boot ID cannot be read. The old file stays.
 pub(crate) fn save(path: &Path, labels: &HashMap<Identity, Label>) -> io::Result<()> {
-    counters::replace(path, &to_text(labels)?, 0o600)
+    replace_in_cache(path, to_text(labels)?.as_bytes(), 0o600)
 }
 
 /// Replaces the content of an open file. Not atomic: a process killed in between leaves a truncated
@@ -145,8 +145,10 @@ fn line(text: &str) -> Option<(Identity, Hint)> {
 }
 
 fn header() -> io::Result<String> {
-    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
-    Ok(format!("saiga streams labels 1, boot {}\n", boot.trim()))
+    Ok(format!(
+        "saiga streams labels 1, boot {}\n",
+        proc::boot_id()?
+    ))
 }
 
 #[cfg(test)]

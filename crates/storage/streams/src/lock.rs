@@ -14,8 +14,7 @@ use std::os::unix::fs::{
 };
 use std::path::{Path, PathBuf};
 
-use rustix::fs::FlockOperation;
-use rustix::io::Errno;
+use saiga_process::lock::{FlockOperation, try_lock};
 
 use crate::labels;
 use crate::tree::{self, Identity};
@@ -90,7 +89,7 @@ impl Lock {
             .map_err(fail(&path))?;
         let own = Permissions::from_mode(0o600);
         file.set_permissions(own).map_err(fail(&path))?;
-        let is_free = lock(&file, FlockOperation::NonBlockingLockExclusive);
+        let is_free = try_lock(&file, FlockOperation::NonBlockingLockExclusive);
         if !is_free.map_err(fail(&path))? {
             let pid = holder_in(&file).map(|(pid, _)| pid);
             return Err(LockError::Taken {
@@ -151,7 +150,7 @@ fn is_apart(dir: &Path, name: Option<&OsStr>, other: &Path) -> Result<(), LockEr
     if !is_same && (is_ours || !share(dir, &theirs)) {
         return Ok(());
     }
-    if lock(&file, FlockOperation::NonBlockingLockShared).map_err(fail)? {
+    if try_lock(&file, FlockOperation::NonBlockingLockShared).map_err(fail)? {
         return Ok(());
     }
     let (dir, pid) = (dir.to_owned(), Some(pid));
@@ -192,15 +191,6 @@ fn name(identity: Identity) -> OsString {
 pub(crate) fn name_of(dir: &Path) -> Option<OsString> {
     let open = tree::open_dir(dir).ok()?;
     Some(name(tree::identity(open.as_fd()).ok()?))
-}
-
-/// Takes the lock of an open file; `false` if another descriptor has it.
-fn lock(file: &File, how: FlockOperation) -> io::Result<bool> {
-    match rustix::fs::flock(file, how) {
-        Ok(()) => Ok(true),
-        Err(Errno::WOULDBLOCK) => Ok(false),
-        Err(error) => Err(error.into()),
-    }
 }
 
 /// Reads PID and directory from an open lock file; `None` while the file is still empty.

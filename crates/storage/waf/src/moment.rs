@@ -1,8 +1,9 @@
 //! The time of a sample: by the wall clock, and since boot.
 
-use std::fs;
 use std::io;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use saiga_process::proc;
 
 /// An instant. Differences within one boot do not depend on changes of the wall clock.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,11 +22,10 @@ impl Moment {
     /// # Errors
     /// The boot ID in /proc cannot be read.
     pub fn now() -> io::Result<Self> {
-        let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
         let uptime = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
         Ok(Self {
             unix_ms: unix_ms(SystemTime::now()),
-            boot: boot.trim().to_owned(),
+            boot: proc::boot_id()?,
             since_boot_ms: uptime.tv_sec * 1000 + uptime.tv_nsec / 1_000_000,
         })
     }

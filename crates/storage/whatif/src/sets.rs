@@ -99,7 +99,8 @@ impl Set {
             .map_or(String::new(), |stem| stem.to_string_lossy().into_owned());
         // The labeller's loader below reports a file that cannot be read.
         let text = std::fs::read_to_string(path).unwrap_or_default();
-        if text.lines().any(|line| line.trim() == "[[assign]]") {
+        let is_header = |line: &str| line.trim_start().starts_with("[[assign]]");
+        if text.lines().any(is_header) {
             let wrong = |error| SetError::Plain {
                 path: path.to_owned(),
                 error,

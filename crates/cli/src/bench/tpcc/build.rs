@@ -8,14 +8,15 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, bail};
 use clap::ValueEnum;
-use saiga_experiment::interrupt::Interrupt;
+use saiga_process::interrupt::Interrupt;
 use saiga_tpcc::build::csv::Files;
 use saiga_tpcc::build::{Build, BuildOutcome, BuildPart, BuildRequest, owner};
 use saiga_tpcc::population::Population;
 use saiga_tpcc::props::Csv;
+use saiga_tpcc::target::Target;
 
 use super::progress::Progress;
-use super::target::{OwnSql, Target, Targets};
+use super::target::{OwnSql, Targets};
 use saiga_document::number::{counted, time};
 
 /// Options of `saiga bench tpcc build`.

@@ -7,13 +7,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use indicatif::{ProgressBar, ProgressDrawTarget};
-use saiga_experiment::interrupt::Interrupt;
-use saiga_tpcc::check::{Check, CheckedRule, Finding, Report, Scope};
-use serde_json::json;
+use saiga_process::interrupt::Interrupt;
+use saiga_tpcc::check::{Check, Report, Scope};
+use saiga_tpcc::target::Target;
 
-use super::target::{Target, Targets};
+use super::target::Targets;
 use crate::exit;
-use saiga_document::number::{counted, time};
 
 /// Maximum number of sessions that check in parallel. Each session keeps a CPU busy.
 const MAX_SESSIONS: u32 = 8;
@@ -72,9 +71,10 @@ pub(super) fn check(target: &Target, args: &Args, interrupt: &Interrupt) -> anyh
         interrupt,
     )?;
     if args.json {
-        writeln!(std::io::stdout(), "{}", as_json(target, &report, took))?;
+        writeln!(std::io::stdout(), "{}", report.json(&target.name(), took))?;
     } else {
-        print(target, &report, took)?;
+        let text = report.text(&target.name(), took);
+        std::io::stdout().write_all(text.as_bytes())?;
     }
     Ok(report.findings.is_empty())
 }
@@ -116,75 +116,4 @@ pub(super) fn check_tables(
         );
     }
     Ok((report, took))
-}
-
-fn print(target: &Target, report: &Report, took: Duration) -> std::io::Result<()> {
-    let mut out = std::io::stdout().lock();
-    let what = if report.after_load {
-        "as loaded"
-    } else {
-        "after a run"
-    };
-    let all = || counted(report.loaded.warehouses, "warehouse");
-    let warehouses = report.sample().unwrap_or_else(all);
-    let (checks, took) = (report.checked.len(), time(took));
-    let verdict = match report.findings.len() {
-        0 => "all rules hold".to_owned(),
-        1 => "1 rule is violated".to_owned(),
-        many => format!("{many} rules are violated"),
-    };
-    let name = target.name();
-    writeln!(
-        out,
-        "{name}: {warehouses}, {what}; {checks} checks, {took}: {verdict}"
-    )?;
-    for finding in &report.findings {
-        let Finding {
-            clause,
-            rule,
-            count,
-            examples,
-        } = finding;
-        writeln!(out, "  {clause}  {rule}")?;
-        for example in examples {
-            writeln!(out, "      {example}")?;
-        }
-        if *count > examples.len() as u64 {
-            writeln!(out, "      and {} more", count - examples.len() as u64)?;
-        }
-    }
-    Ok(())
-}
-
-fn as_json(target: &Target, report: &Report, took: Duration) -> serde_json::Value {
-    let Report {
-        loaded,
-        after_load,
-        sampled,
-        checked,
-        findings,
-    } = report;
-    let checked = checked.iter().map(|CheckedRule { clause, rule, took }| {
-        json!({ "clause": clause, "rule": rule, "seconds": took.as_secs_f64() })
-    });
-    let findings = findings.iter().map(
-        |Finding {
-             clause,
-             rule,
-             count,
-             examples,
-         }| {
-            json!({ "clause": clause, "rule": rule, "count": count, "examples": examples })
-        },
-    );
-    json!({
-        "database": target.name(),
-        "warehouses": loaded.warehouses,
-        "seed": loaded.origin.map(|origin| origin.seed),
-        "after_load": after_load,
-        "sampled": (!sampled.is_empty()).then_some(sampled),
-        "seconds": took.as_secs_f64(),
-        "checked": checked.collect::<Vec<_>>(),
-        "findings": findings.collect::<Vec<_>>(),
-    })
 }

@@ -8,10 +8,11 @@ use saiga_tpcc::build::owner;
 use saiga_tpcc::destroy;
 use saiga_tpcc::state::State;
 use saiga_tpcc::table::Table;
+use saiga_tpcc::target::Target;
 
 use crate::exit;
 
-use super::target::{OwnSql, Target, Targets};
+use super::target::{OwnSql, Targets};
 use saiga_document::number::counted;
 
 /// Options of `saiga bench tpcc destroy`.

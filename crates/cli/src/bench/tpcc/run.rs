@@ -9,21 +9,22 @@ mod live;
 mod merge;
 mod options;
 mod prepare;
-mod status;
 
+use std::io::Write;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, bail};
-use saiga_experiment::interrupt::Interrupt;
+use saiga_process::interrupt::Interrupt;
 use saiga_tpcc::driver::sample::Sample;
 use saiga_tpcc::driver::{DeliveryResult, Observer, Progress};
-use saiga_tpcc::results::Record;
 use saiga_tpcc::results::files::SampleFiles;
+use saiga_tpcc::results::several;
+use saiga_tpcc::target::Target;
 
-use super::target::{Target, Targets};
+use super::target::Targets;
 use crate::compare::raise_descriptor_limit;
 use crate::exit;
 use crate::host::{Host, HostSamples};
@@ -86,7 +87,8 @@ pub(super) fn run_all(
     let started = await_start(start_at, interrupt)?;
     let ready = prepare::claim_all(prepared, &own, started.local_s())?;
     let (mut finished, seen) = measure(ready, watched, &own, started, interrupt);
-    finish::share_cpu(&mut finished);
+    let mut measured: Vec<_> = finished.iter_mut().map(|one| &mut one.measured).collect();
+    several::share_cpu(&mut measured);
     conclude_all(finished, &own, seen, options.json, interrupt)
 }
 
@@ -107,40 +109,21 @@ fn conclude_all(
         match one.conclude(options, interrupt, seen.take()) {
             Ok(record) => {
                 all_hold &= record.all_checks_hold();
-                problems.extend(reason(&record).map(|why| format!("{name}: {why}")));
+                problems.extend(record.early_end().map(|why| format!("{name}: {why}")));
                 records.push(record);
             }
             Err(error) => problems.push(format!("{name}: {error:#}")),
         }
     }
-    finish::print_sum(&records, as_json)?;
+    if let Some(sum) = several::sum(&records).filter(|_| !as_json) {
+        writeln!(std::io::stdout(), "{sum}")?;
+    }
     match problems.split_last() {
         None => Ok(all_hold),
         Some((last, others)) => {
             others.iter().for_each(|problem| exit::say(problem));
             bail!("{last}")
         }
-    }
-}
-
-/// The reason of an early end, if there was one.
-fn reason(record: &Record) -> Option<String> {
-    let first = record
-        .errors
-        .first()
-        .map(|(text, count)| format!("{count} times: {text}"));
-    let first = first.unwrap_or_else(|| "no error was reported".to_owned());
-    match record.end.as_str() {
-        "done" => None,
-        "interrupted" => Some("interrupted; the figures cover the time until then".to_owned()),
-        "gave up" if record.lost_connections == 0 => Some(format!(
-            "stopped because the server answered no request for too long (--give-up), although no \
-             connection was lost: it may wait for a lock or for disk space; {first}"
-        )),
-        "gave up" => Some(format!(
-            "stopped because the server did not come back in time (--give-up); {first}"
-        )),
-        _ => Some(format!("stopped because no transaction succeeded; {first}")),
     }
 }
 

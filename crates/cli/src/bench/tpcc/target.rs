@@ -1,13 +1,10 @@
-//! The databases that a step works on, and sessions with them.
+//! The options that select the databases of a step.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use saiga_tpcc::db::connect::connect;
-use saiga_tpcc::db::options::Options;
-use saiga_tpcc::db::{ConnectError, Session};
-use saiga_tpcc::driver::connection::Sessions;
-use saiga_tpcc::props::{Engine, Props};
+use saiga_tpcc::props::Props;
+use saiga_tpcc::target::Target;
 
 use super::direct::Direct;
 use crate::exit;
@@ -32,23 +29,16 @@ pub(super) struct OwnSql {
     folder: Option<PathBuf>,
 }
 
-/// A database and how to connect to it.
-#[derive(Debug)]
-pub(super) struct Target {
-    pub(super) props: Props,
-    pub(super) options: Options,
-}
-
 impl Targets {
     /// All databases in the order of the command line. Prints the settings that have no effect.
     pub(super) fn all(&self) -> anyhow::Result<Vec<Target>> {
         if let Some(props) = self.direct.props()? {
-            return Ok(vec![Target::new(props)?]);
+            return Ok(vec![target(props)?]);
         }
         if self.props.is_empty() {
-            return Ok(vec![Target::sqlite(Path::new("./saiga-tpcc.db"), 1)?]);
+            return Ok(vec![sqlite(Path::new("./saiga-tpcc.db"), 1)?]);
         }
-        let read = |path: &PathBuf| Target::new(Props::read(path)?);
+        let read = |path: &PathBuf| target(Props::read(path)?);
         self.props.iter().map(read).collect()
     }
 }
@@ -74,88 +64,22 @@ impl OwnSql {
     }
 }
 
-impl Target {
-    /// Makes a target. Prints the settings that have no effect.
-    fn new(props: Props) -> anyhow::Result<Self> {
-        let options = Options::of(&props.url).with_context(|| props.path.display().to_string())?;
-        let named = |what: &str, list: &[String]| {
-            if !list.is_empty() {
-                let path = props.path.display();
-                exit::say(&format!("{path}: {what}: {}", list.join(", ")));
-            }
-        };
-        named("parameters of conn= without an effect", &options.ignored);
-        named("hosts of conn= that are not used", &props.url.others);
-        Ok(Self { props, options })
-    }
-
-    /// An SQLite file, which needs no server.
-    pub(super) fn sqlite(path: &Path, warehouses: u32) -> anyhow::Result<Self> {
-        let path = path.display();
-        let text =
-            format!("conn=jdbc:sqlite:{path}\nwarehouses={warehouses}\nterminals=4\nrunMins=1\n");
-        Self::new(Props::parse(PathBuf::from("(no props file)"), &text)?)
-    }
-
-    /// Logs in. An SQLite file is created if it does not exist.
-    pub(super) fn open(&self) -> Result<Box<dyn Session>, ConnectError> {
-        let Props {
-            url,
-            user,
-            password,
-            ..
-        } = &self.props;
-        connect(url, user, password, &self.options)
-    }
-
-    pub(super) fn sessions(&self) -> Sessions {
-        let Props {
-            url,
-            user,
-            password,
-            ..
-        } = self.props.clone();
-        let options = self.options.clone();
-        Sessions {
-            url,
-            user,
-            password,
-            options,
+/// Makes a target. Prints the settings that have no effect.
+fn target(props: Props) -> anyhow::Result<Target> {
+    let path = props.path.display().to_string();
+    let target = Target::new(props).with_context(|| path.clone())?;
+    let named = |what: &str, list: &[String]| {
+        if !list.is_empty() {
+            exit::say(&format!("{path}: {what}: {}", list.join(", ")));
         }
-    }
+    };
+    let ignored = &target.sessions.options.ignored;
+    named("parameters of conn= without an effect", ignored);
+    named("hosts of conn= that are not used", &target.props.url.others);
+    Ok(target)
+}
 
-    /// Logs in to an existing database.
-    pub(super) fn open_existing(&self) -> anyhow::Result<Box<dyn Session>> {
-        self.must_exist()?;
-        Ok(self.open()?)
-    }
-
-    /// Whether the database exists, if that is known without a connection: SQLite would create the
-    /// file.
-    pub(super) fn exists(&self) -> bool {
-        let url = &self.props.url;
-        url.engine != Engine::Sqlite || Path::new(&url.database).exists()
-    }
-
-    pub(super) fn must_exist(&self) -> anyhow::Result<()> {
-        if !self.exists() {
-            bail!("the file does not exist; create it with `saiga bench tpcc build`");
-        }
-        Ok(())
-    }
-
-    pub(super) fn name(&self) -> String {
-        let url = &self.props.url;
-        match url.engine {
-            Engine::Sqlite => format!("sqlite file {}", url.database),
-            Engine::MySql | Engine::Postgres | Engine::OpenGauss => {
-                format!(
-                    "{} at {}, database {}",
-                    url.engine,
-                    self.options.address(url),
-                    url.database
-                )
-            }
-        }
-    }
+/// An SQLite file, which needs no server.
+pub(super) fn sqlite(path: &Path, warehouses: u32) -> anyhow::Result<Target> {
+    target(Target::sqlite(path, warehouses)?)
 }

@@ -8,10 +8,11 @@ use std::slice;
 use std::time::Duration;
 
 use anyhow::Context;
-use saiga_experiment::interrupt::Interrupt;
+use saiga_process::interrupt::Interrupt;
+use saiga_tpcc::target::Target;
 
 use super::run::{Options, run_all};
-use super::target::Target;
+use super::target::sqlite;
 use super::{build, check};
 use crate::exit;
 
@@ -28,7 +29,7 @@ pub(super) fn run(out: Option<&Path>) -> anyhow::Result<ExitCode> {
     let folder = out.or(private.as_ref().map(|private| private.path()));
     let folder = folder.unwrap_or(Path::new("."));
     fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
-    let target = Target::sqlite(&folder.join("tpcc.db"), 1)?;
+    let target = sqlite(&folder.join("tpcc.db"), 1)?;
     let all_hold = job(&target, &interrupt).with_context(|| target.name())?;
     Ok(if all_hold {
         ExitCode::SUCCESS

@@ -14,15 +14,16 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use saiga_database::{Engine, Installation, Server};
 use saiga_experiment::campaign::Claim;
+use saiga_experiment::draft::Draft;
 use saiga_experiment::file::Experiment;
-use saiga_experiment::interrupt::Interrupt;
-use saiga_experiment::port;
-use saiga_experiment::process::{CommandLine, Waited, quoted};
+use saiga_job::tpcc::PrivatePlan;
+use saiga_process::child::{CommandLine, Waited};
+use saiga_process::interrupt::Interrupt;
+use saiga_process::port;
 use saiga_program::library;
 use saiga_snapshot::{Unseen, check_not_running};
-use saiga_sql::{Engine, PrivateServer, TPCC_SQL};
-use saiga_tpcc::props;
 
 use crate::exit;
 use saiga_document::number::counted;
@@ -30,20 +31,13 @@ use saiga_document::number::counted;
 use super::super::file::Prepared;
 use super::super::options::{ArmName, TpccArgs};
 use super::super::{file, out};
-use super::draft::Draft;
-use super::servers::{goal, with_and_without};
-use super::text::{ExperimentFile, RestorePoint, Server, StartCommand};
-use super::{EXPERIMENT, check_goes_on, milliseconds, parsed, preface, take_if_missing, this_tool};
+use super::{EXPERIMENT, check_goes_on, pace, parsed, preface, take_if_missing, this_tool};
 
 const USUAL_WAREHOUSES: u32 = 2;
 const USUAL_TERMINALS: u32 = 8;
 const USUAL_SECONDS: f64 = 30.0;
-/// Ramp-up as a share of a run's length: time to upgrade connections and to fill caches.
-const RAMP_UP: f64 = 0.2;
 /// Fixed, so that a resumed campaign has the same rows.
 const BUILD_SEED: &str = "1";
-/// Size of a warehouse with its indexes and the rows that a run adds.
-const WAREHOUSE_MIB: u32 = 160;
 /// Time limit of each step; building many warehouses takes hours.
 const BUILD_LIMIT: Duration = Duration::from_secs(24 * 3600);
 const PROPS: &str = "tpcc.props";
@@ -65,15 +59,11 @@ pub(super) fn run(args: TpccArgs) -> anyhow::Result<ExitCode> {
     // Before the claim, no file is written or removed: another process may use the directory.
     let claim = Claim::take(&real, args.common.stopping.begin())?;
     let interrupt = Interrupt::on_signals().context("cannot watch for Ctrl-C")?;
-    let plan = Plan {
-        engine,
-        port: chosen_port(&args, &claim, &real)?,
-        folder: std::env::temp_dir().join(format!("saiga-tpcc-{:016x}", hash(&real))),
-        props: real.join(PROPS),
-        args: &args,
-    };
-    let private = PrivateServer::find(engine, &plan.server(), plan.terminals(), plan.data_mib())?;
-    let toml = plan.experiment_file(&private).toml(&args);
+    let port = chosen_port(&args, &claim, &real)?;
+    let folder = std::env::temp_dir().join(format!("saiga-tpcc-{:016x}", hash(&real)));
+    let plan = plan(&args, engine, port, folder, real.join(PROPS));
+    let private = plan.installation(saiga_database::find(engine, &[])?);
+    let toml = plan.experiment_file(&private).toml();
     let experiment = parsed(&args, &toml)?;
     let props = plan.props_text();
     check_goes_on(&claim, &real, &[(PROPS, &props), (EXPERIMENT, &toml)])?;
@@ -83,7 +73,7 @@ pub(super) fn run(args: TpccArgs) -> anyhow::Result<ExitCode> {
     draft.write(PROPS, &props)?;
     draft.write(EXPERIMENT, &toml)?;
     let tool = tool_for(&private, &library, &folder.0, &interrupt)?;
-    plan.prepare(&private, &tool, &interrupt)?;
+    prepare(&plan, &private, &tool, &interrupt)?;
     let prepared = Prepared {
         claim: Some(claim),
         makes_data_anew: true,
@@ -96,161 +86,78 @@ pub(super) fn run(args: TpccArgs) -> anyhow::Result<ExitCode> {
 /// Prints the steps. Creates only a temporary props file.
 fn describe(engine: Engine, args: TpccArgs) -> anyhow::Result<ExitCode> {
     let dir = tempfile::tempdir().context("cannot create a temporary directory")?;
-    let plan = Plan {
-        engine,
-        port: match args.port {
-            Some(port) => port,
-            None => port::choose(None)?,
-        },
-        folder: std::env::temp_dir().join("saiga-tpcc-{hash of --out}"),
-        props: dir.path().join(PROPS),
-        args: &args,
+    let port = match args.port {
+        Some(port) => port,
+        None => port::choose(None)?,
     };
-    let private =
-        PrivateServer::described(engine, &plan.server(), plan.terminals(), plan.data_mib());
+    let folder = std::env::temp_dir().join("saiga-tpcc-{hash of --out}");
+    let plan = plan(&args, engine, port, folder, dir.path().join(PROPS));
+    // The programs need not be installed.
+    let private = plan.installation(saiga_database::find(engine, &[]).unwrap_or_default());
     fs::write(&plan.props, plan.props_text())?;
     preface(&format!(
         "# once: create the private server in {}, start it, load its tables, check them, stop it\n\
          saiga bench tpcc build --props {PROPS} --seed {BUILD_SEED}\n\
          saiga bench tpcc check --props {PROPS}\n\
-         saiga snapshot take {} --to {}\n",
+         {}\n",
         plan.folder.display(),
-        quoted(&private.data().to_string_lossy()),
-        quoted(&plan.snapshot().to_string_lossy()),
+        plan.restore_point(&private).line(),
     ))?;
-    let toml = plan.experiment_file(&private).toml(&args);
+    let toml = plan.experiment_file(&private).toml();
     let experiment = parsed(&args, &toml)?;
     file::campaign(experiment, args.common)
 }
 
-/// Files and sizes of the private server.
-struct Plan<'a> {
+/// The plan that follows from the options.
+fn plan(
+    args: &TpccArgs,
     engine: Engine,
     port: u16,
     folder: PathBuf,
     props: PathBuf,
-    args: &'a TpccArgs,
-}
-
-impl Plan<'_> {
-    fn server(&self) -> PathBuf {
-        self.folder.join("server")
-    }
-
-    fn snapshot(&self) -> PathBuf {
-        self.folder.join("snapshot")
-    }
-
-    fn warehouses(&self) -> u32 {
-        self.args.tpcc.warehouses.unwrap_or(USUAL_WAREHOUSES)
-    }
-
-    fn terminals(&self) -> u32 {
-        let most = self.warehouses().saturating_mul(10);
-        let given = self.args.tpcc.terminals;
-        given.unwrap_or(USUAL_TERMINALS.min(most))
-    }
-
-    fn data_mib(&self) -> u32 {
-        self.warehouses().saturating_mul(WAREHOUSE_MIB)
-    }
-
-    fn props_text(&self) -> String {
-        let (warehouses, terminals, port) = (self.warehouses(), self.terminals(), self.port);
-        let (conn, user) = match self.engine {
-            // Usual settings of BenchmarkSQL: prepared statements and batched inserts.
-            Engine::MariaDb => (
-                format!(
-                    "jdbc:mariadb://127.0.0.1:{port}/tpcc\
-                     ?useServerPrepStmts=true&rewriteBatchedStatements=true"
-                ),
-                "tpcc",
-            ),
-            Engine::Postgres => (
-                format!("jdbc:postgresql://127.0.0.1:{port}/postgres"),
-                "postgres",
-            ),
-        };
-        format!(
-            "// The private server of `saiga compare tpcc`; removed when the comparison ends.\n\
-             conn={conn}\nuser={user}\npassword=\nwarehouses={warehouses}\nloadWorkers=4\n\
-             terminals={terminals}\nrunMins=1\n"
-        )
-    }
-
-    fn experiment_file(&self, private: &PrivateServer) -> ExperimentFile {
-        let words: Vec<String> = private
-            .command(self.port)
-            .iter()
-            .map(|word| quoted(word))
-            .collect();
-        let line = StartCommand {
-            command: words.join(" "),
-            saiga: false,
-        };
-        let under_saiga: Vec<bool> = match self.args.arms.as_slice() {
+) -> PrivatePlan {
+    let warehouses = args.tpcc.warehouses.unwrap_or(USUAL_WAREHOUSES);
+    let most = warehouses.saturating_mul(10);
+    PrivatePlan {
+        engine,
+        port,
+        folder,
+        props,
+        warehouses,
+        terminals: args.tpcc.terminals.unwrap_or(USUAL_TERMINALS.min(most)),
+        under_saiga: match args.arms.as_slice() {
             [] => vec![false, true],
             given => given.iter().map(|arm| *arm == ArmName::Saiga).collect(),
-        };
-        let arms = with_and_without(&[line], &under_saiga);
-        let seconds = self.args.seconds.unwrap_or(USUAL_SECONDS);
-        let time = |seconds| milliseconds(Duration::from_secs_f64(seconds));
-        let options = [
-            "--for".to_owned(),
-            time(seconds),
-            "--ramp-up".to_owned(),
-            time(seconds * RAMP_UP),
-        ];
-        ExperimentFile {
-            goal: format!("{} on a private {}", goal(&arms), self.engine.name()),
-            servers: vec![Server {
-                name: self.engine.name().to_owned(),
-                engine: match self.engine {
-                    Engine::MariaDb => props::Engine::MySql,
-                    Engine::Postgres => props::Engine::Postgres,
-                },
-                port: self.port,
-                data: Some(private.data()),
-                user: private.user().map(str::to_owned),
-            }],
-            arms,
-            props: vec![self.props.clone()],
-            options: options.to_vec(),
-            restore: Some(RestorePoint {
-                parts: vec![private.data()],
-                dir: self.snapshot(),
-            }),
-        }
+        },
+        length: Duration::from_secs_f64(args.seconds.unwrap_or(USUAL_SECONDS)),
+        pace: pace(args),
     }
+}
 
-    /// Creates the server, builds and checks the tables, and takes the snapshot.
-    fn prepare(
-        &self,
-        private: &PrivateServer,
-        tool: &Path,
-        interrupt: &Interrupt,
-    ) -> anyhow::Result<()> {
-        exit::say(&format!(
-            "creating a private {} with {} in {}",
-            self.engine.name(),
-            counted(self.warehouses(), "warehouse"),
-            self.folder.display()
-        ));
-        private.create(TPCC_SQL, interrupt)?;
-        let loading = private.start(self.port, interrupt)?;
-        bench(
-            tool,
-            &["build", "--seed", BUILD_SEED],
-            &self.props,
-            interrupt,
-        )?;
-        bench(tool, &["check"], &self.props, interrupt)?;
-        loading.stop()?;
-        take_if_missing(&RestorePoint {
-            parts: vec![private.data()],
-            dir: self.snapshot(),
-        })
-    }
+/// Creates the server, builds and checks the tables, and takes the snapshot.
+fn prepare(
+    plan: &PrivatePlan,
+    private: &Installation,
+    tool: &Path,
+    interrupt: &Interrupt,
+) -> anyhow::Result<()> {
+    exit::say(&format!(
+        "creating a private {} with {} in {}",
+        plan.engine.name(),
+        counted(plan.warehouses, "warehouse"),
+        plan.folder.display()
+    ));
+    private.create("tpcc", interrupt)?;
+    let loading = Server::start_to_load(private, plan.endpoint(), &plan.sizes(), interrupt)?;
+    bench(
+        tool,
+        &["build", "--seed", BUILD_SEED],
+        &plan.props,
+        interrupt,
+    )?;
+    bench(tool, &["check"], &plan.props, interrupt)?;
+    loading.stop_in_order()?;
+    take_if_missing(&plan.restore_point(private))
 }
 
 /// The database system of --engine.
@@ -318,7 +225,7 @@ fn bench(tool: &Path, step: &[&str], props: &Path, interrupt: &Interrupt) -> any
 /// The path of this program. If the server's user cannot execute it or cannot read the library, as
 /// in a private home directory, copies both and returns the path of the copy.
 fn tool_for(
-    private: &PrivateServer,
+    private: &Installation,
     library: &Path,
     folder: &Path,
     interrupt: &Interrupt,

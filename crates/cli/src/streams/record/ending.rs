@@ -6,8 +6,8 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use saiga_experiment::interrupt::Interrupt;
-use saiga_experiment::process::{Child, Signal};
+use saiga_process::child::{Child, Signal};
+use saiga_process::interrupt::Interrupt;
 
 use crate::exit;
 

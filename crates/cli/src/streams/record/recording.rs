@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use saiga_experiment::interrupt::Interrupt;
+use saiga_process::interrupt::Interrupt;
 use saiga_record::{Options, Recorder, Totals};
 
 use super::progress::Progress;

@@ -5,8 +5,8 @@ use std::time::Duration;
 use saiga_ftl::replay::FEW_WRITES_PER_PAGE;
 use saiga_record::{Options, Totals};
 
-use crate::table::Table;
 use saiga_document::number;
+use saiga_document::table::Table;
 
 /// Maximum number of file kinds in the table.
 const KINDS: usize = 10;

@@ -2,17 +2,16 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::AsFd as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
-use saiga_experiment::interrupt::Interrupt;
-use saiga_experiment::process::{Child, CommandLine, Waited};
+use saiga_process::child::{Child, CommandLine, Waited};
+use saiga_process::interrupt::Interrupt;
+use saiga_process::pidfd;
 
 use super::ending::Ending;
 use crate::exit;
@@ -25,7 +24,7 @@ pub(in crate::streams) enum Target {
     Command(CommandLine),
     Process {
         pid: u32,
-        pidfd: OwnedFd,
+        process: pidfd::Process,
         time: Option<Duration>,
     },
     Time(Duration),
@@ -66,11 +65,9 @@ impl Target {
         }
         match (pid, time) {
             (Some(pid), time) => {
-                let number = i32::try_from(pid).ok().and_then(Pid::from_raw);
-                let pidfd = number.map(|number| pidfd_open(number, PidfdFlags::empty()));
-                let pidfd = pidfd.and_then(Result::ok);
-                let pidfd = pidfd.with_context(|| format!("no process has PID {pid}"))?;
-                Ok(Self::Process { pid, pidfd, time })
+                let process = pidfd::Process::open(pid)?;
+                let process = process.with_context(|| format!("no process has PID {pid}"))?;
+                Ok(Self::Process { pid, process, time })
             }
             (None, Some(time)) => Ok(Self::Time(time)),
             (None, None) => {
@@ -162,12 +159,11 @@ impl Running<'_> {
         {
             return Ok(Some(End::Success));
         }
-        if let Target::Process { pid, pidfd, .. } = self.target {
-            let mut ended = [PollFd::new(pidfd, PollFlags::IN)];
-            if poll(&mut ended, Some(&Timespec::default()))? > 0 {
-                say(&format!("process {pid} has ended"));
-                return Ok(Some(End::Success));
-            }
+        if let Target::Process { pid, process, .. } = self.target
+            && process.ends_within(Duration::ZERO)?
+        {
+            say(&format!("process {pid} has ended"));
+            return Ok(Some(End::Success));
         }
         Ok(None)
     }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::ValueEnum;
-use saiga_experiment::interrupt::Interrupt;
-use saiga_experiment::process::{CommandLine, Waited};
+use saiga_process::child::{CommandLine, Waited};
+use saiga_process::interrupt::Interrupt;
 use saiga_record::{FileSystem, Options, Volume, VolumeOptions, leftovers};
 
 use super::both;

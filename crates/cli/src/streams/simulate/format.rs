@@ -15,7 +15,7 @@ use saiga_whatif::{By, Condition, Joined, Run};
 use super::super::suggested;
 use super::outcome;
 use super::trace::TraceResults;
-use crate::table::{Grid, Table};
+use saiga_document::table::{Grid, Table};
 
 /// Maximum rows of the table of victims, for each case.
 const CHARGES: usize = 6;

@@ -9,7 +9,7 @@ use saiga_whatif::document::policy_name;
 use saiga_whatif::format::round_percent;
 use serde_json::{Value, json};
 
-use crate::table::Table;
+use saiga_document::table::Table;
 
 /// Moved pages, attributed to the class whose pages died in the same unit.
 pub(super) struct Charge<'a> {

@@ -13,7 +13,7 @@ use saiga_whatif::format::round_percent;
 use serde_json::{Value, json};
 
 use super::{Args, HotCold, outcome};
-use crate::memory;
+use saiga_process::available_memory;
 
 /// A published closed-form or numeric result.
 struct Theory {
@@ -44,7 +44,7 @@ pub(super) fn simulate(args: &Args) -> anyhow::Result<(String, Value)> {
             let lengths: Vec<u32> = parts.iter().map(|part| part.pages).collect();
             Box::new(Rings::new(&lengths))
         }
-        Kind::Uniform | Kind::HotCold(_) => Box::new(Random::new(&parts, args.device.seed)),
+        Kind::Uniform | Kind::HotCold(_) => Box::new(Random::new(&parts, args.device.common.seed)),
     };
     let length = args.device.length();
     let Some(found) = steady::run(&mut device, workload.as_mut(), length, &mut silent) else {
@@ -154,8 +154,8 @@ fn config(args: &Args, classes: usize) -> anyhow::Result<Config> {
         policy: device.one_policy()?,
         quota: device.quota(),
         gc: device.gc(),
-        seed: device.seed,
-        memory_bytes: memory::available_bytes(),
+        seed: device.common.seed,
+        memory_bytes: available_memory::available_bytes(),
         ..Config::plain(
             args.pages,
             device.one_op()?,

@@ -5,10 +5,10 @@ use std::path::Path;
 
 use anyhow::{Context as _, bail};
 use saiga_document::html;
-use saiga_experiment::interrupt::Interrupt;
 use saiga_ftl::replay::{self, Footprint, Options, Placement, ReplayError};
 use saiga_ftl::trace::Trace;
 use saiga_ftl::{ConfigError, Device};
+use saiga_process::interrupt::Interrupt;
 use saiga_whatif::compare::{Ranges, Variant, Watch, compare, placement_name};
 use saiga_whatif::directories::Directories;
 use saiga_whatif::document::{Content, condition_words, document};
@@ -61,10 +61,10 @@ pub(super) fn simulate(path: &Path, args: &Args) -> anyhow::Result<(String, Valu
     if let Some(holes) = suggested::holes(&trace) {
         exit::say(&format!("warning: {holes}"));
     }
-    let footprint =
-        Footprint::of(&trace, args.page_bytes).with_context(|| path.display().to_string())?;
+    let footprint = Footprint::of(&trace, args.replay.page_bytes)
+        .with_context(|| path.display().to_string())?;
     let conditions = ranges(args).conditions(footprint.totals().discards > 0);
-    let device = args.device.options(args.handles);
+    let device = args.device.options(args.replay.handles);
     // An impossible device is reported before the work.
     for condition in &conditions {
         Device::new(replay::device(&footprint, &condition.device(&device))?)?;
@@ -76,7 +76,7 @@ pub(super) fn simulate(path: &Path, args: &Args) -> anyhow::Result<(String, Valu
     }
     let left_out = left_out(&wanted, &trace, args)?;
     let rest = left_out.as_ref().map(|out| {
-        let rest = footprint.without(&trace, args.page_bytes, &|file| out.has(file));
+        let rest = footprint.without(&trace, args.replay.page_bytes, &|file| out.has(file));
         rest.with_context(|| format!("without {}, the trace", out.name))
     });
     let rest = rest.transpose()?;
@@ -111,7 +111,7 @@ pub(super) fn simulate(path: &Path, args: &Args) -> anyhow::Result<(String, Valu
         path,
         trace: &trace,
         footprint: &footprint,
-        page_bytes: args.page_bytes,
+        page_bytes: args.replay.page_bytes,
         device: &device,
         conditions: &conditions,
         sets: &joined,
@@ -137,8 +137,8 @@ fn suggestion(
 ) -> Result<Option<Suggestion>, SuggestError> {
     let options = suggest::Options {
         conditions: conditions.to_vec(),
-        page_bytes: args.page_bytes,
-        simulations: args.simulations,
+        page_bytes: args.replay.page_bytes,
+        simulations: args.replay.simulations,
     };
     match suggested::suggest(trace, replays, &options, &|| interrupt.raised()) {
         Err(SuggestError::NoFiles | SuggestError::NoTime) if !is_asked => Ok(None),
@@ -220,10 +220,10 @@ fn ranges(args: &Args) -> Ranges<'_> {
             [] => &[UTILISATION],
             given => given,
         },
-        over_provisionings: &device.op,
-        policies: &device.policy,
+        over_provisionings: &device.common.op,
+        policies: &device.common.policy,
         unit_pages: &device.ru_pages,
-        trim: !args.no_trim,
+        trim: !args.replay.no_trim,
     }
 }
 

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use saiga_experiment::interrupt::Interrupt;
 use saiga_ftl::trace::Trace;
+use saiga_process::interrupt::Interrupt;
 use saiga_record::Totals;
 use tempfile::TempDir;
 

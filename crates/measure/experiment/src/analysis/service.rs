@@ -1,6 +1,6 @@
 //! Sentences of the headline about fail-overs: time without service and lost writes.
 //!
-//! There is no verdict, because the duration depends on time-outs of the servers more than on the
+//! There is no verdict, because the duration depends on timeouts of the servers more than on the
 //! arm, and writes are lost in few runs or none. Each arm has a sentence of its own.
 
 use crate::result::{Arm, Cell};

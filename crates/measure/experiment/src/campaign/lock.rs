@@ -5,8 +5,8 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, flock};
-use rustix::io::Errno;
+use rustix::fs::flock;
+use saiga_process::lock::{FlockOperation, try_lock};
 
 use super::CampaignError;
 
@@ -39,13 +39,9 @@ pub(super) fn locked(path: &Path) -> Result<Locked, CampaignError> {
     };
     loop {
         let (file, is_new) = opened(path).map_err(io)?;
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
-            Err(Errno::WOULDBLOCK) => {
-                let path = path.to_owned();
-                return Err(CampaignError::InUse { path });
-            }
-            Err(errno) => return Err(io(errno.into())),
+        if !try_lock(&file, FlockOperation::NonBlockingLockExclusive).map_err(io)? {
+            let path = path.to_owned();
+            return Err(CampaignError::InUse { path });
         }
         let mut locked = Locked { file, unused: None };
         // Another process may have created the file and removed it again before this process got

@@ -5,12 +5,12 @@
 use std::fs::File;
 use std::time::Duration;
 
-use crate::cpu::{StealWindow, Stolen};
-use crate::interrupt::Interrupt;
 use crate::observer::{self, HostObserver, ObservedLoad};
 use crate::plan::Cell;
-use crate::process::{Child, CommandLine};
 use crate::workload::{Conditions, Failure, Measured, Target, Workload};
+use saiga_process::child::{Child, CommandLine};
+use saiga_process::cpu::{StealWindow, Stolen};
+use saiga_process::interrupt::Interrupt;
 
 /// Makes one run that is not part of a pair, from the start of its servers to their end.
 ///

@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::cpu::Stolen;
 use crate::result::Detail;
 use crate::workload::Measured;
+use saiga_process::cpu::Stolen;
 
 /// Prefix of the reason for rejecting a run because of other processes.
 pub const OTHERS: &str = "other processes";

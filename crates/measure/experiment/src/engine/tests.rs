@@ -12,11 +12,11 @@ use serde_json::Value;
 
 use super::*;
 use crate::campaign::{Begin, Campaign, Identity, recorded};
-use crate::cores::{Hog, Placement};
 use crate::host;
-use crate::interrupt::Interrupt;
 use crate::result::{Arm, Warning};
 use crate::workload::{Conditions, Figures, Load, Measured, Target};
+use saiga_process::cores::{Hog, Placement};
+use saiga_process::interrupt::Interrupt;
 
 /// The result of a run of the fake workload, given the arm and the number of its earlier runs.
 type Script = fn(arm: usize, nth: u32) -> Result<Measured, Failure>;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::reader::{Problems, Table};
 use super::tree::Value;
 
-/// Default time-out of a hook.
+/// Default timeout of a hook.
 const DEFAULT_LIMIT: Duration = Duration::from_secs(60);
 
 /// The keys of hooks that belong to a single run.
@@ -22,7 +22,7 @@ const OF_A_RUN: [&str; 6] = [
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hook {
     pub command: String,
-    /// Time-out; a longer hook has failed.
+    /// Timeout; a longer hook has failed.
     pub limit: Duration,
     pub failure: OnFailure,
     /// Whether the hook prints figures of its run, as lines `name value unit`.

@@ -75,7 +75,7 @@ pub struct PlanOptions {
     /// Seed of the random order; `None` for a new seed.
     pub seed: Option<u64>,
     /// Limit on the CPU time of foreign processes in cores; `None` for
-    /// [`default_foreign_cores`](crate::cpu::default_foreign_cores).
+    /// [`default_foreign_cores`](saiga_process::cpu::default_foreign_cores).
     pub max_foreign_cores: Option<f64>,
 }
 

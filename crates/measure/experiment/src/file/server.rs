@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use super::reader::Table;
 use super::words;
-use crate::memory::Memory;
-use crate::numbers::Numbers;
-use crate::process::Signal;
-use crate::secret;
+use saiga_process::child::Signal;
+use saiga_process::memory::Memory;
+use saiga_process::numbers::Numbers;
+use saiga_process::secret;
 
-/// Default time-out of the readiness probe.
+/// Default timeout of the readiness probe.
 const READY_LIMIT: Duration = Duration::from_secs(60);
-/// Default time-out of a stop.
+/// Default timeout of a stop.
 const STOP_LIMIT: Duration = Duration::from_secs(120);
 
 /// Options with which a program is started. The `Debug` output masks passwords.
@@ -46,11 +46,11 @@ pub struct Server {
     pub stop: Stop,
 }
 
-/// The readiness probe and its time-out.
+/// The readiness probe and its timeout.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ready {
     pub probe: Probe,
-    /// Time-out; a server that is not ready by then has failed.
+    /// Timeout; a server that is not ready by then has failed.
     pub limit: Duration,
 }
 
@@ -72,7 +72,7 @@ pub enum Probe {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stop {
     pub how: How,
-    /// Time-out; a server that has not ended by then is killed, and its run is rejected.
+    /// Timeout; a server that has not ended by then is killed, and its run is rejected.
     pub limit: Duration,
 }
 

@@ -13,14 +13,14 @@ use super::tree::Entries;
 use super::words;
 use crate::result::{Better, Metric};
 
-/// Default time-out of redis-benchmark and commands.
+/// Default timeout of redis-benchmark and commands.
 const DEFAULT_LIMIT: Duration = Duration::from_secs(3600);
 
-/// A load and its time-out.
+/// A load and its timeout.
 #[derive(Debug, Clone)]
 pub struct Workload {
     pub kind: Kind,
-    /// Time-out in the file; a longer run is stopped and rejected.
+    /// Timeout in the file; a longer run is stopped and rejected.
     pub limit: Option<Duration>,
 }
 
@@ -159,7 +159,7 @@ impl Workload {
         Some(Self { kind: kind?, limit })
     }
 
-    /// The time-out of a run; `None` for TPC-C if the file has none, because the length of its
+    /// The timeout of a run; `None` for TPC-C if the file has none, because the length of its
     /// ramp-up is not known beforehand.
     #[must_use]
     pub fn limit(&self) -> Option<Duration> {

@@ -56,7 +56,7 @@ pub enum ReadResultError {
     NoVersion,
     /// Written by another version of Saiga.
     #[error(
-        "result has format_version {found}, this saiga reads {FORMAT_VERSION}; \
+        "result has format_version {found}, and this version of saiga reads {FORMAT_VERSION}; \
          use the saiga that wrote it, or repeat the experiment"
     )]
     UnknownVersion {

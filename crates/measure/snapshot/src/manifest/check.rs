@@ -13,7 +13,7 @@ use crate::name;
 pub enum ManifestError {
     #[error("{0}")]
     Json(#[from] serde_json::Error),
-    #[error("it has format {found}; this saiga reads format {known}")]
+    #[error("it has format {found}, and this version of saiga reads format {known}")]
     Version { found: u64, known: u64 },
     #[error("the field {0} is missing or has a value that saiga never writes")]
     Field(&'static str),

@@ -1,11 +1,12 @@
 //! Inspects processes by `/proc`: open files, mapped files and working directories.
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::fs;
 use std::io;
 use std::path::Path;
+use std::time::Duration;
+
+use saiga_process::pidfd::Process;
+use saiga_process::proc::{self, field};
 
 use super::Evidence;
 use crate::name::escape;
@@ -30,32 +31,21 @@ pub(super) enum Inspection {
 
 /// Lists the processes in `/proc`.
 pub(super) fn all() -> io::Result<Visible> {
-    let mut pids = Vec::new();
-    for entry in fs::read_dir("/proc")? {
-        let name = entry?.file_name();
-        pids.extend(name.to_str().and_then(|name| name.parse::<u32>().ok()));
-    }
+    let pids = proc::pids()?;
     // Process 1 always exists. If it is hidden, so are the processes of other users.
     let is_complete = pids.contains(&1);
     Ok(Visible { pids, is_complete })
 }
 
 /// Time for an uninspectable process to end; a program that only starts another one ends soon.
-const GRACE: Timespec = Timespec {
-    tv_sec: 2,
-    tv_nsec: 0,
-};
+const GRACE: Duration = Duration::from_secs(2);
 
 /// Whether a process ends within [`GRACE`]. Such a process is not a server.
 pub(super) fn ends_soon(pid: u32) -> bool {
-    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
-    let Some(pid) = pid else { return false };
-    match pidfd_open(pid, PidfdFlags::empty()) {
-        Ok(process) => {
-            let mut ended = [PollFd::new(&process, PollFlags::IN)];
-            poll(&mut ended, Some(&GRACE)).is_ok_and(|count| count > 0)
-        }
-        Err(error) => error == Errno::SRCH,
+    match Process::open(pid) {
+        Ok(Some(process)) => process.ends_within(GRACE).unwrap_or(false),
+        Ok(None) => true,
+        Err(_) => false,
     }
 }
 
@@ -79,12 +69,7 @@ pub(super) fn ancestors(pid: u32) -> Vec<u32> {
 }
 
 fn parent(pid: u32) -> Option<u32> {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    field(&status, "PPid:")?.trim().parse().ok()
-}
-
-fn field<'a>(status: &'a str, key: &str) -> Option<&'a str> {
-    status.lines().find_map(|line| line.strip_prefix(key))
+    Some(proc::Stat::of(pid).ok()?.parent)
 }
 
 /// Finds the first file used by `pid` for which `is_wanted` returns true.
@@ -168,10 +153,10 @@ fn denied(pid: u32) -> Inspection {
         }
         Err(_) => return Inspection::Unused,
     };
-    if field(&status, "VmSize:").is_none() {
+    if field(&status, "VmSize").is_none() {
         return Inspection::Unused;
     }
-    let uids = field(&status, "Uid:").unwrap_or_default();
+    let uids = field(&status, "Uid").unwrap_or_default();
     let uids = uids.split_whitespace().filter_map(|uid| uid.parse().ok());
     Inspection::Denied(uids.collect())
 }

@@ -433,7 +433,7 @@ fn a_manifest_that_was_edited_is_refused() {
         (
             "\"format_version\":1",
             "\"format_version\":2",
-            "it has format 2; this saiga reads format 1",
+            "it has format 2, and this version of saiga reads format 1",
         ),
         (
             "\"path\":\"base/1/1259\"",

@@ -12,6 +12,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Instant;
 
+use saiga_process::replace;
+
 use super::{BuildError, Event, Stop};
 use crate::db::value::{Decimal, Stamp};
 use crate::population::{Population, Sink};
@@ -179,7 +181,7 @@ fn part(path: &Path) -> PathBuf {
 
 /// Gives a complete file its final name.
 fn name(path: &Path) -> Result<(), BuildError> {
-    fs::rename(part(path), path).map_err(|error| BuildError::File {
+    replace::publish(&part(path), path).map_err(|error| BuildError::File {
         path: path.to_owned(),
         error,
     })

@@ -14,7 +14,7 @@ use crate::db::rows::Rows;
 use crate::db::{Session, SqlError};
 use crate::population::{Population, Sink};
 use crate::props::Engine;
-use crate::state::{self, Job, LoadInfo, LoadProgress};
+use crate::state::{self, Job, LoadProgress};
 use crate::table::Table;
 
 /// Number of attempts to load a table before a deadlock is reported as an error.
@@ -24,23 +24,14 @@ const EVENT_ROWS: u64 = 2000;
 
 /// Loads the open jobs of `progress` that are in the requested range.
 pub(super) fn load(build: &Build<'_>, progress: &LoadProgress) -> Result<(), BuildError> {
-    let LoadInfo {
-        origin: Some(origin),
-        ..
-    } = progress.info
-    else {
-        return Ok(());
-    };
-    let Some(population) = population(&progress.info) else {
-        return Ok(());
-    };
+    let population = population(&progress.info)?;
     let jobs = within(&progress.jobs(|job| *job == Job::Open), &build.request);
     let sessions = sessions(build, jobs.len())?;
     let warehouses = jobs.iter().filter(|job| **job > 0).count();
     (build.on_event)(Event::Loading {
         warehouses: u32::try_from(warehouses).unwrap_or(u32::MAX),
         workers: sessions.len(),
-        seed: origin.seed,
+        seed: population.seed,
     });
     let before = Instant::now();
     let loaders = Loaders {

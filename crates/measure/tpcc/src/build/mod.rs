@@ -235,10 +235,13 @@ impl Build<'_> {
     }
 }
 
-/// The population of a load in progress.
-fn population(loaded: &LoadInfo) -> Option<Population> {
-    let Origin { seed, time } = loaded.origin?;
-    Some(Population {
+/// The population of a load in progress. Only loads by Saiga are in progress, so the origin is
+/// known.
+fn population(loaded: &LoadInfo) -> Result<Population, SqlError> {
+    let Origin { seed, time } = loaded.origin.ok_or_else(|| SqlError::Unexpected {
+        what: "bmsql_config is invalid: the seed of the load is missing".to_owned(),
+    })?;
+    Ok(Population {
         seed,
         warehouses: loaded.warehouses,
         constants: loaded.constants,

@@ -7,13 +7,11 @@
 use std::fs;
 use std::io::ErrorKind;
 
+use saiga_process::proc::{self, Stat};
 use sha2::{Digest, Sha256};
 
 /// Limit on the host name: `cfg_value` has 50 characters; PID and tag take up to 17.
 const HOST_CHARS: usize = 30;
-/// Index of the start time among the fields of `/proc/PID/stat` after the name: field 22
-/// (`man 5 proc_pid_stat`).
-const START_TIME: usize = 19;
 
 /// The mark of this process.
 #[must_use]
@@ -72,12 +70,9 @@ impl<'a> Mark<'a> {
 
 /// Eight hexadecimal digits that differ for two processes with the same PID, also across reboots.
 fn tag(pid: u32) -> Result<String, ErrorKind> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).map_err(|error| error.kind())?;
-    // The name may contain spaces and parentheses.
-    let behind_name = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
-    let start = behind_name.split_whitespace().nth(START_TIME).unwrap_or("");
-    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    let digest = Sha256::digest(format!("{} {start}", boot.trim()));
+    let start = Stat::of(pid).map_err(|error| error.kind())?.start_ticks;
+    let boot = proc::boot_id().unwrap_or_default();
+    let digest = Sha256::digest(format!("{boot} {start}"));
     Ok(digest[..4]
         .iter()
         .map(|byte| format!("{byte:02x}"))

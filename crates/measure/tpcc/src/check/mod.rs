@@ -7,6 +7,7 @@
 
 mod profile;
 mod rules;
+mod shown;
 
 use std::collections::VecDeque;
 use std::fmt;

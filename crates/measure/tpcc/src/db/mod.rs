@@ -159,7 +159,7 @@ pub enum ConnectError {
     },
     /// The server accepts connections, but a later step does not finish in time.
     #[error(
-        "{engine} at {address} accepts connections, but does not end {step} within {}; is the server \
+        "{engine} at {address} accepts connections, but does not complete {step} within {}; is the server \
          frozen or overloaded, or another program on this port?",
         number::seconds(.limit.as_secs_f64())
     )]
@@ -173,9 +173,7 @@ pub enum ConnectError {
         limit: Duration,
     },
     /// The server rejects the user or the password.
-    #[error(
-        "{engine} at {address} does not let user {user:?} in: {said}; check user= and password="
-    )]
+    #[error("{engine} at {address} rejects user {user:?}: {said}; check user= and password=")]
     Login {
         engine: Engine,
         /// Host and port.
@@ -221,7 +219,7 @@ pub enum ConnectError {
         instead: String,
     },
     /// The server requires something that is not supported.
-    #[error("{engine} at {address} wants {what}, which is not supported; {instead}")]
+    #[error("{engine} at {address} requires {what}, which is not supported; {instead}")]
     Unsupported {
         engine: Engine,
         /// Host and port.

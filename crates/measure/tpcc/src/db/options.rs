@@ -108,7 +108,7 @@ pub enum OptionError {
     },
 }
 
-/// Milliseconds per unit of each driver's time-outs.
+/// Milliseconds per unit of each driver's timeouts.
 const MYSQL_TIMEOUT_MS: u64 = 1;
 const POSTGRES_TIMEOUT_MS: u64 = 1000;
 

@@ -65,7 +65,7 @@ pub enum Statement {
     /// Sets the carrier of the order: carrier, w_id, d_id, o_id.
     DeliverOrder,
     /// Selects the customer of the order: w_id, d_id, o_id.
-    DeliverWhose,
+    DeliverCustomer,
     /// Sets the delivery date of all lines: delivery_d, w_id, d_id, o_id.
     DeliverLines,
     /// Selects the sum of the lines' amounts: w_id, d_id, o_id.
@@ -245,7 +245,7 @@ const TEXTS: [(Statement, Lock, &str); 30] = [
          where o_w_id = ? and o_d_id = ? and o_id = ?",
     ),
     (
-        Statement::DeliverWhose,
+        Statement::DeliverCustomer,
         Lock::None,
         "select o_c_id from bmsql_oorder where o_w_id = ? and o_d_id = ? and o_id = ?",
     ),

@@ -137,7 +137,7 @@ impl Timed {
             return Ok(());
         };
         match deadline.saturating_duration_since(Instant::now()) {
-            // A time-out of zero would mean no limit.
+            // A timeout of zero would mean no limit.
             Duration::ZERO => Err(io::ErrorKind::TimedOut.into()),
             left => self.limit_waiting(Some(left)),
         }
@@ -162,7 +162,7 @@ impl Write for Timed {
     }
 }
 
-/// Whether a call timed out. A time-out of the socket is reported as `WouldBlock`.
+/// Whether a call timed out. A timeout of the socket is reported as `WouldBlock`.
 pub(super) fn is_timeout(error: &io::Error) -> bool {
     use io::ErrorKind::{TimedOut, WouldBlock};
     matches!(error.kind(), WouldBlock | TimedOut)

@@ -38,10 +38,21 @@ pub struct Sessions {
 }
 
 impl Sessions {
+    /// Opens a session.
+    ///
+    /// # Errors
+    /// [`ConnectError`].
+    pub fn session(&self) -> Result<Box<dyn Session>, ConnectError> {
+        self.session_with(&self.options)
+    }
+
+    fn session_with(&self, options: &Options) -> Result<Box<dyn Session>, ConnectError> {
+        connect(&self.url, &self.user, &self.password, options)
+    }
+
     fn log_in(&self, options: &Options) -> Result<Box<dyn Connection>, ConnectError> {
-        let session = connect(&self.url, &self.user, &self.password, options)?;
         Ok(Box::new(SessionConnection {
-            session,
+            session: self.session_with(options)?,
             performer: Performer::default(),
         }))
     }

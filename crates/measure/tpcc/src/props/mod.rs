@@ -53,6 +53,11 @@ impl Password {
     /// Replaces passwords in all output.
     const MASK: &str = "***";
 
+    #[must_use]
+    pub fn new(password: String) -> Self {
+        Self(password)
+    }
+
     /// The password itself, to log in with.
     #[must_use]
     pub fn reveal(&self) -> &str {

@@ -103,7 +103,7 @@ impl Reader {
             "true" => Some(true),
             "false" => Some(false),
             _ => {
-                self.problem(key, &format!("is {text:?}, neither true nor false"));
+                self.problem(key, &format!("is {text:?}, but must be true or false"));
                 None
             }
         }

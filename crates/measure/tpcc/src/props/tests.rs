@@ -185,7 +185,7 @@ fn all_problems_are_reported_in_the_order_of_the_lines() {
             "line 2: unknown key terminal (did you mean terminals?)",
             "line 4: unknown key paymentweight (did you mean paymentWeight?)",
             "line 5: unknown key foo",
-            "line 6: terminalWarehouseFixed is \"ja\", neither true nor false",
+            "line 6: terminalWarehouseFixed is \"ja\", but must be true or false",
         ]
     );
     assert_eq!(

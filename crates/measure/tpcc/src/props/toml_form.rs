@@ -166,14 +166,14 @@ impl TomlForm {
             Switch(option) => match value.parse::<bool>() {
                 Ok(true) => self.options.push((*option).to_owned()),
                 Ok(false) => {}
-                Err(_) => return Err(format!("is {value:?}, neither true nor false")),
+                Err(_) => return Err(format!("is {value:?} but must be true or false")),
             },
             PasswordVariable => {
                 let found = variable(&value);
                 // The value may be the password itself, by mistake, so the message omits it.
                 let missing = || {
-                    "names a variable that the environment does not have; it takes the \
-                     variable's name, not the password"
+                    "names an environment variable that is not set; give the name of a \
+                     variable, not the password"
                         .to_owned()
                 };
                 self.add("password", line, found.ok_or_else(missing)?);
@@ -197,7 +197,7 @@ impl TomlForm {
             };
             Some((
                 line,
-                format!("{second} does not go with {first}; leave one of them out"),
+                format!("{second} excludes {first}; leave one of them out"),
             ))
         };
         EXCLUSIVE.iter().filter_map(both).collect()
@@ -318,7 +318,7 @@ mod tests {
         let text = "[database]\npassword = \"x\"\npassword_env = \"TPCC_PASSWORD\"\n\
                     [run]\nlimit_per_min = 9\nminutes = 1\nfor = \"9s\"\nrate = \"8/min\"\n";
         let both = |line, second, first| {
-            format!("line {line}: {second} does not go with {first}; leave one of them out")
+            format!("line {line}: {second} excludes {first}; leave one of them out")
         };
         assert_eq!(
             parsed(text).unwrap_err(),
@@ -349,9 +349,9 @@ mod tests {
             parsed(text).unwrap_err(),
             [
                 "line 2: database.urll is not a key (did you mean database.url?)",
-                "line 3: database.password_env names a variable that the environment does not have; \
-                 it takes the variable's name, not the password",
-                "line 5: run.think is \"3\", neither true nor false",
+                "line 3: database.password_env names an environment variable that is not set; \
+                 give the name of a variable, not the password",
+                "line 5: run.think is \"3\" but must be true or false",
                 "line 6: run.rate is a table instead of a value",
             ]
         );

@@ -3,9 +3,11 @@
 //! Only the owner can read the results. A run never overwrites the results of another run.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Write};
+use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+
+use saiga_process::replace;
 
 use crate::db::value::Stamp;
 
@@ -133,23 +135,12 @@ impl Directory {
         own_file(&path).map_err(|error| DirectoryError::File { path, error })
     }
 
-    /// Writes a new file. If that fails, removes the file, because users could take an incomplete
-    /// record for a complete one.
+    /// Writes a new file, which others see only when it is complete. Fails if the file exists.
     pub fn write(&self, name: &str, text: &str) -> Result<(), DirectoryError> {
         let path = self.path.join(name);
-        let written = own_file(&path).and_then(|file| fill(file, &path, text));
-        written.map_err(|error| DirectoryError::File { path, error })
+        replace::create(&path, text.as_bytes(), 0o600)
+            .map_err(|error| DirectoryError::File { path, error })
     }
-}
-
-/// Writes `text`. If that fails, for example because the disk is full, the file is removed.
-fn fill(mut file: impl Write, path: &Path, text: &str) -> io::Result<()> {
-    let filled = file.write_all(text.as_bytes());
-    if filled.is_err() {
-        // The caller gets the write error; an error of the removal would add nothing.
-        let _ = fs::remove_file(path);
-    }
-    filled
 }
 
 /// Creates a new file that only its owner can read.
@@ -194,7 +185,7 @@ impl WorkerFile {
     /// Writes the file atomically.
     pub fn write(&self, text: &str) -> Result<&Path, DirectoryError> {
         let Self { part, path } = self;
-        match fs::write(part, text).and_then(|()| fs::rename(part, path)) {
+        match fs::write(part, text).and_then(|()| replace::publish(part, path)) {
             Ok(()) => Ok(path),
             Err(error) => Err(DirectoryError::File {
                 path: path.clone(),
@@ -209,6 +200,19 @@ impl Drop for WorkerFile {
         // After `write`, this file no longer exists.
         let _ = fs::remove_file(&self.part);
     }
+}
+
+/// Returns `path`, or a name such as `path_2` if a previous database of this experiment has the
+/// same directory. This happens if props files differ only in the port.
+#[must_use]
+pub fn beside(path: PathBuf, taken: &[PathBuf]) -> PathBuf {
+    let numbered = (2..).map(|number| {
+        let mut name = path.clone().into_os_string();
+        name.push(format!("_{number}"));
+        PathBuf::from(name)
+    });
+    let mut all = std::iter::once(path.clone()).chain(numbered);
+    all.find(|path| !taken.contains(path)).unwrap_or(path)
 }
 
 #[cfg(test)]
@@ -246,21 +250,6 @@ mod tests {
         fs::remove_file(path.join("run.properties")).unwrap();
         first.remove_if_empty();
         assert!(!path.exists());
-    }
-
-    #[test]
-    fn an_incomplete_file_is_removed() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("result.json");
-        own_file(&path).unwrap();
-        // A disk with three bytes of free space.
-        let mut room = [0; 3];
-        let full = fill(&mut room[..], &path, "{\"a\":1}");
-        assert_eq!(full.unwrap_err().kind(), io::ErrorKind::WriteZero);
-        assert!(!path.exists());
-        own_file(&path).unwrap();
-        fill(Vec::new(), &path, "{}").unwrap();
-        assert!(path.exists());
     }
 
     #[test]

@@ -5,9 +5,11 @@
 
 pub mod clocks;
 pub mod closing;
+mod consistency;
 pub mod detail;
 pub mod deviations;
 pub mod directory;
+mod early_end;
 pub mod files;
 pub mod merge;
 mod notices;
@@ -15,6 +17,7 @@ pub mod page;
 pub mod partial;
 pub mod record;
 mod report_details;
+pub mod several;
 pub mod validity;
 
 pub use directory::{Directory, DirectoryError};

@@ -103,42 +103,6 @@ pub struct Consistency {
     pub seconds: f64,
 }
 
-impl Consistency {
-    /// A requested check that was not made for the reason `why`.
-    #[must_use]
-    pub fn missing(when: &str, why: String) -> Self {
-        Self {
-            when: when.to_owned(),
-            checked: 0,
-            sample: None,
-            broken: Vec::new(),
-            not_checked: Some(why),
-            seconds: 0.0,
-        }
-    }
-
-    /// The reason why the run does not count: the tables are inconsistent, or were not checked.
-    /// `None` if the tables are consistent.
-    #[must_use]
-    pub fn fault(&self) -> Option<String> {
-        let when = &self.when;
-        match (&self.not_checked, self.broken.as_slice()) {
-            (Some(why), _) => Some(format!("the tables were not checked {when} the run: {why}")),
-            (None, []) => None,
-            (None, broken) => Some(format!(
-                "the tables are not consistent {when} the run: {}",
-                broken.join("; ")
-            )),
-        }
-    }
-
-    /// Whether the tables were checked and are consistent.
-    #[must_use]
-    pub fn holds(&self) -> bool {
-        self.broken.is_empty() && self.not_checked.is_none()
-    }
-}
-
 /// The conditions of a run. The records of one run differ only in their share and in local times.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Conditions {

@@ -55,7 +55,7 @@ impl Transaction<'_> {
         let order = [int(district.w_id), int(district.d_id), int(o_id)];
         let [w_id, d_id, o] = order;
         self.send_for_one(Statement::DeliverOrder, &[int(carrier_id), w_id, d_id, o])?;
-        self.send_for_one(Statement::DeliverWhose, &order)?;
+        self.send_for_one(Statement::DeliverCustomer, &order)?;
         let c_id = int(self.id(0)?);
         self.send(
             Statement::DeliverLines,

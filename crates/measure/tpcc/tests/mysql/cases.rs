@@ -92,7 +92,7 @@ pub(crate) fn reads() -> Vec<Case> {
             "1|1|5|0.00|2026-11-20 17:00:59\n2|1|5|0.00|2026-11-20 17:00:59",
         ),
         (S::DeliverOldest, ints(&[1, 1]), 1, "2"),
-        (S::DeliverWhose, ints(&[1, 1, 2]), 1, "2"),
+        (S::DeliverCustomer, ints(&[1, 1, 2]), 1, "2"),
         (S::DeliverSum, ints(&[1, 1, 2]), 1, "19998.03"),
         (S::LowStock, ints(&[1, 1, 15]), 1, "1"),
     ]

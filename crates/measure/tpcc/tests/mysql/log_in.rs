@@ -210,7 +210,10 @@ fn a_closed_port_and_a_port_of_another_service_are_named() {
 
     for (greeting, expected) in [
         (&b"SSH-2.0-OpenSSH_9.2\r\n"[..], "packets"),
-        (b"\x05\0\0\0\x09none", "no MySQL since 5.7"),
+        (
+            b"\x05\0\0\0\x09none",
+            "does not speak the protocol of MariaDB or of MySQL 5.7 and later",
+        ),
         (b"", "closed the connection"),
     ] {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
@@ -238,7 +241,7 @@ fn a_silent_port_is_given_up_after_the_connect_timeout() {
     let error = refused(&url, "u", "p");
     assert!(matches!(error, ConnectError::Stuck { .. }), "{error:?}");
     let said =
-        "accepts connections, but does not end the log-in within 100 ms; is the server frozen";
+        "accepts connections, but does not complete the log-in within 100 ms; is the server frozen";
     says(&error, &[&format!("mysql at 127.0.0.1:{port} {said}")]);
 }
 
@@ -249,5 +252,5 @@ fn a_server_that_dribbles_does_not_keep_us_for_ever() {
     let url = format!("jdbc:mysql://127.0.0.1:{port}/t?connectTimeout=200");
     let error = refused(&url, "u", "p");
     server.join().unwrap();
-    says(&error, &["does not end the log-in within 200 ms"]);
+    says(&error, &["does not complete the log-in within 200 ms"]);
 }

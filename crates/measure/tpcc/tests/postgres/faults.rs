@@ -191,8 +191,7 @@ fn sessions_of_a_killed_server_are_lost_and_it_is_unreachable() {
         said.contains("closed the connection") || said.contains("reset"),
         "{said}"
     );
-    server.signal(Signal::QUIT);
-    server.wait();
+    server.quit();
     for session in &mut sessions {
         loss(session.run("select 1", &mut Rows::new()));
     }

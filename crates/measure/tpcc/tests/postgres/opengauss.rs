@@ -179,11 +179,9 @@ fn an_unknown_authentication_method_is_named() {
     let said = enter(vec![iam], "opengauss", PASSWORD)
         .unwrap_err()
         .to_string();
-    assert!(
-        said.contains(
-            "wants a log-in by an IAM token, which is not supported; let its pg_hba.conf"
-        )
-    );
+    assert!(said.contains(
+        "requires a log-in by an IAM token, which is not supported; let its pg_hba.conf"
+    ));
 }
 
 #[test]

@@ -163,7 +163,7 @@ pub(crate) fn params(statement: Statement) -> Vec<Value<'static>> {
         Statement::StatusOrder => vec![int(1), int(1), int(1)],
         Statement::StatusLines
         | Statement::DeliverTake
-        | Statement::DeliverWhose
+        | Statement::DeliverCustomer
         | Statement::DeliverSum => [1, 1, 3].map(int).to_vec(),
     }
 }

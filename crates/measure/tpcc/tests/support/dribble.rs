@@ -18,7 +18,7 @@ pub(crate) fn dribbling(first: &'static [u8], piece: &'static [u8]) -> (u16, Joi
     let port = listener.local_addr().expect("its address").port();
     let server = thread::spawn(move || {
         let (mut stream, _) = listener.accept().expect("a client");
-        stream.set_read_timeout(Some(PAUSE)).expect("a time-out");
+        stream.set_read_timeout(Some(PAUSE)).expect("a timeout");
         let mut sent = stream.write_all(first).is_ok();
         for _ in 0..PIECES {
             let heard = stream.read(&mut [0; 512]);

@@ -62,7 +62,7 @@ fn millis(timeout_ns: Option<u64>) -> c_int {
     })
 }
 
-/// Nanoseconds of a time-out in milliseconds; negative is for ever.
+/// Nanoseconds of a timeout in milliseconds; negative is for ever.
 fn nanos(timeout_ms: c_int) -> Option<u64> {
     u64::try_from(timeout_ms).ok().map(|ms| ms * 1_000_000)
 }

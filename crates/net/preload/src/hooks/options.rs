@@ -62,7 +62,7 @@ pub(crate) unsafe extern "C" fn setsockopt(
     result
 }
 
-/// Whether a time-out is negative: calls do not wait then, but the option reads back as 0.
+/// Whether a timeout is negative: calls do not wait then, but the option reads back as 0.
 ///
 /// # Safety
 /// `value` is null or readable for `len` bytes.

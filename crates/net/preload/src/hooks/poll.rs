@@ -13,7 +13,7 @@ use core::ffi::c_int;
 use libc::{fd_set, nfds_t, pollfd, sigset_t, size_t, timespec, timeval};
 use saiga_socket::{Errno, Sys, c_result, poll as sockets};
 
-/// Nanoseconds of a time-out in milliseconds; negative is for ever.
+/// Nanoseconds of a timeout in milliseconds; negative is for ever.
 fn millis(timeout: c_int) -> Option<u64> {
     u64::try_from(timeout).ok().map(|ms| ms * 1_000_000)
 }
@@ -31,7 +31,7 @@ fn nanos(sec: i64, nsec: i64, unit: i64) -> Result<u64, ()> {
     Ok(s.saturating_mul(1_000_000_000).saturating_add(part * unit))
 }
 
-/// A time-out of `select` with less than 1,000,000 microseconds, as libc converts it.
+/// A timeout of `select` with less than 1,000,000 microseconds, as libc converts it.
 fn normal(t: &timeval) -> Result<(i64, i64), ()> {
     if t.tv_sec < 0 || t.tv_usec < 0 {
         return Err(());
@@ -250,7 +250,7 @@ fn now_ns() -> u64 {
     nanos(t.tv_sec, t.tv_nsec, 1).unwrap_or(0)
 }
 
-/// `select(2)`. As on Linux, the time-out is set to the remaining time.
+/// `select(2)`. As on Linux, the timeout is set to the remaining time.
 ///
 /// # Safety
 /// The arguments are valid for `select(2)`.

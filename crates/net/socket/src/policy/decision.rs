@@ -46,7 +46,7 @@ impl YieldOutcome {
             Self::Alone
         } else if away < clock::us(UNEXPLAINED_US)
             || is_explained()
-            || cfg!(feature = "without-strangers")
+            || cfg!(feature = "without-foreign")
         {
             Self::Brief
         } else {

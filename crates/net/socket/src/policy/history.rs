@@ -28,7 +28,7 @@ impl History {
 
     /// Whether the next attempt should be made. Counts one that should not.
     pub(super) fn is_worthwhile(&mut self) -> bool {
-        if self.share >= WORTHWHILE || cfg!(feature = "without-luck") {
+        if self.share >= WORTHWHILE || cfg!(feature = "without-history") {
             return true;
         }
         self.skipped = (self.skipped + 1) % RETRY_EVERY;

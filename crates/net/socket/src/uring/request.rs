@@ -44,7 +44,7 @@ mod operation {
     pub(super) const TEE: u8 = 33;
     pub(super) const SENDMSG_ZC: u8 = 48;
     pub(super) const EPOLL_WAIT: u8 = 59;
-    /// Operations whose `fd` is not a descriptor, or has no effect on one: NOP, time-outs,
+    /// Operations whose `fd` is not a descriptor, or has no effect on one: NOP, timeouts,
     /// cancellation, updates of files and buffers, WAITID and futex operations; and EPOLL_CTL,
     /// which does not use the set itself.
     pub(super) const OTHERS: [u8; 13] = [0, 11, 12, 14, 15, 20, 29, 31, 32, 50, 51, 52, 53];

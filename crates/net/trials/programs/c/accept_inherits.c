@@ -20,7 +20,7 @@ static void show(int fd)
     MUST(getsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, &length));
     say("nonblock %d, cloexec %d, owner %d", (fcntl(fd, F_GETFL) & O_NONBLOCK) != 0, fcntl(fd, F_GETFD),
         fcntl(fd, F_GETOWN) != 0);
-    say("keepalive %d, idle %d, nodelay %d, linger %d %d, time-out %ld, listening %d, defer %d", asked(fd, SOL_SOCKET, SO_KEEPALIVE),
+    say("keepalive %d, idle %d, nodelay %d, linger %d %d, timeout %ld, listening %d, defer %d", asked(fd, SOL_SOCKET, SO_KEEPALIVE),
         asked(fd, IPPROTO_TCP, TCP_KEEPIDLE), asked(fd, IPPROTO_TCP, TCP_NODELAY), linger.l_onoff, linger.l_linger,
         (long)wait.tv_sec, asked(fd, SOL_SOCKET, SO_ACCEPTCONN), asked(fd, IPPROTO_TCP, TCP_USER_TIMEOUT));
 }

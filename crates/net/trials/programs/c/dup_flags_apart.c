@@ -1,4 +1,4 @@
-// about: what copies of a descriptor share and what they do not: O_NONBLOCK, time-outs, shutdown and errors are the connection's, close-on-exec is the number's
+// about: what copies of a descriptor share and what they do not: O_NONBLOCK, timeouts, shutdown and errors are the connection's, close-on-exec is the number's
 // upgraded: yes
 #include "trial.h"
 

@@ -74,7 +74,7 @@ static void client(int fd)
     join_sleeper(&one);
     take_data(fd);
 
-    say("closed, the number used again, the time-out passes");
+    say("closed, the number used again, the timeout passes");
     set_with(fd);
     start_sleeper(&one, waiting_in_vain);
     MUST(close(set));

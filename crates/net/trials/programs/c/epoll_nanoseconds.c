@@ -1,4 +1,4 @@
-// about: epoll_pwait2 takes less than a millisecond for a time-out of microseconds, on sets with and without upgraded connections
+// about: epoll_pwait2 takes less than a millisecond for a timeout of microseconds, on sets with and without upgraded connections
 // upgraded: yes
 #include "trial.h"
 

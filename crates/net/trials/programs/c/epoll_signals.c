@@ -1,4 +1,4 @@
-// about: epoll_pwait and epoll_pwait2: signal masks, EINTR, nanosecond time-outs, beside an upgraded socket
+// about: epoll_pwait and epoll_pwait2: signal masks, EINTR, nanosecond timeouts, beside an upgraded socket
 // upgraded: yes
 #include "trial.h"
 

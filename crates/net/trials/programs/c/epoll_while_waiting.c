@@ -11,7 +11,7 @@ static void *sleep_on_set(void *unused)
     struct epoll_event event = {0};
     sleeper = gettid();
     pthread_barrier_wait(&ready);
-    int rc = epoll_wait(set, &event, 1, -1); /* a time-out would hide a lost wake-up */
+    int rc = epoll_wait(set, &event, 1, -1); /* a timeout would hide a lost wake-up */
     say("woken %d with %u", rc, event.data.u32);
     return unused;
 }

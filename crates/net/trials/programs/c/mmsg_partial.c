@@ -1,4 +1,4 @@
-// about: recvmmsg and sendmmsg that find less than asked: counts, MSG_WAITFORONE, time-outs, an error behind a success
+// about: recvmmsg and sendmmsg that find less than asked: counts, MSG_WAITFORONE, timeouts, an error behind a success
 // upgraded: yes
 #include "trial.h"
 

@@ -1,4 +1,4 @@
-// about: select and pselect: three sets, time-outs, time left, a high descriptor, EBADF, a signal mask
+// about: select and pselect: three sets, timeouts, time left, a high descriptor, EBADF, a signal mask
 // upgraded: yes
 // variants: plain fortified
 #include "trial.h"
@@ -47,7 +47,7 @@ static void client(int fd)
     FD_SET(fd, &in);
     struct timeval wait = {.tv_usec = SHORT_MS * 1000};
     int rc = select(fd + 1, &in, NULL, NULL, &wait);
-    say("time-out: %d %d, time left %ld.%06ld", rc, FD_ISSET(fd, &in), (long)wait.tv_sec, (long)wait.tv_usec);
+    say("timeout: %d %d, time left %ld.%06ld", rc, FD_ISSET(fd, &in), (long)wait.tv_sec, (long)wait.tv_usec);
     meet();
     FD_SET(fd, &in);
     rc = select(fd + 1, &in, NULL, NULL, NULL);
@@ -75,7 +75,7 @@ static void client(int fd)
     FD_SET(fd, &in);
     struct timespec nano = {.tv_sec = LONG_MS / 1000};
     SAY(pselect(fd + 1, &in, NULL, NULL, &nano, &open));
-    say("signals %d, time-out kept %ld", (int)signals, (long)nano.tv_sec);
+    say("signals %d, timeout kept %ld", (int)signals, (long)nano.tv_sec);
     nano.tv_sec = 0;
     nano.tv_nsec = 1000;
     FD_SET(fd, &in);

@@ -1,4 +1,4 @@
-// about: time-outs of poll, ppoll, select, pselect, epoll_wait and epoll_pwait2 at their edges: zero, negative, enormous, not normal
+// about: timeouts of poll, ppoll, select, pselect, epoll_wait and epoll_pwait2 at their edges: zero, negative, enormous, not normal
 // upgraded: yes
 // flags: -Wno-nonnull
 #include "trial.h"
@@ -6,7 +6,7 @@
 
 static int line, set;
 
-/* What a wait with data there says, whatever its time-out. */
+/* What a wait with data there says, whatever its timeout. */
 static void ready(void)
 {
     static const int times[] = {0, -1, -1000, INT_MIN, INT_MAX};

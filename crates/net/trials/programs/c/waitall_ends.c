@@ -1,4 +1,4 @@
-// about: MSG_WAITALL that ends early: the end of the stream, a signal, a time-out, shutdown by another thread
+// about: MSG_WAITALL that ends early: the end of the stream, a signal, a timeout, shutdown by another thread
 // upgraded: yes
 #include "trial.h"
 #include <sys/time.h>

@@ -36,7 +36,7 @@ def client(sock, meet):
     try:
         sock.recv(1)
     except TimeoutError as error:
-        say("time-out", error)
+        say("timeout", error)
     sock.setblocking(False)
     try:
         sock.recv(1)

@@ -45,7 +45,7 @@ def client(sock, meet):
             stream.readline()
         except OSError as error:
             say("then", error)
-    say("time-out", sock.gettimeout())
+    say("timeout", sock.gettimeout())
     meet()
     meet()
     sock.settimeout(20)

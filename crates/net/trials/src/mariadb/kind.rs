@@ -5,6 +5,8 @@
 
 use std::path::{Path, PathBuf};
 
+use saiga_database::Engine;
+
 use crate::mariadb::Server;
 
 /// The product of a server and its clients.
@@ -17,13 +19,12 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The server's program. Debian keeps servers in sbin, which may not be in PATH.
+    /// The server's program.
     pub(super) fn server(self) -> PathBuf {
         match self {
-            Self::MariaDb if Path::new("/usr/sbin/mariadbd").is_file() => {
-                "/usr/sbin/mariadbd".into()
-            }
-            Self::MariaDb => "mariadbd".into(),
+            Self::MariaDb => saiga_database::find(Engine::MariaDb, &[])
+                .unwrap_or_else(|error| panic!("{error}"))["mariadbd"]
+                .clone(),
             Self::MySql => fetched("mysqld"),
         }
     }
@@ -101,14 +102,6 @@ impl Kind {
         }
     }
 
-    /// The command that installs missing programs.
-    pub(super) fn remedy(self) -> &'static str {
-        match self {
-            Self::MariaDb => "apt-get install mariadb-server",
-            Self::MySql => "tools/mysql target/mysql",
-        }
-    }
-
     /// The query for the server's counter `name`. Not for counters of statements, which MySQL does
     /// not keep in its tables ([`Server::count`] finds them).
     pub fn counter(self, name: &str) -> String {
@@ -125,10 +118,9 @@ fn fetched(name: &str) -> PathBuf {
     let crate_folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     let repository = crate_folder.ancestors().nth(3).expect("crates/net/trials");
     let program = repository.join("target/mysql").join(name);
-    let remedy = Kind::MySql.remedy();
     assert!(
         program.is_file(),
-        "{} is missing; {remedy}",
+        "{} is missing; tools/mysql target/mysql",
         program.display()
     );
     program

@@ -88,7 +88,7 @@ fn version(kind: Kind) -> String {
     let output = Command::new(kind.server())
         .args(["--no-defaults", "--version"])
         .output()
-        .unwrap_or_else(|error| panic!("no server ({error}); {}", kind.remedy()));
+        .expect("the server can be started");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let mut words = text.split_whitespace().skip_while(|&word| word != "Ver");
     let version = words.nth(1).expect("a version in the server's answer");

@@ -1,9 +1,8 @@
 //! A psql that stays connected and reads commands from stdin: one connection for all of them.
 
-use std::{
-    fs,
-    process::{Command, ExitStatus},
-};
+use std::process::{Command, ExitStatus};
+
+use saiga_process::proc::Stat;
 
 use crate::{census::Census, peer::Peer, sys::Signal, witness::await_some};
 
@@ -115,9 +114,8 @@ impl Client {
 /// Waits until the process sleeps in the kernel.
 fn await_asleep(pid: u32) {
     let sleeps = || {
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        let (_, state) = stat.rsplit_once(") ")?;
-        state.starts_with('S').then_some(())
+        let stat = Stat::of(pid).ok()?;
+        (stat.state == 'S').then_some(())
     };
     await_some(sleeps, || format!("process {pid} does not go to sleep"));
 }

@@ -9,7 +9,10 @@ use std::{
     sync::OnceLock,
 };
 
-use super::install::{self, Account};
+use saiga_database::{Engine, Installation};
+use saiga_process::interrupt::Interrupt;
+
+use super::install::Account;
 
 /// Puts a copy of the cluster at `folder`/data, owned by the server's account.
 ///
@@ -33,17 +36,15 @@ pub(super) fn copy_to(folder: &Path) {
 fn make() -> Vec<u8> {
     let folder = tempfile::tempdir().expect("a temporary directory");
     Account::Server.own(folder.path());
-    let mut command = Command::new(install::program("initdb"));
-    Account::Server.take_on(&mut command);
-    command
-        .args(["--username=postgres", "--auth=trust", "--no-sync"])
-        .args(["--encoding=UTF8", "--locale=C", "--wal-segsize=1", "-D"])
-        .arg(folder.path().join("data"))
-        .current_dir(folder.path());
-    output_of(command);
-    let mut command = tar(folder.path(), "-c");
-    command.arg("data");
-    output_of(command)
+    let dir = folder.path().join("server");
+    let programs = saiga_database::find(Engine::Postgres, &[]).expect("PostgreSQL is installed");
+    Installation::new(Engine::Postgres, dir.display().to_string(), programs)
+        .create("postgres", &Interrupt::never())
+        .unwrap_or_else(|error| panic!("{error}"));
+    let mut command = tar(&dir, "-c");
+    let output = command.arg("data").output().expect("tar can be started");
+    assert!(output.status.success(), "{command:?}: {output:?}");
+    output.stdout
 }
 
 fn tar(folder: &Path, mode: &str) -> Command {
@@ -51,13 +52,4 @@ fn tar(folder: &Path, mode: &str) -> Command {
     Account::Server.take_on(&mut command);
     command.arg("-C").arg(folder).args([mode, "-f", "-"]);
     command
-}
-
-fn output_of(mut command: Command) -> Vec<u8> {
-    let output = command
-        .output()
-        .unwrap_or_else(|error| panic!("cannot start {command:?}: {error}"));
-    let complaint = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{command:?}: {complaint}");
-    output.stdout
 }

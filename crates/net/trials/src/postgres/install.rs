@@ -1,14 +1,13 @@
-//! Location of the PostgreSQL installation, and the accounts of its programs.
+//! The programs of the PostgreSQL installation, and their accounts.
 
 use std::{
-    fs,
-    os::unix::{
-        fs::{MetadataExt as _, chown},
-        process::CommandExt as _,
-    },
+    os::unix::{fs::chown, process::CommandExt as _},
     path::{Path, PathBuf},
     process::Command,
 };
+
+use saiga_database::Engine;
+use saiga_process::account;
 
 /// The account under which a program runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,45 +19,31 @@ pub enum Account {
     Server,
 }
 
-/// Path of the program `name` in the newest installed version. Debian's `psql` in PATH is a script.
+/// Path of the program `name` beside the server. Debian's `psql` in PATH is a script.
 ///
 /// # Panics
 /// If PostgreSQL is not installed.
 pub(super) fn program(name: &str) -> PathBuf {
-    let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten();
-    let newest = versions
-        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok())
-        .max()
-        .expect("PostgreSQL is installed; apt-get install postgresql");
-    PathBuf::from(format!("/usr/lib/postgresql/{newest}/bin/{name}"))
-}
-
-/// User and group of the server's account, if it is not ours.
-fn ids() -> Option<(u32, u32)> {
-    let me = fs::metadata("/proc/self").expect("/proc is mounted").uid();
-    if me != 0 {
-        return None;
-    }
-    let users = fs::read_to_string("/etc/passwd").expect("/etc/passwd can be read");
-    let of = |name: &str| {
-        let line = users
-            .lines()
-            .find(|line| line.split(':').next() == Some(name))?;
-        let mut numbers = line.split(':').skip(2).map(str::parse::<u32>);
-        Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
-    };
-    Some(
-        of("postgres")
-            .or_else(|| of("nobody"))
-            .expect("an account that is not root"),
-    )
+    let found = saiga_database::find(Engine::Postgres, &[]);
+    let server = &found.unwrap_or_else(|error| panic!("{error}"))["postgres"];
+    // A link in PATH, for instance in /usr/local/bin, has no clients beside it.
+    let server = server.canonicalize().expect("the server exists");
+    server.with_file_name(name)
 }
 
 impl Account {
+    /// The account of the server, if it is not ours.
+    fn other(self) -> Option<account::Account> {
+        match self {
+            Self::Ours => None,
+            Self::Server => account::Account::instead_of_root(&[Engine::Postgres.user()]),
+        }
+    }
+
     /// Makes `command` run under this account.
     pub(super) fn take_on(self, command: &mut Command) {
-        if let (Self::Server, Some((user, group))) = (self, ids()) {
-            command.uid(user).gid(group);
+        if let Some(other) = self.other() {
+            command.uid(other.uid).gid(other.gid);
         }
     }
 
@@ -67,8 +52,8 @@ impl Account {
     /// # Panics
     /// If that is not permitted.
     pub fn own(self, path: &Path) {
-        if let (Self::Server, Some((user, group))) = (self, ids()) {
-            chown(path, Some(user), Some(group))
+        if let Some(other) = self.other() {
+            chown(path, Some(other.uid), Some(other.gid))
                 .unwrap_or_else(|error| panic!("cannot give {} away: {error}", path.display()));
         }
     }

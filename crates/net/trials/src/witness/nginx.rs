@@ -194,7 +194,7 @@ impl<'a> Nginx<'a> {
     pub fn reload(&self) {
         let before = self.processes();
         let master = self.master();
-        self.signal(master, Signal::HangUp);
+        self.signal(master, Signal::HUP);
         self.await_gone(&before, &[master]);
         self.await_workers(master);
     }
@@ -206,14 +206,14 @@ impl<'a> Nginx<'a> {
     /// If the new master does not come, or the old one does not end.
     pub fn replace_binary(&self) {
         let (old, before) = (self.master(), self.processes());
-        self.signal(old, Signal::User2);
+        self.signal(old, Signal::USR2);
         let new = await_some(
             || Some(self.master()).filter(|master| *master != old && self.has_workers(*master)),
             || format!("no new master\n{}", self.log()),
         );
         assert_ne!(new, old);
-        self.signal(old, Signal::Window);
-        self.signal(old, Signal::Quit);
+        self.signal(old, Signal::WINCH);
+        self.signal(old, Signal::QUIT);
         self.await_gone(&before, &[]);
     }
 
@@ -241,7 +241,7 @@ impl<'a> Nginx<'a> {
         let mut victims = self.workers(master);
         victims.truncate(count);
         for &pid in &victims {
-            self.signal(pid, Signal::Kill);
+            self.signal(pid, Signal::KILL);
         }
         self.killed.borrow_mut().extend(&victims);
         await_true(
@@ -257,7 +257,7 @@ impl<'a> Nginx<'a> {
     /// Sends SIGKILL to the master, and waits until it has ended; its workers go on without it.
     pub fn kill_master(&self) {
         let master = self.master();
-        self.signal(master, Signal::Kill);
+        self.signal(master, Signal::KILL);
         self.killed.borrow_mut().push(master);
         self.await_gone(&[master], &[]);
     }
@@ -266,7 +266,7 @@ impl<'a> Nginx<'a> {
     pub fn kill_all(&self) {
         let all = self.processes();
         for &pid in &all {
-            self.signal(pid, Signal::Kill);
+            self.signal(pid, Signal::KILL);
         }
         self.await_gone(&all, &[]);
         self.killed.borrow_mut().extend(all);
@@ -294,7 +294,7 @@ impl<'a> Nginx<'a> {
     /// If a worker was killed by a signal, or a process does not end.
     pub fn end(self) {
         let all = self.processes();
-        self.signal(self.master(), Signal::Quit);
+        self.signal(self.master(), Signal::QUIT);
         self.await_gone(&all, &[]);
         let log = self.log();
         let ours = |line: &&str| {

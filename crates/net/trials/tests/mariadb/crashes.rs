@@ -170,7 +170,7 @@ fn sums_are_correct_after_random_kills() {
             let nth = usize::try_from(rng.below(WORKERS)).expect("small");
             println!("{chosen:?}, worker {nth}, after {told:?}");
             match chosen {
-                Victim::Client => workers[nth].signal(Signal::Kill),
+                Victim::Client => workers[nth].signal(Signal::KILL),
                 Victim::Connection => {
                     let id = "SELECT id FROM information_schema.processlist \
                               WHERE db = 'trial' LIMIT 1";
@@ -183,7 +183,7 @@ fn sums_are_correct_after_random_kills() {
             for (worker, told) in workers.iter_mut().zip(&mut told) {
                 if !matches!(chosen, Victim::Server) {
                     // It may be the victim, which has ended.
-                    let _ = sys::signal(worker.pid(), Signal::Kill);
+                    let _ = sys::signal(worker.pid(), Signal::KILL);
                 }
                 *told = last_acknowledged(worker, *told);
             }

@@ -1,4 +1,4 @@
-//! Connections that are ended from outside: KILL, time-outs, limits, shutdown.
+//! Connections that are ended from outside: KILL, timeouts, limits, shutdown.
 
 use saiga_trials::{
     bounded::Ending,

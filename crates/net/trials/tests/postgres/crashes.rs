@@ -28,7 +28,7 @@ fn a_killed_backend_takes_the_sessions_with_it_and_no_data() {
                 victim.assert_upgraded();
             }
             let mark = server.log.mark();
-            sys::signal(victim.backend(), Signal::Kill).expect("a running backend");
+            sys::signal(victim.backend(), Signal::KILL).expect("a running backend");
             server.log.await_after(mark, "ready to accept");
             story += &victim.farewell("select 'too late';");
             // Whether it receives the postmaster's warning is a race, also on the kernel.
@@ -79,7 +79,7 @@ fn backends_of_a_killed_postmaster_end() {
         let mut client = server.client(arm);
         client.warm();
         let processes = server.processes();
-        sys::signal(server.pid(), Signal::Kill).expect("a running server");
+        sys::signal(server.pid(), Signal::KILL).expect("a running server");
         for pid in processes {
             let limit = std::time::Duration::from_secs(30);
             let ended = sys::await_end(pid, limit).expect("a process to watch");

@@ -1,6 +1,7 @@
 //! pgbench: many concurrent sessions, correct sums, and resources after their end.
 
-use saiga_trials::{census::Census, parity::Arm::Library, postgres::Server, scale::by_scale};
+use rustix::process::Signal;
+use saiga_trials::{census::Census, parity::Arm::Library, postgres::Server, scale::by_scale, sys};
 
 use crate::{PAIRS, Pair, is_joined, joined_pairs};
 
@@ -48,21 +49,38 @@ struct Work<'a> {
     transactions: u64,
 }
 
+/// SQL with which a session waits until the holder of the advisory lock `key` releases it.
+fn meet(key: u8) -> String {
+    format!("select pg_advisory_lock_shared({key});\nselect pg_advisory_unlock_shared({key});\n")
+}
+
 /// Runs pgbench, whose script comes twice in a transaction. In between, all `clients` sessions wait
 /// for each other: there, they and their backends must have upgraded if they can.
+///
+/// A connection is upgraded only after its program was seen to wait for it. On a busy machine,
+/// every query may come before its backend looks for one. So pgbench first waits for all backends,
+/// and then stands still until every backend waits for it.
 fn assert_all_upgraded(server: &Server, pair: Pair, clients: u32, work: &Work<'_>) {
-    const MEET: &str = "select pg_advisory_lock_shared(1);\nselect pg_advisory_unlock_shared(1);\n";
     let path = server.folder().join("meet.sql");
     let script = work.script;
-    std::fs::write(&path, format!("{script}{MEET}{script}")).expect("a file");
+    let whole = [&meet(1), script, &meet(2), script].concat();
+    std::fs::write(&path, whole).expect("a file");
     let path = path.display().to_string();
     let mut gate = server.client(pair.0);
-    gate.ask("select pg_advisory_lock(1);");
+    gate.ask("select pg_advisory_lock(1); select pg_advisory_lock(2);");
     let (count, transactions) = (clients.to_string(), work.transactions.to_string());
     let words = ["-n", "-c", &count, "-j", "2", "-f", &path];
     let more = ["-M", work.mode, "-t", &transactions];
     let load = server.background("pgbench", pair.1, &[&words[..], &more].concat());
     let waiting = "select count(*) from pg_locks where locktype = 'advisory' and not granted;";
+    server.await_query(waiting, &count);
+    load.signal(Signal::STOP);
+    sys::wait_stopped(load.pid()).expect("our child");
+    gate.ask("select pg_advisory_unlock(1);");
+    let idle = "select count(*) from pg_stat_activity \
+                where application_name = 'pgbench' and wait_event = 'ClientRead';";
+    server.await_query(idle, &count);
+    load.signal(Signal::CONT);
     server.await_query(waiting, &count);
     let backends = backends(server);
     assert_eq!(backends.len().to_string(), count);
@@ -81,7 +99,7 @@ fn assert_all_upgraded(server: &Server, pair: Pair, clients: u32, work: &Work<'_
             );
         }
     }
-    gate.ask("select pg_advisory_unlock(1);");
+    gate.ask("select pg_advisory_unlock(2);");
     let (report, status) = load.finish();
     assert!(status.success(), "pgbench: {status}");
     assert_eq!(processed(&report), work.transactions * u64::from(clients));

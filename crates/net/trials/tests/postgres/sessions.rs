@@ -1,4 +1,4 @@
-//! One psql at a time: queries, notifications, cancels, time-outs, SSL.
+//! One psql at a time: queries, notifications, cancels, timeouts, SSL.
 
 use std::process::Command;
 
@@ -96,7 +96,7 @@ fn a_query_is_cancelled_and_the_session_goes_on() {
         // Ctrl-C: psql opens a second connection for the request, then ends its script.
         client.send("select pg_sleep(600);");
         await_sleeper(&server, backend);
-        client.signal(Signal::Interrupt);
+        client.signal(Signal::INT);
         let (rest, status) = client.finish();
         format!("{story}\n{rest}\n{status}")
     });

@@ -48,7 +48,7 @@ fn kill_and_recover(server: &mut Server, title: &str) {
     let mark = server.log.mark();
     let victim = process(server, title);
     let all = server.processes();
-    sys::signal(victim, Signal::Kill).expect("a running process");
+    sys::signal(victim, Signal::KILL).expect("a running process");
     // Without its postmaster a server does not start again; and without the process that replays
     // the log, a standby's postmaster ends.
     if ["postmaster", "startup"].contains(&title) {
@@ -193,7 +193,7 @@ fn sums_are_correct_after_random_kills() {
                 Victim::Backend => {
                     let mark = server.log.mark();
                     let backend = some_backend(&server, &mut rng).expect("both loads run");
-                    sys::signal(backend, Signal::Kill).expect("a running backend");
+                    sys::signal(backend, Signal::KILL).expect("a running backend");
                     server.log.await_after(mark, "ready to accept");
                     acknowledged(survivor) + acknowledged(victim)
                 }

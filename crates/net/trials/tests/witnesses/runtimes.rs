@@ -92,7 +92,7 @@ fn java_selectors_and_blocking_sockets_echo() {
             .arg("-d")
             .arg(site.path(""))
             .arg(source("Nio.java"));
-        site.done(compiler);
+        site.compiled(compiler);
         let java = |arm, role: &[&str]| {
             let mut command = site.command("java", arm);
             command.args(["-Xshare:auto", "-XX:TieredStopAtLevel=1", "-cp"]);
@@ -121,7 +121,7 @@ fn go_keeps_working() {
         compiler.env("GOCACHE", std::env::temp_dir().join("saiga-trials-go"));
         compiler.env("GO111MODULE", "off").args(["build", "-o"]);
         compiler.arg(&echo).arg(source("echo.go"));
-        site.done(compiler);
+        site.compiled(compiler);
         let mut command = site.command(&echo, Library);
         command.args(["serve", &port.to_string()]);
         let server = site.serve(command).listening(port);

@@ -196,7 +196,7 @@ fn a_session_whose_sshd_is_killed_ends_and_the_next_one_works() {
             );
             let sessions = children(server.pid());
             assert_eq!(sessions.len(), 1, "{}", server.said());
-            sys::signal(sessions[0], Signal::Kill).expect("a running session");
+            sys::signal(sessions[0], Signal::KILL).expect("a running session");
             let status = await_some(
                 || download.try_wait().expect("our own child"),
                 || "ssh does not notice that sshd is gone".to_owned(),

@@ -23,7 +23,7 @@ impl Labeller<'_> {
         let mut buffer = vec![0; 1 << 16];
         let mut mounts: Option<Vec<OwnedFd>> = None;
         for _ in 0..READS {
-            let Some(group) = self.groups.get(&device) else {
+            let Some(group) = self.watcher.group(device) else {
                 return;
             };
             let len = match rustix::io::read(group, &mut *buffer) {

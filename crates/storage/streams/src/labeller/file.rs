@@ -7,12 +7,12 @@ use std::path::Path;
 
 use rustix::io::Errno;
 
+use super::known_files::Change;
 use super::{Labeller, Level};
 use crate::counters::count;
 use crate::hint::Hint;
-use crate::labels::Label;
-use crate::pins::Pinned;
-use crate::setter::{ApplyError, Outcome, Request, apply};
+use crate::rules::Rule;
+use crate::setter::{ApplyError, apply};
 use crate::tree::{self, Identity};
 
 impl Labeller<'_> {
@@ -27,94 +27,74 @@ impl Labeller<'_> {
         }
         // The deletion of a file is reported before its inode number is used again.
         if !seen.is_certain() {
-            self.sweep();
+            self.known.sweep();
         }
-        // A pinned inode has not been evicted, so it still has its hint.
-        let known = self.labels.get(&seen);
-        if self.pins.holds(&seen) && known.is_some_and(|label| label.hint == rule.hint) {
+        if self.known.is_settled(&seen, rule.hint) {
             return;
         }
         let (file, identity, _) = match tree::open_file(dir, name) {
             Ok(opened) => opened,
             // Deleted or replaced.
             Err(Errno::NOENT | Errno::NXIO | Errno::LOOP | Errno::STALE) => return,
-            Err(error) => return self.refuse(path, seen, &ApplyError::Refused(error)),
+            Err(error) => {
+                let change = self.known.refuse(seen, ApplyError::Refused(error));
+                return self.report(path, rule, change);
+            }
         };
         self.collect_gate_labels();
-        let before = self.labels.get(&identity).copied();
-        let request = Request {
-            hint: rule.hint,
-            force: rule.force,
-            ours: before.filter(|label| label.is_ours).map(|label| label.hint),
-        };
-        let mut is_ours = true;
-        match apply(&*self.setter, file.as_fd(), request) {
-            Ok(Outcome::Left) => return,
-            // Another program may have set it.
-            Ok(Outcome::Had) => is_ours = request.ours == Some(rule.hint),
-            Ok(Outcome::Kept(other)) => {
-                self.labels.remove(&identity);
-                if self.reported.insert(identity) {
-                    count(&self.counters.kept);
-                    let text = format!(
-                        "{} keeps the hint `{other}`, which another program has set; {} has `{}` ({})",
-                        path.display(),
-                        rule.origin,
-                        rule.hint,
-                        "force = true overwrites it"
-                    );
-                    self.log(Level::Detail, &text);
-                }
-                return;
-            }
-            Ok(Outcome::Set) => {
-                let before = before.map(|label| label.hint);
-                self.on_set(path, rule.hint, before, &rule.origin.to_string());
-            }
-            Err(error) => return self.refuse(path, identity, &error),
-        }
-        let hint = rule.hint;
-        self.labels.insert(identity, Label { hint, is_ours });
-        if !self.options.once && self.pins.pin(file.as_fd(), identity) == Pinned::Full {
+        let request = self.known.request(&identity, rule.hint, rule.force);
+        let result = apply(&*self.setter, file.as_fd(), request);
+        let change = self.known.record(identity, request, result);
+        self.report(path, rule, change);
+        let has_hint = matches!(change, Change::Labelled | Change::Restored | Change::None);
+        if has_hint && !self.options.once && self.known.pin(file.as_fd(), identity) {
             self.report_pin_limit();
         }
     }
 
-    fn on_set(&self, path: &Path, hint: Hint, before: Option<Hint>, origin: &str) {
-        let path = path.display();
-        if before == Some(hint) {
-            count(&self.counters.lost);
-            count(&self.counters.reapplied);
-            self.log(
-                Level::Detail,
-                &format!("{path} had lost its hint; {hint} set again ({origin})"),
-            );
-        } else {
-            count(&self.counters.set);
-            self.log(Level::Detail, &format!("{path} {hint} ({origin})"));
+    /// Counts and logs what was done with a file.
+    fn report(&self, path: &Path, rule: &Rule, change: Change) {
+        let (path, hint, origin) = (path.display(), rule.hint, &rule.origin);
+        match change {
+            Change::Labelled => {
+                count(&self.counters.set);
+                self.log(Level::Detail, &format!("{path} {hint} ({origin})"));
+            }
+            Change::Restored => {
+                count(&self.counters.lost);
+                count(&self.counters.reapplied);
+                let text = format!("{path} had lost its hint; {hint} set again ({origin})");
+                self.log(Level::Detail, &text);
+            }
+            Change::Kept {
+                other,
+                is_news: true,
+            } => {
+                count(&self.counters.kept);
+                let text = format!(
+                    "{path} keeps the hint `{other}`, which another program has set; {origin} has \
+                     `{hint}` (force = true overwrites it)"
+                );
+                self.log(Level::Detail, &text);
+            }
+            Change::Refused {
+                error,
+                is_news: true,
+            } => {
+                count(&self.counters.refused);
+                self.log(Level::Warn, &format!("{path} gets no hint: {error}"));
+            }
+            Change::None | Change::Kept { .. } | Change::Refused { .. } => {}
         }
     }
 
-    fn refuse(&mut self, path: &Path, identity: Identity, error: &ApplyError) {
-        self.labels.remove(&identity);
-        if self.reported.insert(identity) {
-            count(&self.counters.refused);
-            self.log(
-                Level::Warn,
-                &format!("{} gets no hint: {error}", path.display()),
-            );
-        }
-    }
-
-    fn report_pin_limit(&mut self) {
-        if !std::mem::replace(&mut self.is_pin_limit_reported, true) {
-            let text = format!(
-                "{} files are pinned, the most that fs.inotify.max_user_watches allows; lost hints \
-                 of other files are set again by the next scan, every {:?}",
-                self.pins.len(),
-                self.options.scan_interval
-            );
-            self.log(Level::Warn, &text);
-        }
+    fn report_pin_limit(&self) {
+        let text = format!(
+            "{} files are pinned, the most that fs.inotify.max_user_watches allows; lost hints of \
+             other files are set again by the next scan, every {:?}",
+            self.known.pinned(),
+            self.options.scan_interval
+        );
+        self.log(Level::Warn, &text);
     }
 }

@@ -1,9 +1,9 @@
 //! Writes the file of metrics when they have changed, at most once a second.
 
+use saiga_process::replace::replace_in_cache;
 use std::time::{Duration, Instant};
 
 use super::{Labeller, Level, Options};
-use crate::counters;
 use crate::traffic::{self, Traffic};
 
 /// The shortest time between two writes of the file.
@@ -71,7 +71,7 @@ impl Labeller<'_> {
             return;
         }
         self.metrics.when = Some(now);
-        match counters::write_file(path, &text) {
+        match replace_in_cache(path, text.as_bytes(), 0o666) {
             Ok(()) => {
                 self.metrics.text = text;
                 self.metrics.has_failed = false;
@@ -109,7 +109,9 @@ impl Labeller<'_> {
         use std::sync::atomic::Ordering::Relaxed;
         let number = |len: usize| u64::try_from(len).unwrap_or(u64::MAX);
         let watched = self.roots.iter().filter(|root| root.watched().is_some());
-        self.counters.pinned.store(number(self.pins.len()), Relaxed);
+        self.counters
+            .pinned
+            .store(number(self.known.pinned()), Relaxed);
         self.counters
             .directories
             .store(number(watched.count()), Relaxed);

@@ -2,19 +2,16 @@
 //! lead. Each may disappear and return; it is watched again then.
 
 use std::collections::{BTreeSet, HashSet};
-use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd};
+use std::os::fd::{AsFd as _, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::inotify::WatchFlags;
 use rustix::io::Errno;
 
 use super::{Database, Labeller, Level, Options, RunError};
-use crate::gate;
 use crate::links::{self, End, LinkError};
 use crate::lock::Lock;
 use crate::route::{self, Report};
-use crate::sys;
 use crate::tree::{self, Identity};
 use crate::view::{Branch, View};
 
@@ -233,14 +230,14 @@ impl Labeller<'_> {
             return;
         };
         if let State::Watched(watched) = std::mem::replace(&mut root.state, State::Gone(None)) {
-            self.root_watches.remove(watched.watch);
+            self.watcher.remove_root(watched.watch);
         }
     }
 
     /// Closes the fanotify groups of file systems without a watched directory.
     fn forget_groups(&mut self) {
         let devices = self.devices();
-        self.groups.retain(|device, _| devices.contains(device));
+        self.watcher.retain_file_systems(&devices);
     }
 
     /// Returns the device numbers of the file systems with watched directories.
@@ -265,7 +262,7 @@ impl Labeller<'_> {
         let text = match &state {
             State::Watched(_) => {
                 root.state = state;
-                self.warned.remove(&path);
+                self.warnings.end(&path);
                 return true;
             }
             State::Gone(None) => format!("{} is gone; waiting for it", path.display()),
@@ -294,13 +291,14 @@ impl Labeller<'_> {
         let (_, mount) =
             tree::file_system_and_mount(open.as_fd()).map_err(|error| WatchError::of(&error))?;
         self.renew_lock(number, path, identity)?;
-        let flags = WatchFlags::DELETE_SELF | WatchFlags::MOVE_SELF | WatchFlags::ONLYDIR;
-        let watch = self.root_watches.add(&tree::own_path(open.as_fd()), flags);
+        let watch = self.watcher.add_root(&tree::own_path(open.as_fd()));
         let watch =
             watch.map_err(|error| WatchError::Problem(format!("cannot watch it: {error}")))?;
-        if !self.options.once && !self.groups.contains_key(&identity.device()) {
-            let group = watch_file_system(open.as_fd()).map_err(WatchError::unwatchable)?;
-            self.groups.insert(identity.device(), group);
+        if !self.options.once {
+            let watched = self
+                .watcher
+                .watch_file_system(identity.device(), open.as_fd());
+            watched.map_err(WatchError::unwatchable)?;
         }
         Ok(Watched {
             dir,
@@ -429,7 +427,7 @@ impl Labeller<'_> {
     /// watch of a root had an event.
     pub(super) fn mark_stale_roots(&mut self) -> bool {
         let mut has_event = false;
-        for event in self.root_watches.read_events() {
+        for event in self.watcher.root_events() {
             for root in &mut self.roots {
                 let State::Watched(watched) = &mut root.state else {
                     continue;
@@ -446,17 +444,12 @@ impl Labeller<'_> {
     /// Watches the directories in which missing roots and rule files may appear, and all links and
     /// directories on the paths of the roots.
     fn watch_parents_and_ancestors(&mut self) {
-        let flags = WatchFlags::CREATE
-            | WatchFlags::MOVED_TO
-            | WatchFlags::CLOSE_WRITE
-            | WatchFlags::ONLYDIR;
         let mut parents = BTreeSet::from_iter(self.rule_dirs());
         for root in self.roots.iter().filter(|root| root.watched().is_none()) {
             let ancestor = root.path.ancestors().skip(1).find(|path| path.is_dir());
             parents.extend(ancestor.map(Path::to_owned));
         }
-        self.parents
-            .watch(&mut self.parent_watches, &parents, flags);
+        self.watcher.watch_parents(&parents);
         let mut ancestors = BTreeSet::new();
         for root in &self.roots {
             ancestors.extend(root.path.ancestors().map(Path::to_owned));
@@ -465,9 +458,7 @@ impl Labeller<'_> {
                 .map(|watched| watched.dir.ancestors().skip(1));
             ancestors.extend(end.into_iter().flatten().map(Path::to_owned));
         }
-        let flags = WatchFlags::DELETE_SELF | WatchFlags::MOVE_SELF | WatchFlags::DONT_FOLLOW;
-        self.ancestors
-            .watch(&mut self.ancestor_watches, &ancestors, flags);
+        self.watcher.watch_ancestors(&ancestors);
     }
 
     /// Returns the mount points in the roots and above them.
@@ -525,20 +516,4 @@ impl WatchError {
             error => format!("cannot watch its file system: {error}"),
         })
     }
-}
-
-/// Creates a fanotify group for the names that appear on the file system of an open directory.
-fn watch_file_system(dir: BorrowedFd<'_>) -> Result<std::os::fd::OwnedFd, Errno> {
-    let flags =
-        libc::FAN_CLASS_NOTIF | libc::FAN_REPORT_DFID_NAME | libc::FAN_CLOEXEC | libc::FAN_NONBLOCK;
-    let files = (libc::O_RDONLY | libc::O_CLOEXEC).cast_unsigned();
-    let group = sys::fanotify_init(flags, files)?;
-    if group.as_raw_fd() >= gate::NUMBER {
-        // If this process is killed, the group must be closed after the gate: see `gate::NUMBER`.
-        return Err(Errno::MFILE);
-    }
-    let mask = libc::FAN_CREATE | libc::FAN_MOVED_TO | libc::FAN_ONDIR;
-    let mark = libc::FAN_MARK_ADD | libc::FAN_MARK_FILESYSTEM;
-    sys::fanotify_mark(group.as_fd(), mark, mask, dir)?;
-    Ok(group)
 }

@@ -11,24 +11,24 @@ use crate::disk_space;
 /// Why the sample file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    #[error("there is no {}: saiga waf watch creates it, or name another --file", path.display())]
+    #[error("there is no {}; create it with `saiga waf watch`, or name another --file", path.display())]
     Missing { path: PathBuf },
     /// The file or its directory cannot be accessed.
     #[error("cannot read {}: {error}; run as its owner, or name another --file", path.display())]
     Unreachable { path: PathBuf, error: io::Error },
     /// The process that created the file ended before it could store a sample.
-    #[error("{} is empty: saiga waf watch stores the first sample", path.display())]
+    #[error("{} is empty; `saiga waf watch` stores the first sample", path.display())]
     Empty { path: PathBuf },
     #[error("cannot create {}: {error}", path.display())]
     Create { path: PathBuf, error: io::Error },
-    #[error("no room for a sample in {}: its disk is full", path.display())]
+    #[error("cannot store a sample in {}: its disk is full", path.display())]
     Full { path: PathBuf },
     #[error("{} is locked by another program", path.display())]
     Locked { path: PathBuf },
-    #[error("{} is not a file of samples: name another --file", path.display())]
+    #[error("{} is not a file of samples; name another --file", path.display())]
     Foreign { path: PathBuf },
     /// The file has the format of a newer release.
-    #[error("{} has format {version}, this saiga reads format 2: use a newer saiga", path.display())]
+    #[error("{} has format {version} and this version of saiga reads format 2; use a newer saiga", path.display())]
     Version { path: PathBuf, version: i32 },
     #[error(
         "{} is damaged: sample {} has {} {:?}",

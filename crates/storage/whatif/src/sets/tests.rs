@@ -107,7 +107,8 @@ fn files_are_recognised_by_their_content() {
         By::Stream,
     );
     assert_eq!((none.stream_of(Some("a")), none.matched_bytes()), (0, 512));
-    let plain = path("p", "name = 'own'\n[[assign]]\nmatch = 'b'\nstream = 7\n");
+    let text = "name = 'own'\n [[assign]] # one\nmatch = 'b'\nstream = 7\n";
+    let plain = path("p", text);
     let plain = join(&plain, &files, By::Stream);
     assert_eq!(
         (plain.name.as_str(), plain.stream_of(Some("b"))),
@@ -116,7 +117,16 @@ fn files_are_recognised_by_their_content() {
     let grammar = join(&path("grammar", "b$ 3\nzz 2\n"), &files, By::Stream);
     assert_eq!(grammar.stream_name(grammar.stream_of(Some("b"))), "medium");
     assert_eq!(grammar.idle(), ["zz"]);
+}
 
+#[test]
+fn files_that_are_not_rules_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.display().to_string()
+    };
     for (word, expected) in [
         (
             "nosuch".to_owned(),

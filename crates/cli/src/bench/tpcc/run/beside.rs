@@ -7,16 +7,16 @@ use std::time::Instant;
 use saiga_sampler::status::StatusSource;
 use saiga_sampler::summary::{CpuSeconds, Summary};
 use saiga_sampler::{BenchmarkSqlSink, Config, Device, Group};
+use saiga_tpcc::counters::DatabaseStatus;
 use saiga_tpcc::driver::connection::Sessions;
 use saiga_tpcc::props::Engine;
 use saiga_tpcc::results::Record;
+use saiga_tpcc::target::Target;
 
 use super::options::Options;
-use super::status::DatabaseStatus;
-use crate::bench::tpcc::target::Target;
 use crate::exit;
 use crate::host::{Host, HostSamples, Recording, device};
-use crate::process;
+use saiga_process::sockets;
 
 /// Number of the run in BenchmarkSQL's files, as in its `runInfo.csv`.
 const RUN: u32 = 1;
@@ -36,7 +36,7 @@ impl CounterSources {
     /// Adds a database. Sources that cannot be read are reported and left out.
     pub(super) fn add(&mut self, target: &Target) {
         let number = 1 + self.sources.len();
-        match DatabaseStatus::open(target.sessions(), number) {
+        match DatabaseStatus::open(target.sessions.clone(), number) {
             Ok(source) => {
                 let source = source.map(|source| Box::new(source) as Box<dyn StatusSource>);
                 self.sources.extend(source);
@@ -46,7 +46,7 @@ impl CounterSources {
                 target.name()
             )),
         }
-        self.servers.extend(server_of(&target.sessions()));
+        self.servers.extend(server_of(&target.sessions));
         let data = target.props.hints.data.iter();
         self.directories
             .extend(data.filter(|data| data.is_dir()).cloned());
@@ -233,6 +233,6 @@ fn server_of(sessions: &Sessions) -> Option<u32> {
         Err(_) => url.host.eq_ignore_ascii_case("localhost"),
     };
     (is_here && url.engine != Engine::Sqlite)
-        .then(|| process::listener_at(url.port))
+        .then(|| sockets::listener_at(url.port))
         .flatten()
 }

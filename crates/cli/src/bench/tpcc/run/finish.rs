@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use anyhow::{Context, bail};
 use saiga_document::text::{self, Style};
-use saiga_experiment::interrupt::Interrupt;
+use saiga_process::interrupt::Interrupt;
 use saiga_tpcc::check::Scope;
 use saiga_tpcc::db::Server;
 use saiga_tpcc::db::value::Stamp;
@@ -13,12 +13,12 @@ use saiga_tpcc::driver::{Measurement, Setup};
 use saiga_tpcc::results::record::Consistency;
 use saiga_tpcc::results::{Conditions, Directory, Record, closing, files, page};
 use saiga_tpcc::server_clock::Offset;
+use saiga_tpcc::target::Target;
 
 use super::options::Options;
 use super::prepare::Destination;
 use super::{Start, beside};
 use crate::bench::tpcc::check;
-use crate::bench::tpcc::target::Target;
 use crate::exit;
 use crate::host::HostSamples;
 
@@ -116,29 +116,6 @@ impl Finished<'_> {
     }
 }
 
-/// Divides the CPU time of the client process, which serves all databases, in proportion to their
-/// transactions.
-pub(super) fn share_cpu(finished: &mut [Finished<'_>]) {
-    let done = |one: &Finished<'_>| -> u64 {
-        let tracks = one.measured.tracks.iter().flatten();
-        tracks.map(saiga_tpcc::latency::Track::done).sum()
-    };
-    let all: Vec<u64> = finished.iter().map(done).collect();
-    for (one, share) in finished.iter_mut().zip(shares(&all)) {
-        one.measured.cpu_s.0 *= share;
-    }
-}
-
-/// The share of each in the sum; equal shares if the sum is zero.
-fn shares(done: &[u64]) -> Vec<f64> {
-    let (sum, count) = (done.iter().sum::<u64>(), done.len());
-    let part = |done: &u64| match sum {
-        0 => 1.0 / count as f64,
-        _ => *done as f64 / sum as f64,
-    };
-    done.iter().map(part).collect()
-}
-
 fn write(destination: &Destination, record: &Record) -> anyhow::Result<Option<String>> {
     match destination {
         Destination::Nowhere => Ok(None),
@@ -189,21 +166,6 @@ fn width() -> usize {
     size.map_or(120, |size| usize::from(size.ws_col).max(80))
 }
 
-/// Prints the sums over several databases.
-pub(super) fn print_sum(records: &[Record], as_json: bool) -> std::io::Result<()> {
-    if records.len() < 2 || as_json {
-        return Ok(());
-    }
-    let tpmc: f64 = records.iter().map(Record::tpmc).sum();
-    let total: f64 = records.iter().map(Record::tpm_total).sum();
-    let name = records[0].tpmc_name();
-    writeln!(
-        std::io::stdout(),
-        "{} databases together: {name} {tpmc:.2}, {total:.2} transactions of all types per minute",
-        records.len()
-    )
-}
-
 /// Checks the tables after the run, if the server answers: a hanging server would delay the result,
 /// and its unfinished transactions would look like violations.
 fn check_after(
@@ -235,25 +197,5 @@ pub(super) fn check_tables(
     interrupt: &Interrupt,
 ) -> anyhow::Result<Consistency> {
     let (report, took) = check::check_tables(target, None, scope, interrupt)?;
-    let broken = report.findings.iter().map(ToString::to_string);
-    Ok(Consistency {
-        when: when.to_owned(),
-        checked: report.checked.len(),
-        sample: report.sample(),
-        broken: broken.collect(),
-        not_checked: None,
-        seconds: took.as_secs_f64(),
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn cpu_time_is_divided_in_proportion_to_transactions() {
-        assert_eq!(shares(&[7]), [1.0]);
-        assert_eq!(shares(&[300, 100]), [0.75, 0.25]);
-        assert_eq!(shares(&[0, 0]), [0.5, 0.5]);
-    }
+    Ok(Consistency::of(when, &report, took))
 }

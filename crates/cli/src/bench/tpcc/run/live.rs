@@ -9,6 +9,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use saiga_sampler::dashboard::{Campaign, LoadNow};
 use saiga_tpcc::driver::Progress;
+use saiga_tpcc::latency::statistics::Totals;
 
 use crate::exit;
 use crate::host::Host;
@@ -30,8 +31,9 @@ type Latest = Vec<DatabaseState>;
 #[derive(Debug, Clone)]
 enum DatabaseState {
     None,
-    Latest(Progress),
-    Over,
+    Running(Progress),
+    /// The last progress of a database whose run is over; its errors still count.
+    Over(Option<Progress>),
 }
 
 /// The line or panel that all databases of an experiment share.
@@ -81,18 +83,20 @@ impl ProgressDisplay {
     /// still runs.
     pub(super) fn update(&self, index: usize, now: &Progress) {
         let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
-        latest[index] = DatabaseState::Latest(now.clone());
+        latest[index] = DatabaseState::Running(now.clone());
         let leads = latest
             .iter()
-            .position(|news| !matches!(news, DatabaseState::Over));
+            .position(|state| !matches!(state, DatabaseState::Over(_)));
         if leads != Some(index) {
             return;
         }
         if !now.ramping && !self.is_measured.swap(true, Ordering::Relaxed) {
             self.host.mark(MEASURED);
         }
-        let known: Vec<&Progress> = latest.iter().filter_map(DatabaseState::latest).collect();
-        let load = load(&known);
+        let known: Vec<&Progress> = latest.iter().filter_map(DatabaseState::running).collect();
+        let totals = latest.iter().filter_map(DatabaseState::totals);
+        let counts = Counts::of(totals);
+        let load = load(&known, counts);
         if let (Some(file), Some(load)) = (&self.load_file, &load) {
             let host = self.host.of_run();
             file.write(&Second {
@@ -101,7 +105,7 @@ impl ProgressDisplay {
             });
         }
         if let Some(panel) = &self.panel {
-            let campaign = campaign(&known, &self.names);
+            let campaign = campaign(&known, &self.names, counts);
             panel.update(|dashboard| {
                 if let Some(campaign) = campaign {
                     dashboard.on_campaign(campaign);
@@ -112,7 +116,7 @@ impl ProgressDisplay {
             });
             return;
         }
-        let text = line(&known);
+        let text = line(&known, counts);
         self.bar.set_message(text.clone());
         self.bar.tick();
         if self.bar.is_hidden() && now.elapsed.as_secs().is_multiple_of(LINE_PAUSE_S) {
@@ -123,7 +127,8 @@ impl ProgressDisplay {
     /// Marks a database as finished.
     pub(super) fn over(&self, index: usize) {
         let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
-        latest[index] = DatabaseState::Over;
+        let last = latest[index].running().cloned();
+        latest[index] = DatabaseState::Over(last);
     }
 
     pub(super) fn finish(self) {
@@ -132,21 +137,47 @@ impl ProgressDisplay {
 }
 
 impl DatabaseState {
-    fn latest(&self) -> Option<&Progress> {
+    fn running(&self) -> Option<&Progress> {
         match self {
-            Self::Latest(now) => Some(now),
-            Self::None | Self::Over => None,
+            Self::Running(now) => Some(now),
+            Self::None | Self::Over(_) => None,
+        }
+    }
+
+    fn totals(&self) -> Option<&Totals> {
+        match self {
+            Self::Running(progress) | Self::Over(Some(progress)) => Some(&progress.totals),
+            Self::None | Self::Over(None) => None,
         }
     }
 }
 
+/// Errors and retries of all databases, those that are finished included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Counts {
+    errors: u64,
+    retries: u64,
+}
+
+impl Counts {
+    fn of<'a>(all: impl Iterator<Item = &'a Totals>) -> Self {
+        let none = Self {
+            errors: 0,
+            retries: 0,
+        };
+        all.fold(none, |sum, totals| Self {
+            errors: sum.errors + totals.failed + totals.unknown,
+            retries: sum.retries + totals.retries,
+        })
+    }
+}
+
 /// Formats the sums over the running databases, and the largest of their quantiles.
-fn line(all: &[&Progress]) -> String {
+fn line(all: &[&Progress], counts: Counts) -> String {
     let Some(first) = all.first() else {
         return String::new();
     };
     let orders: f64 = all.iter().map(|now| now.new_orders_per_min).sum();
-    let sum = |of: fn(&Progress) -> u64| all.iter().map(|now| of(now)).sum::<u64>();
     let quantile = |at: usize| {
         all.iter()
             .filter_map(|now| Some(now.new_order_us?[at]))
@@ -165,8 +196,8 @@ fn line(all: &[&Progress]) -> String {
         ms(quantile(0)),
         ms(quantile(1)),
         ms(quantile(2)),
-        sum(|now| now.totals.failed + now.totals.unknown),
-        sum(|now| now.totals.retries),
+        counts.errors,
+        counts.retries,
     );
     for trouble in troubles(all) {
         text += &format!(", {trouble}");
@@ -201,13 +232,12 @@ fn pause(all: &[&Progress]) -> Option<String> {
 }
 
 /// The progress for the panel. Its times are those of the first running database.
-fn campaign(all: &[&Progress], names: &[String]) -> Option<Campaign> {
+fn campaign(all: &[&Progress], names: &[String], counts: Counts) -> Option<Campaign> {
     let first = all.first()?;
     let seconds = |time: Duration| usize::try_from(time.as_secs()).unwrap_or(usize::MAX);
     let left = first.left.map(|left| format!("{} left", clock(left)));
     let whole = [Some(clock(first.elapsed)), left];
-    let retries: u64 = all.iter().map(|now| now.totals.retries).sum();
-    let mut now = vec![format!("{retries} retries")];
+    let mut now = vec![format!("{} retries", counts.retries)];
     now.extend(troubles(all));
     Some(Campaign {
         done: seconds(first.elapsed),
@@ -221,7 +251,7 @@ fn campaign(all: &[&Progress], names: &[String]) -> Option<Campaign> {
 }
 
 /// The load for the panel: sums over the running databases, and the largest of their latencies.
-fn load(all: &[&Progress]) -> Option<LoadNow> {
+fn load(all: &[&Progress], counts: Counts) -> Option<LoadNow> {
     let first = all.first()?;
     let quantile_ms = |at: usize| {
         let known = all.iter().filter_map(|now| Some(now.new_order_us?[at]));
@@ -234,10 +264,7 @@ fn load(all: &[&Progress]) -> Option<LoadNow> {
         p50_ms: quantile_ms(0),
         p95_ms: quantile_ms(1),
         p99_ms: quantile_ms(2),
-        errors: all
-            .iter()
-            .map(|now| now.totals.failed + now.totals.unknown)
-            .sum(),
+        errors: counts.errors,
         left: None,
     })
 }
@@ -254,9 +281,16 @@ fn clock(time: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
-    use saiga_tpcc::latency::statistics::Totals;
-
     use super::*;
+
+    fn counted(all: &[&Progress]) -> Counts {
+        Counts::of(all.iter().map(|now| &now.totals))
+    }
+
+    /// The line for databases that all run.
+    fn line_of(all: &[&Progress]) -> String {
+        line(all, counted(all))
+    }
 
     #[test]
     fn the_line_shows_only_relevant_counts() {
@@ -279,7 +313,7 @@ mod tests {
             unserved: Some((Duration::from_secs(2), Duration::from_secs(60))),
         };
         assert_eq!(
-            line(&[&now]),
+            line_of(&[&now]),
             "1:05, 1:01:55 left: 1234 New-Orders/min, p50 1.5 p95 2.6 p99 31.0 ms, 3 errors, 4 \
              retries"
         );
@@ -291,7 +325,7 @@ mod tests {
             left: None,
             ..now.clone()
         };
-        let text = line(&[&worse, &now]);
+        let text = line_of(&[&worse, &now]);
         assert!(
             text.starts_with("1:05 (ramp-up): 2469 New-Orders/min, p50 1.5 "),
             "{text}"
@@ -300,24 +334,30 @@ mod tests {
             text.ends_with("6 errors, 8 retries, 7 late, 7 connections lost"),
             "{text}"
         );
-        assert_eq!(line(&[]), "");
+        assert_eq!(line_of(&[]), "");
+        let finished = DatabaseState::Over(Some(worse.clone()));
+        let states = [finished, DatabaseState::Running(now.clone())];
+        let counts = Counts::of(states.iter().filter_map(DatabaseState::totals));
+        let text = line(&[&now], counts);
+        assert!(text.ends_with("6 errors, 8 retries"), "{text}");
         let silent = Progress {
             unserved: Some((Duration::from_secs(12), Duration::from_secs(60))),
             ..now.clone()
         };
-        let text = line(&[&now, &silent]);
+        let text = line_of(&[&now, &silent]);
         let told = "8 retries, no transaction for 12 s, stopping after 60 s";
         assert!(text.ends_with(told), "{text}");
 
         let names = ["a", "b"].map(str::to_owned);
-        let shown = campaign(&[&now, &worse], &names).unwrap();
+        let both = counted(&[&now, &worse]);
+        let shown = campaign(&[&now, &worse], &names, both).unwrap();
         assert_eq!((shown.done, shown.planned), (65, 3780));
         assert_eq!(shown.whole, ["1:05", "1:01:55 left"]);
         assert_eq!(shown.now, names);
         assert_eq!(shown.last, [["8 retries", "7 late", "7 connections lost"]]);
-        let shown = load(&[&worse, &now]).unwrap();
+        let shown = load(&[&worse, &now], both).unwrap();
         assert_eq!((shown.phase.as_str(), shown.errors), ("warm-up", 6));
         assert_eq!((shown.p50_ms, shown.p99_ms), (Some(1.5), Some(31.0)));
-        assert!(load(&[]).is_none() && campaign(&[], &names).is_none());
+        assert!(load(&[], both).is_none() && campaign(&[], &names, both).is_none());
     }
 }

@@ -41,7 +41,7 @@ pub(in crate::bench::tpcc) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if let Some(partial) = &record.partial {
         exit::say(&format!("partial: {}", partial.describe()));
     }
-    if let Some(why) = super::reason(&record) {
+    if let Some(why) = record.early_end() {
         anyhow::bail!("{why}");
     }
     Ok(if record.all_checks_hold() {

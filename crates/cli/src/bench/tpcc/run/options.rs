@@ -12,14 +12,13 @@ use saiga_tpcc::driver::{Arrivals, DeliveryMode, Length, Pace, RampUp, Setup, Sh
 use saiga_tpcc::props::{self, Props};
 use saiga_tpcc::spec::nurand::Constants;
 
+use crate::length::{duration, length};
+
 /// Default number of sessions for queued deliveries, as in BenchmarkSQL 6.
 const DELIVERY_WORKERS: u32 = 12;
 const MAX_RETRIES: u16 = 10;
 const DRAIN: Duration = Duration::from_secs(30);
 const GIVE_UP: Duration = Duration::from_secs(60);
-
-/// Upper limit of every time.
-const LONGEST: Duration = Duration::from_secs(10 * 366 * 86_400);
 
 /// Options in addition to the props file.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -321,23 +320,6 @@ impl Options {
             },
         }
     }
-}
-
-fn duration(text: &str) -> Result<Duration, String> {
-    let time = humantime::parse_duration(text)
-        .map_err(|_| "give a time with a unit: 90s, 5min, 2h".to_owned())?;
-    if time > LONGEST {
-        return Err("give at most ten years".to_owned());
-    }
-    Ok(time)
-}
-
-fn length(text: &str) -> Result<Duration, String> {
-    let time = duration(text)?;
-    if time.is_zero() {
-        return Err("the time must be greater than zero".to_owned());
-    }
-    Ok(time)
 }
 
 fn ramp_up(text: &str) -> Result<RampUpOption, String> {

@@ -6,24 +6,21 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::bail;
-use saiga_experiment::interrupt::Interrupt;
+use saiga_process::interrupt::Interrupt;
 use saiga_tpcc::check::Scope;
 use saiga_tpcc::db::Server;
-use saiga_tpcc::db::options::Protocol;
-use saiga_tpcc::db::rows::Rows;
 use saiga_tpcc::driver::{Measurement, Setup, Terminals};
-use saiga_tpcc::props::Engine;
-use saiga_tpcc::results::directory::{WorkerFile, expand};
+use saiga_tpcc::results::directory::{WorkerFile, beside, expand};
 use saiga_tpcc::results::files::SampleFiles;
 use saiga_tpcc::results::record::Consistency;
 use saiga_tpcc::results::{Directory, DirectoryError};
 use saiga_tpcc::server_clock::{self, Offset};
 use saiga_tpcc::state::{self, LoadInfo, State};
+use saiga_tpcc::target::Target;
 
 use super::finish::{Finished, check_tables};
 use super::options::{Options, check_loaded};
 use super::{RunObserver, Start};
-use crate::bench::tpcc::target::Target;
 use crate::exit;
 use saiga_document::number::{counted, time};
 
@@ -91,10 +88,10 @@ impl<'t> Prepared<'t> {
             setup.terminals,
             setup.seed
         ));
-        if let Some(advice) = room_for_statements(target, setup.terminals)? {
+        if let Some(advice) = target.room_for_statements(setup.terminals)? {
             exit::say(&format!("{}: {advice}", target.name()));
         }
-        let terminals = Terminals::connect(setup.clone(), Arc::new(target.sessions()))?;
+        let terminals = Terminals::connect(setup.clone(), Arc::new(target.sessions.clone()))?;
         Ok(Self {
             target,
             server,
@@ -175,18 +172,6 @@ pub(super) fn claim_all<'t>(
         }
     }
     Ok(ready)
-}
-
-/// Returns `path`, or a name such as `path_2` if a previous database of this experiment has the
-/// same directory. This happens if props files differ only in the port.
-fn beside(path: PathBuf, taken: &[PathBuf]) -> PathBuf {
-    let numbered = (2..).map(|number| {
-        let mut name = path.clone().into_os_string();
-        name.push(format!("_{number}"));
-        PathBuf::from(name)
-    });
-    let mut all = std::iter::once(path.clone()).chain(numbered);
-    all.find(|path| !taken.contains(path)).unwrap_or(path)
 }
 
 impl Destination {
@@ -284,29 +269,6 @@ fn loaded(target: &Target) -> anyhow::Result<(Server, LoadInfo, Option<Offset>)>
             bail!("the build is incomplete; continue it with `saiga bench tpcc build --resume`")
         }
     }
-}
-
-/// Number of prepared statements of a terminal on MySQL: 29, and 12 that insert 4 to 15 rows into
-/// ORDER-LINE.
-const STATEMENTS: u32 = 41;
-
-/// Returns advice if the server's limit is too low for the prepared statements of all terminals.
-fn room_for_statements(target: &Target, terminals: u32) -> anyhow::Result<Option<String>> {
-    let is_prepared = target.options.protocol == Protocol::Prepared;
-    if target.props.url.engine != Engine::MySql || !is_prepared {
-        return Ok(None);
-    }
-    let mut rows = Rows::new();
-    let mut session = target.open_existing()?;
-    session.run("select @@max_prepared_stmt_count", &mut rows)?;
-    let (room, wanted) = (rows.int(0, 0)?, i64::from(STATEMENTS * terminals));
-    Ok((room < wanted).then(|| {
-        format!(
-            "max_prepared_stmt_count is {room}, but {terminals} terminals need {wanted}: \
-             statements over the limit are sent as text, which costs the server more; raise the \
-             limit with `set global max_prepared_stmt_count = {wanted}`"
-        )
-    }))
 }
 
 /// The result directory, if its name does not contain the time of the start.

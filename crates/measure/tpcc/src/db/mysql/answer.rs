@@ -76,12 +76,12 @@ fn read_one(
         _ => {
             let mut parts = Parts(packet);
             let count = parts.number().and_then(|count| usize::try_from(count).ok());
-            let count = count.ok_or(Fault::Answer("columns without a count"))?;
+            let count = count.ok_or(Fault::Answer("a result without its number of columns"))?;
             let is_described = !agreed.cached_columns || parts.u8() != Some(0);
             if is_described {
                 *columns = read_columns(wire, count)?;
             } else if columns.len() != count {
-                return Err(Fault::Answer("columns that were never described"));
+                return Err(Fault::Answer("rows before their columns were described"));
             }
             if !agreed.no_eof {
                 wire.packet()?;
@@ -95,7 +95,7 @@ fn read_one(
 pub(super) fn read_columns(wire: &mut Wire, count: usize) -> Result<Vec<Column>, Fault> {
     let column = |_| {
         let packet = wire.packet()?;
-        Column::parse(packet).ok_or(Fault::Answer("half a column"))
+        Column::parse(packet).ok_or(Fault::Answer("an incomplete description of a column"))
     };
     (0..count).map(column).collect()
 }
@@ -119,12 +119,12 @@ fn read_rows(
                 } else {
                     End::of_eof(rest)
                 };
-                let end = end.ok_or(Fault::Answer("half an end of rows"))?;
+                let end = end.ok_or(Fault::Answer("an incomplete end of rows"))?;
                 let rows = (rows.len() - before) as u64;
                 return Ok(End { rows, ..end });
             }
             _ => {
-                read_row(columns, packet, rows).ok_or(Fault::Answer("half a row"))?;
+                read_row(columns, packet, rows).ok_or(Fault::Answer("an incomplete row"))?;
                 rows.end_row();
             }
         }
@@ -135,9 +135,9 @@ impl End {
     /// Parses an OK packet or an error packet.
     pub(super) fn of(packet: &[u8]) -> Result<Self, Fault> {
         match packet {
-            [0x00, rest @ ..] => Self::of_ok(rest).ok_or(Fault::Answer("half an OK")),
+            [0x00, rest @ ..] => Self::of_ok(rest).ok_or(Fault::Answer("an incomplete OK packet")),
             [0xff, ..] => Err(Fault::of_error(packet)),
-            _ => Err(Fault::Answer("neither OK nor an error")),
+            _ => Err(Fault::Answer("neither an OK packet nor an error")),
         }
     }
 

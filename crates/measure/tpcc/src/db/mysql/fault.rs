@@ -117,7 +117,7 @@ impl ServerError {
             // isolation; a Galera node that is not ready; XA; group replication; NOWAIT.
             1213 | 1205 | 1020 | 1047 | 1402 | 1613 | 1614 | 3101 | 3572 => Kind::Conflict,
             // Shutdown (1053, 1077 to 1079), network errors and aborted connections, errors of the
-            // client library, killed connections in MariaDB and MySQL, idle time-out.
+            // client library, killed connections in MariaDB and MySQL, idle timeout.
             1053 | 1077..=1079 | 1152..=1161 | 1184 | 1927 | 2006 | 2013 | 3169 | 4031 => {
                 Kind::Lost
             }

@@ -69,7 +69,7 @@ pub(super) struct Agreed {
 
 /// The user that logs in, and the conditions of the log-in.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Who<'a> {
+pub(super) struct LoginUser<'a> {
     pub(super) user: &'a str,
     pub(super) password: &'a str,
     pub(super) database: &'a str,
@@ -114,10 +114,10 @@ impl Greeting {
         self.flags & TLS != 0
     }
 
-    /// Appends the beginning of the answer: the capabilities that both sides have. If `who` uses
+    /// Appends the beginning of the answer: the capabilities that both sides have. If `login` uses
     /// TLS, this beginning alone is the request to start TLS (`SSLRequest`).
-    pub(super) fn put_head(&self, out: &mut Vec<u8>, who: &Who<'_>) {
-        let by_tls = who.tls.map_or(0, |_| TLS);
+    pub(super) fn put_head(&self, out: &mut Vec<u8>, login: &LoginUser<'_>) {
+        let by_tls = login.tls.map_or(0, |_| TLS);
         let flags = self.flags & (NEEDED | WANTED | MYSQL | by_tls);
         out.extend(flags.to_le_bytes());
         out.extend(LARGEST_PACKET.to_le_bytes());
@@ -127,12 +127,18 @@ impl Greeting {
     }
 
     /// Appends the answer. `proof` is what `plugin` sends in place of the password.
-    pub(super) fn answer(&self, out: &mut Vec<u8>, who: &Who<'_>, plugin: &str, proof: &[u8]) {
-        self.put_head(out, who);
-        out.extend(who.user.as_bytes());
+    pub(super) fn answer(
+        &self,
+        out: &mut Vec<u8>,
+        login: &LoginUser<'_>,
+        plugin: &str,
+        proof: &[u8],
+    ) {
+        self.put_head(out, login);
+        out.extend(login.user.as_bytes());
         out.push(0);
         put_text(out, proof); // At most 32 bytes, so the length takes one byte.
-        out.extend(who.database.as_bytes());
+        out.extend(login.database.as_bytes());
         out.push(0);
         out.extend(plugin.as_bytes());
         out.push(0);

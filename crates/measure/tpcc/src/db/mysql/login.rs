@@ -7,7 +7,7 @@
 //! contains their name.
 
 use super::fault::{Fault, ServerError};
-use super::greeting::{Agreed, Greeting, Who};
+use super::greeting::{Agreed, Greeting, LoginUser};
 use super::parts::Parts;
 use super::public_key::PublicKey;
 use super::scramble;
@@ -44,13 +44,13 @@ const ACCESS_DENIED: u16 = 1045;
 const MOST_TURNS: usize = 10;
 
 /// Logs in on a new connection. Returns the common capabilities and the status flags.
-pub(super) fn log_in(wire: &mut Wire, who: &Who<'_>) -> Result<(Agreed, u16), LoginFault> {
+pub(super) fn log_in(wire: &mut Wire, login: &LoginUser<'_>) -> Result<(Agreed, u16), LoginFault> {
     let first = wire.packet()?;
     if first.first() == Some(&0xff) {
         return Err(Fault::of_error(first).into());
     }
     let greeting = Greeting::parse(first).ok_or(LoginFault::NoGreeting)?;
-    match dialogue(wire, who, &greeting) {
+    match dialogue(wire, login, &greeting) {
         Err(LoginFault::Fault(Fault::Server(error)))
             if error.code == ACCESS_DENIED && greeting.offers_tls() && !wire.is_private() =>
         {
@@ -63,22 +63,22 @@ pub(super) fn log_in(wire: &mut Wire, who: &Who<'_>) -> Result<(Agreed, u16), Lo
 /// The log-in after the greeting.
 fn dialogue(
     wire: &mut Wire,
-    who: &Who<'_>,
+    login: &LoginUser<'_>,
     greeting: &Greeting,
 ) -> Result<(Agreed, u16), LoginFault> {
-    if let Some((tls, host)) = who.tls {
+    if let Some((tls, host)) = login.tls {
         if !greeting.offers_tls() {
             return Err(LoginFault::Tls(TlsError::NotOffered));
         }
-        greeting.put_head(wire.reply(), who);
+        greeting.put_head(wire.reply(), login);
         wire.send()?;
         wire.secure(tls, host).map_err(LoginFault::Tls)?;
     }
     let is_private = wire.is_private();
     let mut method = Method::named(&greeting.plugin).unwrap_or(Method::Native);
     let mut salt = greeting.salt.clone();
-    let proof = method.proof(who.password, &salt);
-    greeting.answer(wire.reply(), who, method.name(), &proof);
+    let proof = method.proof(login.password, &salt);
+    greeting.answer(wire.reply(), login, method.name(), &proof);
     wire.send()?;
     for _ in 0..MOST_TURNS {
         let packet = wire.packet()?;
@@ -94,21 +94,21 @@ fn dialogue(
                 let plugin = String::from_utf8_lossy(parts.until_nul()).into_owned();
                 salt = parts.0.strip_suffix(&[0]).unwrap_or(parts.0).to_vec();
                 method = Method::named(&plugin).ok_or(LoginFault::Plugin(plugin))?;
-                let proof = method.proof(who.password, &salt);
+                let proof = method.proof(login.password, &salt);
                 wire.reply().extend(proof);
                 wire.send()?;
             }
             [0x01, 0x03] if method == Method::CachingSha2 => {} // Found in the cache; OK follows.
             [0x01, 0x04] if method == Method::CachingSha2 && is_private => {
                 let reply = wire.reply();
-                reply.extend(who.password.as_bytes());
+                reply.extend(login.password.as_bytes());
                 reply.push(0);
                 wire.send()?;
             }
-            [0x01, 0x04] if method == Method::CachingSha2 && !who.takes_public_key => {
+            [0x01, 0x04] if method == Method::CachingSha2 && !login.takes_public_key => {
                 return Err(LoginFault::PublicKey);
             }
-            [0x01, 0x04] if method == Method::CachingSha2 => send_password(wire, who, &salt)?,
+            [0x01, 0x04] if method == Method::CachingSha2 => send_password(wire, login, &salt)?,
             _ => return Err(Fault::Answer("no step of a log-in").into()),
         }
     }
@@ -124,7 +124,7 @@ fn status(ok: &[u8]) -> Option<u16> {
 }
 
 /// Sends the password encrypted with the server's key, because the server has not cached it.
-fn send_password(wire: &mut Wire, who: &Who<'_>, salt: &[u8]) -> Result<(), Fault> {
+fn send_password(wire: &mut Wire, login: &LoginUser<'_>, salt: &[u8]) -> Result<(), Fault> {
     const ASK_FOR_KEY: u8 = 2;
     wire.reply().push(ASK_FOR_KEY);
     wire.send()?;
@@ -137,7 +137,7 @@ fn send_password(wire: &mut Wire, who: &Who<'_>, salt: &[u8]) -> Result<(), Faul
     let key = key.ok_or(Fault::Answer("no public key"))?;
     let mut seed = [0; 20];
     getrandom::fill(&mut seed).map_err(|error| Fault::Io(std::io::Error::other(error)))?;
-    let hidden = scramble::masked(who.password.as_bytes(), salt);
+    let hidden = scramble::masked(login.password.as_bytes(), salt);
     let encrypted = key.encrypt(&hidden, seed);
     let encrypted = encrypted.ok_or(Fault::Answer("a public key too short for the password"))?;
     wire.reply().extend(encrypted);

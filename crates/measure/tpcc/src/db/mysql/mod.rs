@@ -1,9 +1,8 @@
-//! MySQL and MariaDB, with our own client.
+//! MySQL and MariaDB, with our own client (ADR 22 says why).
 //!
-//! The `mysql` crate allocates 4 MiB per connection, too much for 800 terminals. Here a session
-//! uses a few KiB, an answer is parsed from the receive buffer directly into [`Rows`], and `LOAD
-//! DATA LOCAL` streams rows as they are generated. Deliberately absent: compression, time zones,
-//! and authentication other than by password.
+//! A session uses a few KiB, an answer is parsed from the receive buffer directly into [`Rows`],
+//! and `LOAD DATA LOCAL` streams rows as they are generated. Deliberately absent: compression, time
+//! zones, and authentication other than by password.
 
 mod answer;
 mod bulk;

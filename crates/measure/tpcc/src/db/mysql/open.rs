@@ -4,7 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use super::fault::{Fault, ServerError};
-use super::greeting::Who;
+use super::greeting::LoginUser;
 use super::link::Link;
 use super::login::{self, LoginFault};
 use super::wire::Wire;
@@ -21,7 +21,7 @@ pub(super) fn open(
     password: &str,
     options: &Options,
 ) -> Result<(Link, Server), ConnectError> {
-    let who = Who {
+    let login = LoginUser {
         user,
         password,
         database: &url.database,
@@ -36,8 +36,8 @@ pub(super) fn open(
     let mut stream = stream.map_err(|error| unreachable(&address, error))?;
     stream.end_within(limit);
     let mut wire = Wire::new(stream);
-    let refusal = |fault| refusal(&address, &who, fault, limit);
-    let entered = login::log_in(&mut wire, &who).map_err(refusal)?;
+    let refusal = |fault| refusal(&address, &login, fault, limit);
+    let entered = login::log_in(&mut wire, &login).map_err(refusal)?;
     let mut link = Link::new(wire, entered);
     let settled = settle(
         &mut link,
@@ -91,7 +91,12 @@ fn unreachable(address: &str, error: io::Error) -> ConnectError {
 }
 
 /// Converts the error of a log-in that had this time limit.
-fn refusal(address: &str, who: &Who<'_>, fault: LoginFault, limit: Duration) -> ConnectError {
+fn refusal(
+    address: &str,
+    login: &LoginUser<'_>,
+    fault: LoginFault,
+    limit: Duration,
+) -> ConnectError {
     let unsupported = |what: String, instead: &str| ConnectError::Unsupported {
         engine: Engine::MySql,
         address: address.to_owned(),
@@ -101,14 +106,14 @@ fn refusal(address: &str, who: &Who<'_>, fault: LoginFault, limit: Duration) -> 
     match fault {
         LoginFault::Fault(Fault::Server(error)) => {
             let said = error.with_way_out();
-            refused_by_server(address, who, &error, said)
+            refused_by_server(address, login, &error, said)
         }
         LoginFault::InPlainText(error) => {
             let said = format!(
                 "{error}; a user who must use TLS is refused in the same way: ask for it with --tls \
                  require, or sslMode=REQUIRED in conn="
             );
-            refused_by_server(address, who, &error, said)
+            refused_by_server(address, login, &error, said)
         }
         LoginFault::Fault(Fault::Io(error)) if is_timeout(&error) => ConnectError::Stuck {
             engine: Engine::MySql,
@@ -121,19 +126,21 @@ fn refusal(address: &str, who: &Who<'_>, fault: LoginFault, limit: Duration) -> 
         LoginFault::Tls(error) => error.of_login(Engine::MySql, address, limit),
         LoginFault::NoGreeting => unreachable(
             address,
-            io::Error::other("what answers there is no MySQL since 5.7 and no MariaDB"),
+            io::Error::other(
+                "the program there does not speak the protocol of MariaDB or of MySQL 5.7 and later",
+            ),
         ),
         LoginFault::PublicKey => unsupported(
             format!(
-                "the password of user {:?} by a public key that it sends itself, against \
-                 allowPublicKeyRetrieval=false",
-                who.user
+                "the password of user {:?} encrypted with a public key that it sends itself \
+                 (allowPublicKeyRetrieval=false forbids that)",
+                login.user
             ),
             "set it to true where nobody can stand in for the server, or give the user a password by \
              mysql_native_password",
         ),
         LoginFault::Plugin(plugin) => unsupported(
-            format!("user {:?} to log in by {plugin}", who.user),
+            format!("user {:?} to log in by {plugin}", login.user),
             // MySQL names an arbitrary plugin if the user does not exist.
             "check that the user exists, and give it a password by mysql_native_password or \
              caching_sha2_password",
@@ -143,7 +150,7 @@ fn refusal(address: &str, who: &Who<'_>, fault: LoginFault, limit: Duration) -> 
 
 fn refused_by_server(
     address: &str,
-    who: &Who<'_>,
+    login: &LoginUser<'_>,
     error: &ServerError,
     said: String,
 ) -> ConnectError {
@@ -153,26 +160,29 @@ fn refused_by_server(
         1045 | 1820 | 1862 | 3118 | 3955 | 4150 | 4151 => ConnectError::Login {
             engine,
             address,
-            user: who.user.to_owned(),
+            user: login.user.to_owned(),
             said,
         },
         1044 | 1049 => ConnectError::Database {
             engine,
             address,
-            database: who.database.to_owned(),
+            database: login.database.to_owned(),
             said,
         },
         // Accounts with auth_socket or unix_socket, which have no password.
         1698 => ConnectError::Unsupported {
             engine,
             address,
-            what: format!("user {:?} to log in without a password ({error})", who.user),
+            what: format!(
+                "user {:?} to log in without a password ({error})",
+                login.user
+            ),
             instead: "give the user one: ALTER USER ... IDENTIFIED BY '...'".to_owned(),
         },
         1251 => ConnectError::Unsupported {
             engine,
             address,
-            what: format!("user {:?} to log in in another way ({error})", who.user),
+            what: format!("user {:?} to log in in another way ({error})", login.user),
             instead: "give the user a password by mysql_native_password or caching_sha2_password"
                 .to_owned(),
         },

@@ -13,7 +13,7 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::answer::End;
 use super::fault::Fault;
-use super::greeting::{Agreed, Who};
+use super::greeting::{Agreed, LoginUser};
 use super::link::Link;
 use super::login::{self, LoginFault};
 use super::public_key::PublicKey;
@@ -165,7 +165,7 @@ fn follow(script: &[Step], mut stream: impl Read + Write) -> Vec<Vec<u8>> {
 }
 
 const MYSQL_FLAGS: u32 = 0x1ff_ffff;
-const WHO: Who<'_> = Who {
+const WHO: LoginUser<'_> = LoginUser {
     user: "me",
     password: "secret",
     database: "tpcc",
@@ -256,11 +256,11 @@ fn by_a_unix_socket_the_password_goes_as_it_is() {
     for takes_public_key in [true, false] {
         let script = vec![hello(), Hear, Say(vec![1, 4]), Hear, Say(ok())];
         let (mut wire, server) = scripted_nearby(script);
-        let who = Who {
+        let login = LoginUser {
             takes_public_key,
             ..WHO
         };
-        login::log_in(&mut wire, &who).unwrap();
+        login::log_in(&mut wire, &login).unwrap();
         assert_eq!(server.join().unwrap()[1], b"secret\0");
     }
 }
@@ -269,12 +269,12 @@ fn by_a_unix_socket_the_password_goes_as_it_is() {
 #[test]
 fn tls_begins_with_nothing_in_between_or_not_at_all() {
     let tls = Tls::require();
-    let who = Who {
+    let login = LoginUser {
         tls: Some((&tls, "localhost")),
         ..WHO
     };
     let (mut wire, server) = scripted(vec![Say(greeting(SHA2, MYSQL_FLAGS & !0x800))]);
-    let ended = login::log_in(&mut wire, &who);
+    let ended = login::log_in(&mut wire, &login);
     let not_offered = matches!(ended, Err(LoginFault::Tls(TlsError::NotOffered)));
     assert!(not_offered, "{ended:?}");
     server.join().unwrap();
@@ -285,7 +285,7 @@ fn tls_begins_with_nothing_in_between_or_not_at_all() {
     far.write_all(&[&[length, 0, 0, 0], &ours[..]].concat())
         .unwrap();
     let mut wire = Wire::new(Stream::of(near.into(), true));
-    let ended = login::log_in(&mut wire, &who);
+    let ended = login::log_in(&mut wire, &login);
     let Err(LoginFault::Tls(TlsError::Io(error))) = ended else {
         panic!("{ended:?}")
     };
@@ -297,11 +297,11 @@ fn tls_begins_with_nothing_in_between_or_not_at_all() {
 fn a_key_that_is_not_to_be_taken_is_not_asked_for() {
     let script = vec![Say(greeting(SHA2, MYSQL_FLAGS)), Hear, Say(vec![1, 4])];
     let (mut wire, server) = scripted(script);
-    let who = Who {
+    let login = LoginUser {
         takes_public_key: false,
         ..WHO
     };
-    let ended = login::log_in(&mut wire, &who);
+    let ended = login::log_in(&mut wire, &login);
     assert!(matches!(ended, Err(LoginFault::PublicKey)), "{ended:?}");
     server.join().unwrap();
 }
@@ -422,15 +422,21 @@ fn an_answer_that_is_none_is_a_fault() {
         bulk: false,
     };
     for (answers, expected) in [
-        (vec![vec![]], "columns without a count"),
-        (vec![vec![0]], "half an OK"),
+        (vec![vec![]], "a result without its number of columns"),
+        (vec![vec![0]], "an incomplete OK packet"),
         (vec![vec![0xff]], "an error without a number"),
-        (vec![vec![1, 1], vec![3, b'd']], "half a column"),
-        (vec![vec![1, 0]], "columns that were never described"),
-        (vec![vec![1, 1], column(), vec![5, b'1']], "half a row"),
+        (
+            vec![vec![1, 1], vec![3, b'd']],
+            "an incomplete description of a column",
+        ),
+        (vec![vec![1, 0]], "rows before their columns were described"),
+        (
+            vec![vec![1, 1], column(), vec![5, b'1']],
+            "an incomplete row",
+        ),
         (
             vec![vec![1, 1], column(), vec![0xfe]],
-            "half an end of rows",
+            "an incomplete end of rows",
         ),
     ] {
         let (end, _) = asked(answers, agreed);

@@ -79,7 +79,7 @@ impl Failure {
                     said: format!("{said}{}", way_out(&code)),
                 }
             }
-            // Serialization failure, deadlock, lock time-out, statement time-out; openGauss's lock
+            // Serialization failure, deadlock, lock timeout, statement timeout; openGauss's lock
             // wait.
             "40001" | "40P01" | "55P03" | "57014" | "YY003" => SqlError::Conflict { said },
             _ => SqlError::Refused {

@@ -31,10 +31,10 @@ pub(super) enum Broken {
     /// The server closed the connection without a message.
     #[error("the server closed the connection")]
     Closed,
-    /// No answer arrived within the time-out of the URL.
+    /// No answer arrived within the timeout of the URL.
     #[error("no answer within {limit_ms} ms")]
     Silent {
-        /// The time-out in milliseconds.
+        /// The timeout in milliseconds.
         limit_ms: u64,
     },
     /// The server sent a message that violates the protocol.
@@ -114,7 +114,7 @@ impl Link {
             [b'S'] => self.stream.secure(tls, host),
             [b'N'] => Err(TlsError::NotOffered),
             _ => {
-                let words = "what answers does not keep to PostgreSQL's protocol";
+                let words = "the program there does not follow PostgreSQL's protocol";
                 Err(io::Error::new(io::ErrorKind::InvalidData, words).into())
             }
         }

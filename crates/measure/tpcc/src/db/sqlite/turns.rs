@@ -53,7 +53,7 @@ impl Turns {
         })
     }
 
-    /// Waits for the turn to write; `None` after a time-out.
+    /// Waits for the turn to write; `None` after a timeout.
     pub(super) fn wait(self: &Arc<Self>, patience: Duration) -> Option<Turn> {
         let (call, called) = sync_channel(1);
         let ticket = {
@@ -77,7 +77,7 @@ impl Turns {
                 state.waiting.remove(place);
                 None
             }
-            // The turn arrived just after the time-out.
+            // The turn arrived just after the timeout.
             None => Some(Turn(Arc::clone(self))),
         }
     }

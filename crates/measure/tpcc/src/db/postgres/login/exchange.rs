@@ -1,8 +1,8 @@
-//! Authentication, without a connection: the demands of the server (its authentication requests)
-//! and the answers of the client.
+//! Authentication, without a connection: the server's authentication requests and the answers of
+//! the client.
 //!
-//! Codes of demands: PostgreSQL's "Authentication" messages. openGauss uses the codes 10, 11 and 13
-//! for its own methods (SHA256, MD5_SHA256, SM3); the format of the demand distinguishes them.
+//! Codes of requests: PostgreSQL's "Authentication" messages. openGauss uses the codes 10, 11 and
+//! 13 for its own methods (SHA256, MD5_SHA256, SM3); the format of the request distinguishes them.
 
 use bytes::BytesMut;
 use postgres_protocol::authentication::md5_hash;
@@ -23,7 +23,7 @@ pub(super) struct Exchange<'a> {
 }
 
 enum State {
-    /// The server has not demanded anything yet.
+    /// The server has not requested anything yet.
     Fresh,
     /// The answer was sent; the server checks it.
     Answered,
@@ -42,17 +42,17 @@ pub(super) enum Step {
     Wait,
 }
 
-/// The reason why a demand is not answered.
+/// The reason why a request is not answered.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
     /// The server is openGauss behind a PostgreSQL URL. The log-in must be repeated as openGauss.
     IsOpenGauss,
     /// The authentication method is not supported.
     Unsupported(String),
-    /// The demand is malformed or not allowed in this state.
-    Senseless(String),
+    /// The request is malformed or not allowed in this state.
+    Protocol(String),
     /// The server failed to prove that it knows the password, so it may be the wrong server.
-    Impostor,
+    UnprovenServer,
 }
 
 impl Refusal {
@@ -75,16 +75,16 @@ impl Refusal {
                 what: "openGauss's log-in".to_owned(),
                 instead: "write the URL as jdbc:opengauss://".to_owned(),
             },
-            Self::Senseless(what) => ConnectError::Unreachable {
+            Self::Protocol(what) => ConnectError::Unreachable {
                 engine,
                 address,
                 error: std::io::Error::new(std::io::ErrorKind::InvalidData, what),
             },
-            Self::Impostor => ConnectError::Login {
+            Self::UnprovenServer => ConnectError::Login {
                 engine,
                 address,
                 user: place.user.to_owned(),
-                said: "the server does not prove that it knows the password".to_owned(),
+                said: "the server did not prove that it knows the password".to_owned(),
             },
         }
     }
@@ -105,8 +105,9 @@ impl<'a> Exchange<'a> {
         matches!(self.state, State::Admitted)
     }
 
-    /// Answers a demand. SCRAM's messages must come in order; any other demand may come only once.
-    pub(super) fn on_demand(&mut self, code: i32, data: &[u8]) -> Result<Step, Refusal> {
+    /// Answers a request. SCRAM's messages must come in order; any other request may come only
+    /// once.
+    pub(super) fn on_request(&mut self, code: i32, data: &[u8]) -> Result<Step, Refusal> {
         let state = std::mem::replace(&mut self.state, State::Answered);
         match (state, code) {
             (State::Fresh | State::Answered, 0) => {
@@ -115,7 +116,7 @@ impl<'a> Exchange<'a> {
             }
             (State::Fresh, 3) => message(self.password),
             (State::Fresh, 5) => {
-                let salt = data.try_into().map_err(|_| senseless(code))?;
+                let salt = data.try_into().map_err(|_| malformed(code))?;
                 message(&md5_hash(
                     self.user.as_bytes(),
                     self.password.as_bytes(),
@@ -126,34 +127,34 @@ impl<'a> Exchange<'a> {
             (State::Fresh, 10) => self.begin_scram(data),
             (State::Fresh, 11) => {
                 let proof = gauss::md5_proof(self.password, data);
-                message(&proof.ok_or_else(|| senseless(code))?)
+                message(&proof.ok_or_else(|| malformed(code))?)
             }
             (State::ScramBegun(mut scram), 11) => {
-                scram.update(data).map_err(|_| senseless(code))?;
+                scram.update(data).map_err(|_| malformed(code))?;
                 let mut out = BytesMut::new();
                 let written = frontend::sasl_response(scram.message(), &mut out);
-                written.map_err(|_| senseless(code))?;
+                written.map_err(|_| malformed(code))?;
                 self.state = State::ScramProven(scram);
                 Ok(Step::Send(out))
             }
             (State::ScramProven(mut scram), 12) => {
-                scram.finish(data).map_err(|_| Refusal::Impostor)?;
+                scram.finish(data).map_err(|_| Refusal::UnprovenServer)?;
                 Ok(Step::Wait)
             }
             (State::Fresh, other) => Err(unsupported(other)),
-            (_, other) => Err(senseless(other)),
+            (_, other) => Err(malformed(other)),
         }
     }
 
-    /// Answers a demand of openGauss's own methods.
+    /// Answers a request of openGauss's own methods.
     fn prove(&mut self, code: i32, data: &[u8]) -> Result<Step, Refusal> {
         if self.dialect != Engine::OpenGauss {
             return Err(Refusal::IsOpenGauss);
         }
         let hash = if code == 13 { Hash::Sm3 } else { Hash::Sha256 };
-        let demand = gauss::demand(data, hash).ok_or_else(|| senseless(code))?;
-        let proof = gauss::proof(self.password, &demand, hash);
-        message(&proof.ok_or_else(|| senseless(code))?)
+        let request = gauss::request(data, hash).ok_or_else(|| malformed(code))?;
+        let proof = gauss::proof(self.password, &request, hash);
+        message(&proof.ok_or_else(|| malformed(code))?)
     }
 
     fn begin_scram(&mut self, mechanisms: &[u8]) -> Result<Step, Refusal> {
@@ -168,7 +169,7 @@ impl<'a> Exchange<'a> {
         let scram = ScramSha256::new(self.password.as_bytes(), binding);
         let mut out = BytesMut::new();
         let written = frontend::sasl_initial_response(SCRAM_SHA_256, scram.message(), &mut out);
-        written.map_err(|_| senseless(10))?;
+        written.map_err(|_| malformed(10))?;
         self.state = State::ScramBegun(Box::new(scram));
         Ok(Step::Send(out))
     }
@@ -178,13 +179,13 @@ impl<'a> Exchange<'a> {
 fn message(password: &str) -> Result<Step, Refusal> {
     let mut out = BytesMut::new();
     let written = frontend::password_message(password.as_bytes(), &mut out);
-    written.map_err(|_| Refusal::Senseless("the password holds a zero byte".to_owned()))?;
+    written.map_err(|_| Refusal::Protocol("the password contains a zero byte".to_owned()))?;
     Ok(Step::Send(out))
 }
 
-fn senseless(code: i32) -> Refusal {
-    Refusal::Senseless(format!(
-        "what answers does not keep to PostgreSQL's protocol (demand {code} of a log-in)"
+fn malformed(code: i32) -> Refusal {
+    Refusal::Protocol(format!(
+        "the program there does not follow PostgreSQL's protocol (authentication request {code})"
     ))
 }
 

@@ -33,21 +33,21 @@ pub(super) enum Hash {
     Sm3,
 }
 
-/// A demand of the server. Its format is: code of the hash, salt, token, iterations.
+/// A request of the server. Its format is: code of the hash, salt, token, iterations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Demand<'a> {
+pub(super) struct Request<'a> {
     salt: &'a [u8],
     token: &'a [u8],
     iterations: u32,
 }
 
-/// Whether a demand has openGauss's format. PostgreSQL's begins with the name of a mechanism.
+/// Whether a request has openGauss's format. PostgreSQL's begins with the name of a mechanism.
 pub(super) fn is_own(data: &[u8]) -> bool {
     data.first() == Some(&0) && data.len() > 4
 }
 
-/// Parses a demand in the format of protocol 3.51; `None` if it has another format.
-pub(super) fn demand(data: &[u8], hash: Hash) -> Option<Demand<'_>> {
+/// Parses a request in the format of protocol 3.51; `None` if it has another format.
+pub(super) fn request(data: &[u8], hash: Hash) -> Option<Request<'_>> {
     let wanted = match hash {
         Hash::Sha256 => KEPT_BY_SHA256,
         Hash::Sm3 => KEPT_BY_SM3,
@@ -60,26 +60,26 @@ pub(super) fn demand(data: &[u8], hash: Hash) -> Option<Demand<'_>> {
         && bytes_of(salt).is_some()
         && bytes_of(token).is_some()
         && (1..=MAX_ITERATIONS).contains(&iterations);
-    is_sound.then_some(Demand {
+    is_sound.then_some(Request {
         salt,
         token,
         iterations,
     })
 }
 
-/// The answer to a demand, as text.
-pub(super) fn proof(password: &str, demand: &Demand<'_>, hash: Hash) -> Option<String> {
-    let keys = Keys::of(password, demand.salt, demand.iterations, hash)?;
-    let mask = hmac(&keys.stored, &bytes_of(demand.token)?)?;
+/// The answer to a request, as text.
+pub(super) fn proof(password: &str, request: &Request<'_>, hash: Hash) -> Option<String> {
+    let keys = Keys::of(password, request.salt, request.iterations, hash)?;
+    let mask = hmac(&keys.stored, &bytes_of(request.token)?)?;
     let masked: Vec<u8> = mask.iter().zip(&keys.client).map(|(a, b)| a ^ b).collect();
     Some(text_of(&masked))
 }
 
-/// The answer to the demand `MD5_SHA256`: salt, then four bytes. The server sends this demand if
+/// The answer to the request `MD5_SHA256`: salt, then four bytes. The server sends this request if
 /// pg_hba.conf says `md5` and the password is stored with SHA-256.
 ///
 /// The server hashes the stored text, including the number of iterations at its end, which the
-/// demand does not contain. Published drivers omit this end and use 2048 iterations.
+/// request does not contain. Published drivers omit this end and use 2048 iterations.
 pub(super) fn md5_proof(password: &str, data: &[u8]) -> Option<String> {
     let (salt, md5_salt) = data.split_at_checked(KEY_DIGITS)?;
     let md5_salt: [u8; 4] = md5_salt.try_into().ok()?;

@@ -18,7 +18,7 @@ const KEPT_BY_SM3: [&[u8]; 2] = [
     b"7d038a0a9c2bd85aed2a9273cdd55864a481e967b62c63579441c1b03f6c550b",
 ];
 
-fn demand_of(kept_by: u32, salt: &[u8], token: &[u8], iterations: u32) -> Vec<u8> {
+fn request_of(kept_by: u32, salt: &[u8], token: &[u8], iterations: u32) -> Vec<u8> {
     let (kept_by, iterations) = (kept_by.to_be_bytes(), iterations.to_be_bytes());
     [&kept_by, salt, token, &iterations].concat()
 }
@@ -35,15 +35,15 @@ fn keys_are_those_that_a_live_server_keeps() {
 /// The case "sha256" of TestRFC5802Algorithm in openGauss-connector-go-pq.
 #[test]
 fn the_proof_is_that_of_the_published_go_driver() {
-    let data = demand_of(
+    let data = request_of(
         2,
         b"3458fe51abe962f7b6011a1d73fc14edf50539fae89fb9dda75fbb642d9859bf",
         b"2cf71f10",
         10_000,
     );
-    let demand = demand(&data, Hash::Sha256).unwrap();
+    let request = request(&data, Hash::Sha256).unwrap();
     assert_eq!(
-        proof("sha256@abc123", &demand, Hash::Sha256).unwrap(),
+        proof("sha256@abc123", &request, Hash::Sha256).unwrap(),
         "f5213af93974ae3f0a3eedba7b0ef27796bcd4d84bb737d9c35fce54fcfe28fd"
     );
 }
@@ -65,20 +65,20 @@ fn the_md5_proof_is_what_the_server_makes_of_its_row() {
 }
 
 #[test]
-fn what_is_no_demand_is_not_answered() {
-    let sound = demand_of(2, KEPT[0], b"2cf71f10", 10_000);
-    assert!(demand(&sound, Hash::Sha256).is_some());
+fn a_malformed_request_is_not_answered() {
+    let sound = request_of(2, KEPT[0], b"2cf71f10", 10_000);
+    assert!(request(&sound, Hash::Sha256).is_some());
     for cut in 0..sound.len() {
-        assert_eq!(demand(&sound[..cut], Hash::Sha256), None, "{cut}");
+        assert_eq!(request(&sound[..cut], Hash::Sha256), None, "{cut}");
     }
     for unsound in [
-        demand_of(1, KEPT[0], b"2cf71f10", 10_000),
-        demand_of(3, KEPT[0], b"2cf71f10", 10_000),
-        demand_of(2, KEPT[0], b"2cf71f1g", 10_000),
-        demand_of(2, &[b'x'; KEY_DIGITS], b"2cf71f10", 10_000),
-        demand_of(2, KEPT[0], b"2cf71f10", 0),
-        demand_of(2, KEPT[0], b"2cf71f10", MAX_ITERATIONS + 1),
+        request_of(1, KEPT[0], b"2cf71f10", 10_000),
+        request_of(3, KEPT[0], b"2cf71f10", 10_000),
+        request_of(2, KEPT[0], b"2cf71f1g", 10_000),
+        request_of(2, &[b'x'; KEY_DIGITS], b"2cf71f10", 10_000),
+        request_of(2, KEPT[0], b"2cf71f10", 0),
+        request_of(2, KEPT[0], b"2cf71f10", MAX_ITERATIONS + 1),
     ] {
-        assert_eq!(demand(&unsound, Hash::Sha256), None);
+        assert_eq!(request(&unsound, Hash::Sha256), None);
     }
 }

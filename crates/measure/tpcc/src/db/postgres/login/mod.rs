@@ -27,14 +27,14 @@ const GAUSS_VERSION: [u8; 4] = [0, 3, 0, 51];
 const NEGOTIATE_TAG: u8 = b'v';
 
 /// The reason why a log-in failed.
-enum NoEntry {
+enum LoginError {
     Broken(Broken),
     Failed(Failure),
     Refused(Refusal),
     Tls(TlsError),
 }
 
-impl From<Broken> for NoEntry {
+impl From<Broken> for LoginError {
     fn from(broken: Broken) -> Self {
         Self::Broken(broken)
     }
@@ -52,12 +52,12 @@ pub(super) fn enter(
     let attempt = |dialect| {
         let mut link = Link::open(url, options).map_err(Broken::from)?;
         if let Some(tls) = &options.tls {
-            link.secure(tls, &url.host).map_err(NoEntry::Tls)?;
+            link.secure(tls, &url.host).map_err(LoginError::Tls)?;
         }
         log_in(&mut link, dialect, url, user, password).map(|()| link)
     };
     let mut entered = attempt(url.engine);
-    if let Err(NoEntry::Refused(Refusal::IsOpenGauss)) = entered {
+    if let Err(LoginError::Refused(Refusal::IsOpenGauss)) = entered {
         entered = attempt(Engine::OpenGauss);
     }
     let place = Place {
@@ -68,20 +68,20 @@ pub(super) fn enter(
     };
     match entered {
         Ok(link) => Ok(link),
-        Err(NoEntry::Tls(error)) => Err(error.of_login(url.engine, &address, limit)),
-        Err(NoEntry::Broken(Broken::Silent { .. })) => Err(ConnectError::Stuck {
+        Err(LoginError::Tls(error)) => Err(error.of_login(url.engine, &address, limit)),
+        Err(LoginError::Broken(Broken::Silent { .. })) => Err(ConnectError::Stuck {
             engine: url.engine,
             address,
             step: "the log-in",
             limit,
         }),
-        Err(NoEntry::Broken(broken)) => Err(ConnectError::Unreachable {
+        Err(LoginError::Broken(broken)) => Err(ConnectError::Unreachable {
             engine: url.engine,
             address,
             error: broken.into(),
         }),
-        Err(NoEntry::Failed(failure)) => Err(failure.of_login(&place)),
-        Err(NoEntry::Refused(refusal)) => Err(refusal.of_login(&place)),
+        Err(LoginError::Failed(failure)) => Err(failure.of_login(&place)),
+        Err(LoginError::Refused(refusal)) => Err(refusal.of_login(&place)),
     }
 }
 
@@ -92,7 +92,7 @@ fn log_in(
     url: &Url,
     user: &str,
     password: &Password,
-) -> Result<(), NoEntry> {
+) -> Result<(), LoginError> {
     let mut exchange = Exchange::new(dialect, user, password.reveal());
     let start = start_up(dialect, user, &url.database)?;
     link.send(&start)?;
@@ -102,13 +102,16 @@ fn log_in(
             tag::AUTHENTICATION_TAG => {
                 let mut data = frame.body;
                 let code = take(&mut data).map(i32::from_be_bytes);
-                let code = code.ok_or_else(|| Broken::protocol("a demand without a kind"))?;
-                match exchange.on_demand(code, data).map_err(NoEntry::Refused)? {
+                let code = code.ok_or_else(|| Broken::protocol("a request without a kind"))?;
+                match exchange
+                    .on_request(code, data)
+                    .map_err(LoginError::Refused)?
+                {
                     Step::Send(message) => link.send(&message)?,
                     Step::Wait => {}
                 }
             }
-            tag::ERROR_RESPONSE_TAG => return Err(NoEntry::Failed(Failure::of(frame.body))),
+            tag::ERROR_RESPONSE_TAG => return Err(LoginError::Failed(Failure::of(frame.body))),
             tag::READY_FOR_QUERY_TAG if exchange.is_admitted() => return Ok(()),
             tag::BACKEND_KEY_DATA_TAG
             | tag::PARAMETER_STATUS_TAG

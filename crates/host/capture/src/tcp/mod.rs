@@ -1,0 +1,7 @@
+//! TCP connections: sequence numbers of both directions, beginnings and endings.
+
+mod connection;
+mod direction;
+mod table;
+
+pub(crate) use table::Table;

@@ -1,0 +1,36 @@
+//! What was measured. A part is present only if its source was given.
+
+pub mod load;
+pub mod metrics;
+pub mod network;
+pub mod process;
+
+use load::Load;
+use metrics::Metrics;
+use network::Network;
+use process::{Busy, Process};
+
+/// The input of all rules.
+#[derive(Debug, Default)]
+pub struct Observation {
+    /// Clients, throughput and response time over time, at one or several hops.
+    pub load: Load,
+    /// The host's metrics over time.
+    pub metrics: Metrics,
+    pub network: Option<Network>,
+    /// The server under observation.
+    pub process: Option<Process>,
+    /// The busiest processes that are neither the server nor its clients.
+    pub busy: Vec<Busy>,
+    /// Sources that could not be read, and why.
+    pub gaps: Vec<Gap>,
+}
+
+/// A source that could not be read, or only in part.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Gap {
+    /// The source: a file, a table of the kernel.
+    pub source: String,
+    /// Why, and what to do.
+    pub reason: String,
+}

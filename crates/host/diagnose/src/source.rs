@@ -1,0 +1,5 @@
+//! Readers of sources that give an observation or a part of one.
+
+pub mod capture;
+pub mod live;
+pub mod load_csv;
