@@ -54,12 +54,9 @@ fn the_example_for_one_redis_runs() {
         .collect();
     assert!(!saiga.is_empty());
     for run in saiga {
-        // Runs may be rejected for foreign CPU use, but not for a missing acceleration.
-        let fault = run
-            .rejected
-            .as_deref()
-            .filter(|why| !why.contains("other processes"));
-        assert_eq!(fault.filter(|why| !why.starts_with("repeated")), None);
+        // Other programs or the hypervisor may invalidate runs, but every run is accelerated.
+        let rejected = run.rejected.as_deref().unwrap_or_default();
+        assert!(!rejected.starts_with("not accelerated"), "{rejected}");
         assert!(run.metrics["throughput_ops_s"] > 0.0);
         assert!(run.metrics["channel_share"] >= 0.9, "{:?}", run.metrics);
     }

@@ -8,16 +8,18 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
-use saiga_trials::bounded::Outcome;
+use saiga_trials::bounded::{Outcome, run_daemon};
 use saiga_trials::parity::Arm;
-use saiga_trials::witness::{Server, Site, await_some};
+use saiga_trials::witness::{Site, await_some};
 use serde_json::{Value, json};
 
 use crate::ansible::{environment, inventory, keys, sshd_config};
 use crate::{HOSTS, fetched, repository, run_to_end, site};
 
-/// Connects three network namespaces with that of Ansible, and starts an sshd in each.
+/// Connects three network namespaces with that of Ansible, and starts an sshd in each. The PIDs of
+/// their first processes are written to `pid-N`; Ansible has number 0.
 const NETWORK: &str = r#"
+exec >"$0/network.log" 2>&1
 mount -t tmpfs own /run
 mkdir /run/sshd /run/netns
 ip link set lo up
@@ -38,7 +40,8 @@ for host in 1 2 3; do
         echo $$ >"$0/pid-$1"
         exec /usr/sbin/sshd -D -e -f "$0/sshd-$1.conf"' "$0" $host &
 done
-wait
+sleep infinity &
+echo $! >"$0/pid-0"
 "#;
 
 /// One task with the options of a test.
@@ -305,12 +308,11 @@ fn a_plan_that_is_not_confirmed_is_undone_by_its_host() {
     );
 }
 
-/// Three hosts, and the installed collection.
+/// Three hosts, and the installed collection. They end with the test program.
+///
+/// They have no PID namespace, in which Saiga would take them for containers.
 struct Fleet {
     site: Site,
-    network: Server,
-    /// The first process in the namespaces of Ansible.
-    first: String,
 }
 
 impl Fleet {
@@ -329,38 +331,32 @@ impl Fleet {
         site.write("task.yml", TASK);
         install(&site);
         let mut command = site.command("unshare", Arm::Kernel);
-        command.args(["--net", "--mount", "--pid", "--fork", "--kill-child"]);
-        command.args(["--mount-proc", "sh", "-ec", NETWORK]);
+        command.args(["--net", "--mount", "sh", "-ec", NETWORK]);
         command.arg(site.path("").display().to_string().trim_end_matches('/'));
         environment(&mut command, &site);
-        let network = site.serve(command);
-        let children = format!("/proc/{0}/task/{0}/children", network.pid());
-        let first = await_some(
-            || {
-                let children = fs::read_to_string(&children).ok()?;
-                children.split_whitespace().next().map(str::to_owned)
-            },
-            || format!("no namespaces: {}", network.said()),
-        );
-        let fleet = Self {
-            site,
-            network,
-            first,
-        };
-        for host in 1..=HOSTS {
+        let outcome = run_daemon(command);
+        let fleet = Self { site };
+        assert!(outcome.is_success(), "{outcome:?} {}", fleet.said());
+        for host in 0..=HOSTS {
             let pid = format!("pid-{host}");
             await_some(
                 || fleet.site.read(&pid).ends_with('\n').then_some(()),
-                || format!("host {host} does not start: {}", fleet.network.said()),
+                || format!("host {host} does not start: {}", fleet.said()),
             );
         }
         fleet
     }
 
+    /// Output of the daemons.
+    fn said(&self) -> String {
+        self.site.read("network.log")
+    }
+
     /// A command in the namespaces of Ansible.
     fn command(&self, program: &Path) -> Command {
         let mut command = self.site.command("nsenter", Arm::Kernel);
-        command.args(["--net", "--mount", "--pid", "--target", &self.first]);
+        let first = self.site.read("pid-0");
+        command.args(["--net", "--mount", "--target", first.trim()]);
         command.arg(format!("--wd={}", self.site.path("").display()));
         command.arg("--").arg(program);
         environment(&mut command, &self.site);
@@ -386,7 +382,7 @@ impl Fleet {
             outcome.is_success(),
             is_success,
             "{outcome:#?}\n{}",
-            self.network.said()
+            self.said()
         );
         assert!(!recaps.is_empty(), "{outcome:#?}");
         (recaps, said)

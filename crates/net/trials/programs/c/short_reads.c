@@ -65,6 +65,8 @@ static void client(int fd)
     struct epoll_event want = {.events = EPOLLIN | EPOLLRDHUP | EPOLLET};
     MUST(fcntl(fd, F_SETFL, O_RDWR | O_NONBLOCK));
     MUST(epoll_ctl(set, EPOLL_CTL_ADD, fd, &want));
+    struct epoll_event first; /* the upgrade needs a wait, and the stream may never run dry */
+    MUST(epoll_wait(set, &first, 1, LONG_MS));
     take(fd, set, 1);
     send_all(fd, "n", 1);
     warm_up(fd, CLIENT);
