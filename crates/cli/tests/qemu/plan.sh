@@ -97,7 +97,8 @@ show setpriv --reuid=65534 --regid=65534 --clear-groups \
 check --plan
 for written in doublewrite redo undo temporary log data; do
     sync
-    saiga streams check /srv/db --rules mysql --for 1h --json >/tmp/said 2>/tmp/said.err &
+    : >/tmp/said.err # The shell returns before the process below empties the file of the last turn.
+    saiga streams check /srv/db --rules mysql --for 1h --json >/tmp/said 2>>/tmp/said.err &
     until grep -q following /tmp/said.err; do kill -0 $!; done
     server write "$written"
     kill -TERM $!
