@@ -3,20 +3,28 @@
 //! The crate `saiga-diagnose` has the rules. This module collects their sources: files, and this
 //! host while a load runs.
 
+pub(crate) mod experiment;
+mod hops;
 mod live;
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use saiga_diagnose::observation::Observation;
-use saiga_diagnose::source::{capture, load_csv};
+use saiga_diagnose::observation::{Gap, Observation};
+use saiga_diagnose::observation::load::Hop;
+use saiga_diagnose::source::capture::{self, Capture};
+use saiga_diagnose::source::load_csv;
 use saiga_diagnose::{page, verdict};
 use saiga_document::{html, text};
+use saiga_experiment::result::ExperimentResult;
 use saiga_process::sockets::listener_at;
+use saiga_redis::counters::RedisCounters;
+use saiga_sampler::status::StatusSource;
+use saiga_topology::latency::Latency;
 use saiga_tpcc::counters::DatabaseStatus;
 
 use crate::outfile;
@@ -30,18 +38,26 @@ const USUAL: Duration = Duration::from_secs(30);
 #[command(after_help = "\
 Without FILE and --hop, this host is observed for --for while its load runs, with the server of \
 --pid or --port if one is given. A FILE is a packet capture (pcap, pcapng) of MySQL, PostgreSQL, \
-Redis or HTTP, in which --port chooses the server; or the load at one place as CSV: the columns \
-time, N (clients), X (requests per second) and R_ms (response time), in any order. Several places \
-are hops: --hop client=a.csv --hop client/database=b.csv.\n\
+Redis or HTTP, in which --port chooses the server; the directory or result.json of an experiment \
+(`saiga compare --out`); or the load at one place as CSV: the columns time, N (clients), X (requests \
+per second) and R_ms (response time), in any order. Several places are hops, as captures or CSV: \
+--hop client=a.csv --hop client/database=b.csv. The clocks of captures are compared by the packets \
+that are in both.\n\
 One bottleneck hides the others: diagnose again after each change.\n\
 Exit status: 1 when a bottleneck was found, 2 when the sources cannot be read.")]
 pub(crate) struct Args {
-    /// A packet capture, or the load as CSV
+    /// A packet capture, an experiment, or the load as CSV
     #[arg(value_name = "FILE", conflicts_with = "hop")]
     file: Option<PathBuf>,
     /// The load at a hop, outermost first; PARENT/NAME is a hop that PARENT calls
-    #[arg(long, value_name = "NAME=FILE", value_parser = hop)]
-    hop: Vec<HopFile>,
+    #[arg(long, value_name = "NAME=FILE", value_parser = hops::parse)]
+    hop: Vec<hops::HopFile>,
+    /// The arm of the experiment to judge (default: the one that it is about)
+    #[arg(long, value_name = "NAME", requires = "file")]
+    arm: Option<String>,
+    /// Latencies of the machine's memory: the output of `saiga topology --latency --json`
+    #[arg(long, value_name = "FILE")]
+    latency: Option<PathBuf>,
     /// The server to observe
     #[arg(long, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
     pid: Option<u32>,
@@ -49,8 +65,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "PORT", conflicts_with = "pid")]
     #[arg(value_parser = clap::value_parser!(u16).range(1..))]
     port: Option<u16>,
-    /// Also read the counters of this database system on the server (password: MYSQL_PWD or
-    /// PGPASSWORD)
+    /// Also read the counters of this database system on the server (password: MYSQL_PWD,
+    /// PGPASSWORD or REDISCLI_AUTH)
     #[arg(long, value_enum, value_name = "SYSTEM")]
     engine: Option<ServerName>,
     /// User to log in as (default: root or postgres)
@@ -70,27 +86,18 @@ pub(crate) struct Args {
     html: Option<PathBuf>,
 }
 
-/// A hop of the command line.
-#[derive(Debug, Clone)]
-struct HopFile {
-    parent: Option<String>,
-    name: String,
-    path: PathBuf,
-}
-
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if let Some(html) = &args.html {
         outfile::check(html)?;
     }
     let mut observation = Observation::default();
-    match &args.file {
-        Some(path) => add_file(path, args, &mut observation)?,
-        None => args
-            .hop
-            .iter()
-            .try_for_each(|file| add(file, &mut observation))?,
+    if let Some(path) = &args.file {
+        add_file(path, args, &mut observation)?;
     }
-    if observation.load.hops.is_empty() || is_live(args) {
+    hops::add(&args.hop, args.port, &mut observation)?;
+    observation.latency = args.latency.as_deref().map(latencies).transpose()?;
+    let is_without_file = args.file.is_none() && args.hop.is_empty();
+    if is_without_file || is_live(args) {
         let pid = server(args)?;
         let status = status(args)?;
         live::observe(pid, status, args.length.unwrap_or(USUAL), &mut observation)?;
@@ -114,78 +121,119 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 
 /// Whether an option asks for an observation of this host. With a file, `--port` is a port in it.
 fn is_live(args: &Args) -> bool {
-    let is_port = args.port.is_some() && args.file.is_none();
+    let is_port = args.port.is_some() && args.file.is_none() && args.hop.is_empty();
     is_port || args.pid.is_some() || args.engine.is_some() || args.length.is_some()
 }
 
-/// Adds a packet capture or a load.
+/// Adds a packet capture, an experiment or a load.
 fn add_file(path: &Path, args: &Args, observation: &mut Observation) -> anyhow::Result<()> {
-    let name = path.display();
-    let mut content = File::open(path).with_context(|| format!("cannot read {name}"))?;
-    let mut start = Vec::new();
-    (&mut content)
-        .take(4)
-        .read_to_end(&mut start)
-        .with_context(|| format!("cannot read {name}"))?;
-    // Commands such as tcpdump write captures to pipes, so the file is not read again.
-    let whole = start.as_slice().chain(content);
-    if capture::is_start(&start) {
-        return Ok(capture::add(path, whole, args.port, observation)?);
+    match Source::read("load", path, args.port)? {
+        Source::Capture(capture) => {
+            let hop = capture.hop(&capture.name(), capture.start(), 0);
+            observation.load.hops.push(hop);
+            capture.add_events(observation);
+        }
+        Source::Experiment(result) => {
+            let folder = if path.is_dir() {
+                path
+            } else {
+                path.parent().unwrap_or(Path::new("."))
+            };
+            return experiment::add(&result, folder, args.arm.as_deref(), observation);
+        }
+        Source::Load(hop, mut gaps) => {
+            observation.load.hops.push(hop);
+            observation.gaps.append(&mut gaps);
+        }
     }
-    let (hop, mut gaps) = load_csv::read("load", path, whole)?;
-    observation.load.hops.push(hop);
-    observation.gaps.append(&mut gaps);
+    if args.arm.is_some() {
+        bail!("--arm: {} is not an experiment", path.display());
+    }
     Ok(())
 }
 
+/// What a file holds.
+enum Source {
+    Capture(Capture),
+    Experiment(Box<ExperimentResult>),
+    Load(Hop, Vec<Gap>),
+}
+
+impl Source {
+    /// Reads a file of any of these kinds, which its first bytes tell. `name` is that of a hop from
+    /// CSV.
+    fn read(name: &str, path: &Path, port: Option<u16>) -> anyhow::Result<Self> {
+        if path.is_dir() {
+            let result = experiment::read(&path.join("result.json"))?;
+            return Ok(Self::Experiment(Box::new(result)));
+        }
+        let shown = path.display();
+        let mut content = File::open(path).with_context(|| format!("cannot read {shown}"))?;
+        let mut start = Vec::new();
+        (&mut content)
+            .take(4)
+            .read_to_end(&mut start)
+            .with_context(|| format!("cannot read {shown}"))?;
+        if start.first() == Some(&b'{') {
+            return Ok(Self::Experiment(Box::new(experiment::read(path)?)));
+        }
+        // Commands such as tcpdump write captures to pipes, so the file is not read again.
+        let whole = start.as_slice().chain(content);
+        if capture::is_start(&start) {
+            return Ok(Self::Capture(capture::read(path, whole, port)?));
+        }
+        let (hop, gaps) = load_csv::read(name, path, whole)?;
+        Ok(Self::Load(hop, gaps))
+    }
+}
+
+/// The latencies in the output of `saiga topology --latency --json`.
+fn latencies(path: &Path) -> anyhow::Result<Latency> {
+    #[derive(serde::Deserialize)]
+    struct Output {
+        latency: Latency,
+    }
+    let shown = path.display();
+    let text = fs::read_to_string(path).with_context(|| format!("cannot read {shown}"))?;
+    let output: Output = serde_json::from_str(&text).with_context(|| {
+        format!("{shown} has no latencies: write it with `saiga topology --latency --json`")
+    })?;
+    Ok(output.latency)
+}
+
 /// The counters of the database, if the user asks for them.
-fn status(args: &Args) -> anyhow::Result<Option<DatabaseStatus>> {
+fn status(args: &Args) -> anyhow::Result<Option<Box<dyn StatusSource>>> {
     let Some(engine) = args.engine else {
         return Ok(None);
     };
     if engine == ServerName::Redis {
-        bail!("--engine redis: no rule reads counters of Redis; leave --engine out");
+        let password = std::env::var("REDISCLI_AUTH").ok();
+        let port = args.port.unwrap_or(usual_port(engine));
+        let counters = RedisCounters::open(port, password)
+            .with_context(|| format!("cannot read the counters of the Redis at port {port}"))?;
+        return Ok(Some(Box::new(counters)));
     }
     let at = At::here(args.port, args.user.clone(), args.socket.clone());
     let sessions = running::sessions(engine.engine(), &at)?;
-    DatabaseStatus::open(sessions, 1)
-        .map_err(|error| anyhow::anyhow!("cannot read the counters of the database: {error}"))
+    let status = DatabaseStatus::open(sessions, 1)
+        .map_err(|error| anyhow::anyhow!("cannot read the counters of the database: {error}"))?;
+    Ok(status.map(|status| Box::new(status) as Box<dyn StatusSource>))
 }
 
-/// Reads a hop and adds it to the observation.
-fn add(file: &HopFile, observation: &mut Observation) -> anyhow::Result<()> {
-    let hops = &observation.load.hops;
-    let index = |name: &str| hops.iter().position(|hop| hop.name == name);
-    if index(&file.name).is_some() {
-        bail!("--hop: {} is given twice", file.name);
+/// The port of a database system without `--port`.
+fn usual_port(engine: ServerName) -> u16 {
+    match engine {
+        ServerName::Mysql | ServerName::Mariadb => 3306,
+        ServerName::Postgres | ServerName::Opengauss => 5432,
+        ServerName::Redis => 6379,
     }
-    let parent = match &file.parent {
-        Some(parent) => Some(index(parent).with_context(|| {
-            format!(
-                "--hop {parent}/{}: give --hop {parent}=FILE before it",
-                file.name
-            )
-        })?),
-        None if hops.is_empty() => None,
-        None => bail!(
-            "--hop {}: name the hop that calls it, as in --hop {}/{}=FILE",
-            file.name,
-            hops[0].name,
-            file.name
-        ),
-    };
-    let content =
-        File::open(&file.path).with_context(|| format!("cannot read {}", file.path.display()))?;
-    let (mut hop, mut gaps) = load_csv::read(&file.name, &file.path, content)?;
-    hop.parent = parent;
-    observation.load.hops.push(hop);
-    observation.gaps.append(&mut gaps);
-    Ok(())
 }
 
-/// The process of `--pid` or `--port`.
+/// The process of `--pid` or `--port`, or the one at the usual port of `--engine`, unless a Unix
+/// socket says where it is.
 fn server(args: &Args) -> anyhow::Result<Option<u32>> {
-    match args.port {
+    let usual = args.engine.filter(|_| args.socket.is_none()).map(usual_port);
+    match args.port.or(usual.filter(|_| args.pid.is_none())) {
         None => Ok(args.pid),
         Some(port) => listener_at(port).map(Some).with_context(|| {
             format!(
@@ -206,21 +254,4 @@ fn title(args: &Args, observation: &Observation) -> String {
         }
         (None, None) => "Diagnosis of this host".to_owned(),
     }
-}
-
-/// Parses `NAME=FILE` or `PARENT/NAME=FILE`.
-fn hop(text: &str) -> Result<HopFile, String> {
-    let (name, path) = text.split_once('=').ok_or("write NAME=FILE")?;
-    let (parent, name) = match name.rsplit_once('/') {
-        Some((parent, name)) => (Some(parent.to_owned()), name),
-        None => (None, name),
-    };
-    if name.is_empty() || path.is_empty() || parent.as_deref() == Some("") {
-        return Err("write NAME=FILE or PARENT/NAME=FILE".to_owned());
-    }
-    Ok(HopFile {
-        parent,
-        name: name.to_owned(),
-        path: Path::new(path).to_owned(),
-    })
 }

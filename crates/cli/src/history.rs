@@ -6,10 +6,14 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
+use saiga_diagnose::observation::Observation;
+use saiga_diagnose::verdict;
 use saiga_document::{html, text};
 use saiga_experiment::output;
-use saiga_experiment::result::ExperimentResult;
+use saiga_experiment::result::{Arm, ExperimentResult};
 use saiga_report::history;
+
+use crate::diagnose::experiment;
 
 /// Options of `saiga history`.
 #[derive(Debug, clap::Args)]
@@ -39,7 +43,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         }
         found.extend(results);
     }
-    let stages = history::stages(&found);
+    let mut stages = history::stages(&found);
+    for stage in &mut stages {
+        let result = found.iter().find(|(name, _)| *name == stage.name);
+        stage.diagnosis = result.and_then(|(name, result)| diagnoses(result, Path::new(name)));
+    }
     let page = history::page(&stages);
     let mut stdout = std::io::stdout().lock();
     if args.json {
@@ -53,6 +61,30 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         crate::exit::say(&format!("wrote {}", path.display()));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What the diagnosis says of the reference and of the subject.
+fn diagnoses(result: &ExperimentResult, folder: &Path) -> Option<[String; 2]> {
+    let subject = result.subject()?;
+    let reference = subject.varied(&result.arms).or(result.arms.first())?;
+    Some([diagnosis(result, folder, reference)?, diagnosis(result, folder, subject)?])
+}
+
+/// The first finding about an arm. `None` if its runs cannot be judged: rejected, or without
+/// response times and metrics.
+fn diagnosis(result: &ExperimentResult, folder: &Path, arm: &Arm) -> Option<String> {
+    let mut observation = Observation::default();
+    experiment::add(result, folder, Some(&arm.name), &mut observation).ok()?;
+    // The change is the stage itself.
+    observation.change = None;
+    if observation.load.hops.is_empty() && observation.metrics.is_empty() {
+        return None;
+    }
+    let verdict = verdict::judge(&observation);
+    let first = verdict.findings.first();
+    Some(first.map_or("nothing found".to_owned(), |found| {
+        found.finding.bottleneck.clone()
+    }))
 }
 
 /// The result in `folder`. If there is none, the results in its subdirectories. Each result has the

@@ -10,7 +10,6 @@ use saiga_process::root::Root;
 use saiga_sampler::status::StatusSource;
 use saiga_sampler::{Config, Group, Sampler, Sink};
 use saiga_topology::read::read;
-use saiga_tpcc::counters::DatabaseStatus;
 
 use crate::exit;
 
@@ -20,7 +19,7 @@ const SECOND: Duration = Duration::from_secs(1);
 /// Observes for `length`, or until the user interrupts.
 pub(super) fn observe(
     pid: Option<u32>,
-    status: Option<DatabaseStatus>,
+    status: Option<Box<dyn StatusSource>>,
     length: Duration,
     observation: &mut Observation,
 ) -> anyhow::Result<()> {
@@ -33,10 +32,7 @@ pub(super) fn observe(
     let groups = pid.map(|pid| [group("server", vec![pid]), group("client", vec![])]);
     let config = Config {
         groups: groups.into_iter().flatten().collect(),
-        sources: status
-            .into_iter()
-            .map(|status| Box::new(status) as Box<dyn StatusSource>)
-            .collect(),
+        sources: status.into_iter().collect(),
         ..Config::default()
     };
     let interrupt = Interrupt::on_signals().context("cannot watch for Ctrl-C")?;

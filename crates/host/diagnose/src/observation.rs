@@ -1,14 +1,17 @@
 //! What was measured. A part is present only if its source was given.
 
+pub mod change;
 pub mod load;
 pub mod metrics;
 pub mod network;
 pub mod process;
 
+use change::Change;
 use load::Load;
 use metrics::Metrics;
 use network::Network;
 use process::{Busy, Process};
+use saiga_topology::latency::Latency;
 
 /// The input of all rules.
 #[derive(Debug, Default)]
@@ -22,6 +25,13 @@ pub struct Observation {
     pub process: Option<Process>,
     /// The busiest processes that are neither the server nor its clients.
     pub busy: Vec<Busy>,
+    /// A change that an experiment compared.
+    pub change: Option<Change>,
+    /// Latencies of the machine's memory.
+    pub latency: Option<Latency>,
+    /// The largest step of the wall clock during the observation, in seconds; `None` if no source
+    /// shows the clock.
+    pub clock_step_s: Option<f64>,
     /// Sources that could not be read, and why.
     pub gaps: Vec<Gap>,
 }

@@ -35,6 +35,9 @@ pub enum Needs {
     Host,
     Server,
     Status,
+    Clock,
+    Change,
+    Latency,
 }
 
 impl Needs {
@@ -50,6 +53,12 @@ impl Needs {
             Self::Host => "this host while its load runs (--for)",
             Self::Server => "a server of this host (--pid or --port)",
             Self::Status => "the counters of the database (--engine)",
+            Self::Clock => "a clock: this host (--for) or a packet capture",
+            Self::Latency => {
+                "an experiment that compares placements, and --latency (saiga topology --latency \
+                 --json)"
+            }
+            Self::Change => "an experiment with the change (the directory of `saiga compare`)",
         }
     }
 }

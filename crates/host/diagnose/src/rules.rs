@@ -1,17 +1,25 @@
 //! All rules. Each file is one kind of bottleneck.
 
+mod change;
+mod clock;
+mod connections;
 mod counted;
 mod cpu;
 mod database;
 mod disk;
 mod generator;
 mod hops;
+mod numa;
 mod placement;
 mod pool;
 mod ports;
+mod replica;
 mod saturation;
+mod segments;
 mod softirq;
+mod space;
 mod starvation;
+mod status;
 mod tail;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -19,7 +27,9 @@ pub(crate) mod testing;
 use crate::rule::Rule;
 
 /// The rules in the order in which their judgements are printed.
-pub const ALL: [Rule; 23] = [
+pub const ALL: [Rule; 36] = [
+    change::RULE,
+    change::CONFOUNDED,
     saturation::RULE,
     generator::RULE,
     starvation::RULE,
@@ -32,17 +42,28 @@ pub const ALL: [Rule; 23] = [
     softirq::RULE,
     counted::SWAP,
     counted::MEMORY_PRESSURE,
+    numa::RULE,
     placement::MEMORY,
     placement::TEXT,
     disk::RULE,
     disk::FLUSH,
+    space::RULE,
     database::LOCKS,
     database::CACHE,
+    replica::RULE,
+    status::DELAYED_FSYNC,
+    status::MAX_CONNECTIONS,
+    status::HANDSHAKES,
+    connections::SHORT,
+    connections::LOOKUPS,
+    segments::NAGLE,
+    segments::SMALL,
     ports::RULE,
     pool::RULE,
     counted::BACKLOG,
     counted::RETRANSMISSION,
     counted::CONNECTION_TRACKING,
+    clock::RULE,
 ];
 
 #[cfg(test)]

@@ -10,6 +10,7 @@
 
 pub mod detail;
 mod file;
+mod load;
 
 use std::collections::BTreeMap;
 
@@ -19,6 +20,7 @@ use crate::stats::Method;
 
 pub use detail::Detail;
 pub use file::{InconsistentResult, ReadResultError, WriteResultError};
+pub use load::Load;
 
 /// The only `format_version` that this crate writes and reads.
 pub const FORMAT_VERSION: u32 = 1;

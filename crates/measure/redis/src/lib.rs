@@ -11,6 +11,7 @@ mod benchmark;
 pub mod cells;
 mod configuration;
 mod converge;
+pub mod counters;
 mod failover;
 mod fill;
 mod fleet;

@@ -9,12 +9,15 @@ use crate::db::Session;
 use crate::driver::connection::Sessions;
 use crate::props::Engine;
 
-/// Status variables of MySQL that can also decrease.
-const LEVELS: [&str; 4] = [
+/// Status variables that can also decrease.
+const LEVELS: [&str; 7] = [
     "Threads_connected",
     "Threads_running",
     "Innodb_buffer_pool_pages_dirty",
     "Innodb_row_lock_current_waits",
+    "pg_stat_activity.lock_wait_sessions",
+    "pg_stat_activity.active_sessions",
+    "replica_lag_s",
 ];
 /// Seconds since the start of the server. Left out, because its rate is always 1.
 const CLOCK: &str = "Uptime";
@@ -126,6 +129,11 @@ mod tests {
         for (name, expected, kind) in [
             ("Innodb_log_writes", "Innodb_log_writes", Kind::Counter),
             ("Threads_running", "Threads_running", Kind::Gauge),
+            (
+                "pg_stat_activity.active_sessions",
+                "activity.active_sessions",
+                Kind::Gauge,
+            ),
             (
                 "pg_stat_database.blks_read",
                 "database.blks_read",

@@ -19,6 +19,8 @@ pub struct Window {
     pub throughput: f64,
     /// `R`: mean response time in milliseconds.
     pub response_ms: f64,
+    /// Number of the run to which the interval belongs; sources with one run have run 0.
+    pub run: u32,
 }
 
 /// A place where requests are measured.
@@ -162,6 +164,7 @@ mod tests {
             clients,
             throughput,
             response_ms,
+            run: 0,
         }
     }
 

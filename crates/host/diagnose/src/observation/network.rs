@@ -39,4 +39,12 @@ pub struct Clients {
     /// Mean share of the connections on which the server has received more recently than it has
     /// sent: a request is in progress.
     pub active: f64,
+    /// Mean number of connections.
+    pub mean: f64,
+    /// Mean share of the connections on which the kernel holds back less than a segment until the
+    /// segment before is acknowledged (Nagle's algorithm, RFC 896). An end on another host is not
+    /// seen.
+    pub held_back: f64,
+    /// Smallest segment size of the server's sends in bytes, without headers; 0 if unknown.
+    pub segment_bytes: u32,
 }

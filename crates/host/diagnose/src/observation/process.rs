@@ -1,6 +1,7 @@
 //! The server under observation: limits of its cgroup, and where its memory and its code are.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 /// Limits, waits and placement of a process tree.
 #[derive(Debug, Clone, Default)]
@@ -21,6 +22,8 @@ pub struct Process {
     /// Share of the observation in which some task of the cgroup, or of the host without a cgroup
     /// of its own, waited for memory (`memory.pressure`).
     pub memory_stall: Option<f64>,
+    /// Volumes with files that the server has open for writing.
+    pub volumes: Vec<Volume>,
     /// Resident memory by node in bytes.
     pub memory_bytes: BTreeMap<u32, u64>,
     /// Code of the program and its libraries in the page cache, by node in bytes.
@@ -33,6 +36,18 @@ pub struct Thread {
     pub name: String,
     /// Share of the observation in which the thread ran, between 0 and 1.
     pub busy: f64,
+}
+
+/// A volume to which the server writes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Volume {
+    /// Directory of one of the files.
+    pub directory: PathBuf,
+    pub total_bytes: u64,
+    /// Bytes that unprivileged processes can still use.
+    pub free_bytes: u64,
+    /// Bytes per second that were used up during the observation; negative if space became free.
+    pub filled_bytes_s: f64,
 }
 
 /// CPU time of processes with the same name.

@@ -11,7 +11,7 @@ use crate::rule::{Certainty, Evidence, Finding, Judgement, Kind, Needs, Rule, St
 
 /// The meaning of a number in [`Counted`].
 #[derive(Clone, Copy)]
-enum Unit {
+pub(super) enum Unit {
     /// Percent of time.
     Percent,
     /// Events per second.
@@ -21,27 +21,27 @@ enum Unit {
 }
 
 /// A counter with its threshold.
-struct Counted {
+pub(super) struct Counted {
     /// The number; `None` if it is unknown.
-    number: fn(&Observation) -> Option<f64>,
-    unit: Unit,
-    kind: Kind,
+    pub(super) number: fn(&Observation) -> Option<f64>,
+    pub(super) unit: Unit,
+    pub(super) kind: Kind,
     /// The number from which something is found.
-    least: f64,
+    pub(super) least: f64,
     /// The number that counts as a share of one: ranks the finding.
-    full: f64,
-    reason: &'static str,
-    source: &'static str,
-    needs: Needs,
-    quantity: &'static str,
-    bottleneck: &'static str,
-    limits: &'static str,
-    advice: &'static str,
-    next: fn() -> Vec<Step>,
-    refuted_by: &'static str,
+    pub(super) full: f64,
+    pub(super) reason: &'static str,
+    pub(super) source: &'static str,
+    pub(super) needs: Needs,
+    pub(super) quantity: &'static str,
+    pub(super) bottleneck: &'static str,
+    pub(super) limits: &'static str,
+    pub(super) advice: &'static str,
+    pub(super) next: fn() -> Vec<Step>,
+    pub(super) refuted_by: &'static str,
 }
 
-fn judge(counted: &Counted, observation: &Observation) -> Judgement {
+pub(super) fn judge(counted: &Counted, observation: &Observation) -> Judgement {
     let Some(number) = (counted.number)(observation) else {
         return Judgement::Unknown(counted.needs);
     };

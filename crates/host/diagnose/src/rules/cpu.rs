@@ -121,7 +121,7 @@ fn cpu_share(observation: &Observation, server: Option<f64>) -> f64 {
         .process
         .as_ref()
         .and_then(|process| process.cpu_waits);
-    let locks = database::lock_waits(observation).map(|(_, waiting, _)| waiting);
+    let locks = database::lock_waits(observation).map(|waits| waits.waiting);
     match (server, waits, locks) {
         (Some(runs), Some(waits), Some(locks)) if runs + waits + locks > 0.0 => {
             (runs + waits) / (runs + waits + locks)

@@ -14,6 +14,8 @@ const WAITING: f64 = 0.5;
 /// Share of the reads that miss the cache from which the cache is reported; a database that fits
 /// misses none.
 const MISSES: f64 = 0.02;
+/// Sessions in `pg_stat_activity` whose `wait_event_type` is `Lock`.
+const POSTGRES_WAITS: &str = "_activity.lock_wait_sessions";
 /// Reads from disk per second below which misses do not matter.
 const LEAST_READS: f64 = 50.0;
 
@@ -45,66 +47,114 @@ const CACHES: [(&str, &str, &str, &str); 2] = [
     ),
 ];
 
-/// The database with most lock waits: its label, the sessions that wait at a time, and the waits
-/// that begin per second.
-pub(super) fn lock_waits(observation: &Observation) -> Option<(String, f64, f64)> {
+/// Sessions of a database that wait for locks.
+pub(super) struct LockWaits {
+    /// Mean number that waits at a time.
+    pub(super) waiting: f64,
+    /// Mean number of sessions that execute a statement, if it is known.
+    running: Option<f64>,
+    /// Waits that begin per second, if they are counted.
+    rate: Option<f64>,
+    /// The metric of `waiting`.
+    source: String,
+    is_postgres: bool,
+}
+
+/// The database with most lock waits.
+pub(super) fn lock_waits(observation: &Observation) -> Option<LockWaits> {
+    let mysql = observation.metrics.names("db_", "_Innodb_row_lock_time_s");
+    let mysql = mysql.filter_map(|label| of_mysql(observation, label));
+    let postgres = observation.metrics.names("db_", POSTGRES_WAITS);
+    let postgres = postgres.filter_map(|label| of_postgres(observation, label));
+    mysql
+        .chain(postgres)
+        .max_by(|a, b| a.waiting.total_cmp(&b.waiting))
+}
+
+/// InnoDB adds the time of a wait when it ends, so a wait that goes on shows only in the number of
+/// current waits.
+fn of_mysql(observation: &Observation, label: &str) -> Option<LockWaits> {
+    let mean = |variable: &str| observation.metrics.mean(&format!("db_{label}{variable}"));
     // Milliseconds of waiting per second, divided by 1000, are the sessions that wait at a time.
-    let after = "_Innodb_row_lock_time_s";
-    let waits = observation.metrics.names("db_", after).filter_map(|label| {
-        let name = |variable: &str| format!("db_{label}{variable}");
-        let waiting = observation.metrics.mean(&name(after))? / 1000.0;
-        let rate = observation.metrics.mean(&name("_Innodb_row_lock_waits_s"));
-        Some((label.to_owned(), waiting, rate.unwrap_or(0.0)))
-    });
-    waits.max_by(|a, b| a.1.total_cmp(&b.1))
+    let ended = mean("_Innodb_row_lock_time_s")? / 1000.0;
+    let current = mean("_Innodb_row_lock_current_waits").unwrap_or(0.0);
+    let source = if current > ended {
+        "current_waits"
+    } else {
+        "time_s"
+    };
+    Some(LockWaits {
+        waiting: ended.max(current),
+        running: mean("_Threads_running"),
+        rate: mean("_Innodb_row_lock_waits_s"),
+        source: format!("db_{label}_Innodb_row_lock_{source}"),
+        is_postgres: false,
+    })
+}
+
+fn of_postgres(observation: &Observation, label: &str) -> Option<LockWaits> {
+    let mean = |variable: &str| observation.metrics.mean(&format!("db_{label}{variable}"));
+    Some(LockWaits {
+        waiting: mean(POSTGRES_WAITS)?,
+        running: mean("_activity.active_sessions"),
+        rate: None,
+        source: format!("db_{label}{POSTGRES_WAITS}"),
+        is_postgres: true,
+    })
 }
 
 fn locks(observation: &Observation) -> Judgement {
-    let Some((label, waiting, rate)) = lock_waits(observation) else {
+    let Some(waits) = lock_waits(observation) else {
         return Judgement::Unknown(Needs::Status);
     };
+    let LockWaits {
+        waiting,
+        running,
+        rate,
+        source,
+        is_postgres,
+    } = waits;
     if waiting < WAITING {
         return Judgement::Clear(format!(
-            "{} sessions wait for a row lock at a time",
+            "{} sessions wait for a lock at a time",
             value(waiting)
         ));
     }
-    let each_ms = if rate > 0.0 {
-        waiting * 1000.0 / rate
+    let each = rate.filter(|rate| *rate > 0.0).map_or(String::new(), |rate| {
+        let each_ms = waiting * 1000.0 / rate;
+        format!(
+            "; {} waits begin, each of {}",
+            per_second(rate),
+            milliseconds(each_ms)
+        )
+    });
+    let command = if is_postgres {
+        "SELECT pid, pg_blocking_pids(pid), query FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
     } else {
-        0.0
+        "SELECT * FROM sys.innodb_lock_waits   -- MySQL 8; information_schema.innodb_lock_waits in \
+         MariaDB"
     };
-    let running = observation
-        .metrics
-        .mean(&format!("db_{label}_Threads_running"));
-    let share = running.map_or(0.9, |running| (waiting / running.max(waiting)).min(1.0));
     Judgement::Found(Box::new(Finding {
         bottleneck: "row locks".to_owned(),
         kind: Kind::Cause,
         certainty: Certainty::Measured,
-        share,
+        share: running.map_or(0.9, |running| (waiting / running.max(waiting)).min(1.0)),
         summary: [
             "Transactions wait for rows that other transactions have locked.".to_owned(),
             format!(
-                "On average {} sessions wait at a time; {} waits begin, each of {}.",
-                value(waiting),
-                per_second(rate),
-                milliseconds(each_ms)
+                "On average {} sessions wait at a time{each}.",
+                value(waiting)
             ),
             "Find the rows that many transactions change, and commit sooner after changing them."
                 .to_owned(),
         ],
         evidence: vec![Evidence::new(
-            "sessions that wait for a row lock",
+            "sessions that wait for a lock",
             value(waiting),
             format!("{WAITING}"),
-            format!("db_{label}_Innodb_row_lock_time_s"),
+            source,
         )],
-        next: vec![Step::Command(
-            "SELECT * FROM sys.innodb_lock_waits   -- MySQL 8; information_schema.innodb_lock_waits \
-             in MariaDB"
-                .to_owned(),
-        )],
+        next: vec![Step::Command(command.to_owned())],
         refuted_by: "throughput stays when the clients use different rows".to_owned(),
     }))
 }
@@ -207,6 +257,20 @@ mod tests {
         };
         assert!((finding.share - 14.2 / 16.0).abs() < 1e-9);
         assert!(finding.summary[1].contains("each of 20 ms"), "{finding:?}");
+        // A transaction that keeps its lock: no wait ends.
+        let held = observed(&[
+            ("db_mysql_Innodb_row_lock_time_s", 0.0),
+            ("db_mysql_Innodb_row_lock_current_waits", 8.0),
+        ]);
+        assert!(matches!(locks(&held), Judgement::Found(_)));
+        let postgres = observed(&[
+            ("db_postgres_activity.lock_wait_sessions", 6.0),
+            ("db_postgres_activity.active_sessions", 8.0),
+        ]);
+        let Judgement::Found(finding) = locks(&postgres) else {
+            panic!("not found");
+        };
+        assert!((finding.share - 0.75).abs() < 1e-9, "{finding:?}");
         let calm = observed(&[("db_mysql_Innodb_row_lock_time_s", 3.0)]);
         assert!(matches!(locks(&calm), Judgement::Clear(_)));
         assert!(matches!(locks(&observed(&[])), Judgement::Unknown(_)));

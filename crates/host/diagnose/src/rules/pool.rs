@@ -58,6 +58,7 @@ fn finding((client, server): &(IpAddr, SocketAddr), clients: &Clients, busy: f64
         most,
         at_most,
         active,
+        ..
     } = *clients;
     Finding {
         bottleneck: format!("the connection pool of {client}"),
@@ -137,6 +138,9 @@ mod tests {
         most: 4,
         at_most: 1.0,
         active: 0.97,
+        mean: 4.0,
+        held_back: 0.0,
+        segment_bytes: 1448,
     };
 
     #[test]

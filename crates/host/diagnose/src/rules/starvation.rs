@@ -52,7 +52,8 @@ fn fall(load: &Load, rows: &[Vec<Option<Window>>], hop: usize) -> Option<Fall> {
         .filter_map(|(row, windows)| Some((row, windows[hop]?)))
         .collect();
     let falls = |a: &(usize, Window), b: &(usize, Window)| {
-        b.1.throughput < a.1.throughput && b.1.response_ms < a.1.response_ms
+        let is_one_run = a.1.run == b.1.run;
+        is_one_run && b.1.throughput < a.1.throughput && b.1.response_ms < a.1.response_ms
     };
     let run = column
         .chunk_by(falls)
@@ -192,6 +193,19 @@ mod tests {
             .map(|i| (1000.0 - 50.0 * f64::from(i), 100.0 + 10.0 * f64::from(i)))
             .collect();
         assert!(matches!(judge(&series(&slow)), Judgement::Clear(_)));
+    }
+
+    #[test]
+    fn runs_are_not_compared_with_each_other() {
+        let values: Vec<(f64, f64)> = (0..6)
+            .map(|i| (1000.0 - 50.0 * f64::from(i), 100.0 - 9.0 * f64::from(i)))
+            .collect();
+        let mut runs = series(&values);
+        assert!(matches!(judge(&runs), Judgement::Found(_)));
+        for (run, window) in (0..).zip(&mut runs.load.hops[0].windows) {
+            window.run = run;
+        }
+        assert!(matches!(judge(&runs), Judgement::Clear(_)));
     }
 
     #[test]

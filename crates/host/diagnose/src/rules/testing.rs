@@ -9,6 +9,7 @@ fn window(time_s: f64, clients: f64, throughput: f64, response_ms: f64) -> Windo
         clients,
         throughput,
         response_ms,
+        run: 0,
     }
 }
 

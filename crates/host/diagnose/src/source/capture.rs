@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
-use saiga_capture::{Mark, Options, ReadError, Server, Traffic, read};
+use saiga_capture::clock::{self, Offset, OffsetError};
+use saiga_capture::{Mark, Options, ReadError, Server, Timestamp, Traffic};
 
 use crate::observation::load::{Hop, Window};
 use crate::observation::{Gap, Observation};
@@ -20,8 +21,8 @@ pub enum CaptureError {
     #[error("{path}: {source}")]
     Read { path: PathBuf, source: ReadError },
     /// No server answered a request.
-    #[error("{path} has no request with a response{hint}")]
-    NoRequests { path: PathBuf, hint: String },
+    #[error("{name} has no request with a response{hint}")]
+    NoRequests { name: String, hint: String },
 }
 
 /// Whether the first four bytes are those of a packet capture: pcap in both byte orders and both
@@ -39,47 +40,143 @@ pub fn is_start(bytes: &[u8]) -> bool {
     start.is_ok_and(|start| STARTS.contains(&u32::from_be_bytes(start)))
 }
 
-/// Adds the busiest server of a capture, or the server at `port`, as a hop. Other servers are named
-/// as a gap.
-///
-/// # Errors
-/// The file is not a capture that can be read, or has no request with a response.
-pub fn add(
-    path: &Path,
-    content: impl std::io::Read,
-    port: Option<u16>,
-    observation: &mut Observation,
-) -> Result<(), CaptureError> {
-    let options = Options {
+/// A capture that was read, with the server that is judged: the busiest one, or that of a port.
+#[derive(Debug)]
+pub struct Capture {
+    /// Name of the source in outputs.
+    source: String,
+    traffic: Traffic,
+    address: SocketAddr,
+    is_chosen: bool,
+}
+
+/// How a capture is read: all servers, or those at `port`.
+#[must_use]
+pub fn options(port: Option<u16>) -> Options {
+    Options {
         servers: port.map(|port| (port, None)).into_iter().collect(),
         only_servers: port.is_some(),
         ..Options::default()
-    };
-    let traffic = read(content, &options).map_err(|source| CaptureError::Read {
-        path: path.to_owned(),
-        source,
-    })?;
-    let Some((address, server)) = busiest(&traffic.servers, port) else {
-        return Err(CaptureError::NoRequests {
+    }
+}
+
+/// Reads a capture.
+///
+/// # Errors
+/// The file is not a capture that can be read, or has no request with a response.
+pub fn read(
+    path: &Path,
+    content: impl std::io::Read,
+    port: Option<u16>,
+) -> Result<Capture, CaptureError> {
+    let traffic =
+        saiga_capture::read(content, &options(port)).map_err(|source| CaptureError::Read {
             path: path.to_owned(),
-            hint: port.map_or(String::new(), |port| format!(" at port {port}")),
-        });
-    };
-    observation.load.hops.push(hop(address, server));
-    add_tcp(server, observation);
-    let source = path.display().to_string();
-    let others = traffic.servers.len() - 1;
-    if others > 0 && port.is_none() {
-        observation.gaps.push(Gap {
-            source: source.clone(),
-            reason: format!(
-                "{} left out; give --port to choose another",
-                saiga_document::number::counted(others as u64, "other server")
-            ),
+            source,
+        })?;
+    Capture::new(&path.display().to_string(), traffic, port)
+}
+
+impl Capture {
+    /// Chooses the server.
+    ///
+    /// # Errors
+    /// No server answered a request.
+    pub fn new(
+        source: &str,
+        traffic: Traffic,
+        port: Option<u16>,
+    ) -> Result<Self, CaptureError> {
+        let Some((address, _)) = busiest(&traffic.servers, port) else {
+            return Err(CaptureError::NoRequests {
+                name: source.to_owned(),
+                hint: port.map_or(String::new(), |port| format!(" at port {port}")),
+            });
+        };
+        Ok(Self {
+            source: source.to_owned(),
+            address,
+            traffic,
+            is_chosen: port.is_some(),
+        })
+    }
+
+    fn server(&self) -> &Server {
+        // `new` has found it.
+        &self.traffic.servers[&self.address]
+    }
+
+    /// Address and port of the server, as the name of a hop.
+    #[must_use]
+    pub fn name(&self) -> String {
+        self.address.to_string()
+    }
+
+    /// Start of the first window.
+    #[must_use]
+    pub fn start(&self) -> Timestamp {
+        let first = self.server().windows.first();
+        first.map_or(Timestamp::default(), |window| window.start)
+    }
+
+    /// The load at the server, with times in seconds since `zero` on another clock, which shows
+    /// `ahead_ns` less than that of this capture.
+    #[must_use]
+    pub fn hop(&self, name: &str, zero: Timestamp, ahead_ns: i64) -> Hop {
+        let windows = self
+            .server()
+            .windows
+            .iter()
+            .filter(|window| window.complete && window.responses > 0)
+            .map(|window| {
+                let since_ns = i128::from(window.start.0) - i128::from(zero.0);
+                Window {
+                    time_s: (since_ns - i128::from(ahead_ns)) as f64 / 1e9,
+                    clients: window.concurrency,
+                    throughput: window.throughput(),
+                    response_ms: window
+                        .response_mean
+                        .map_or(0.0, |mean| mean.as_secs_f64() * 1000.0),
+                    run: 0,
+                }
+            })
+            .filter(|window| window.clients > 0.0);
+        let mut hop = Hop::new(name, windows.collect());
+        hop.times_us = microseconds(&self.server().requests.last_byte_ns);
+        hop
+    }
+
+    /// How far the clock of another capture is ahead of this one's, from packets in both.
+    ///
+    /// # Errors
+    /// They share no packets, or a clock was set.
+    pub fn offset(&self, other: &Self) -> Result<Offset, OffsetError> {
+        clock::offset(&self.traffic, &other.traffic)
+    }
+
+    /// Adds all but the load: what TCP had to repeat, encrypted connections, steps of the clock,
+    /// and what the capture lacks.
+    pub fn add_events(&self, observation: &mut Observation) {
+        add_rates(self.server(), observation);
+        let others = self.traffic.servers.len() - 1;
+        if others > 0 && !self.is_chosen {
+            observation.gaps.push(Gap {
+                source: self.source.clone(),
+                reason: format!(
+                    "{} left out; give --port to choose another",
+                    saiga_document::number::counted(others as u64, "other server")
+                ),
+            });
+        }
+        observation.gaps.extend(marks(&self.traffic, &self.source));
+        let step_s = clock_step_s(&self.traffic);
+        let known_s = observation.clock_step_s.unwrap_or(0.0);
+        observation.clock_step_s = Some(if step_s.abs() > known_s.abs() {
+            step_s
+        } else {
+            known_s
         });
     }
-    observation.gaps.extend(marks(&traffic, &source));
-    Ok(())
 }
 
 /// The server with most responses.
@@ -95,27 +192,6 @@ fn busiest(
         .map(|(address, server)| (*address, server))
 }
 
-/// The load at a server: `N` is the mean number of requests in progress.
-fn hop(address: SocketAddr, server: &Server) -> Hop {
-    let first = server.windows.first().map(|window| window.start);
-    let windows = server
-        .windows
-        .iter()
-        .filter(|window| window.complete && window.responses > 0)
-        .map(|window| Window {
-            time_s: first.map_or(0.0, |first| window.start.since(first).as_secs_f64()),
-            clients: window.concurrency,
-            throughput: window.throughput(),
-            response_ms: window
-                .response_mean
-                .map_or(0.0, |mean| mean.as_secs_f64() * 1000.0),
-        })
-        .filter(|window| window.clients > 0.0);
-    let mut hop = Hop::new(address.to_string(), windows.collect());
-    hop.times_us = microseconds(&server.requests.last_byte_ns);
-    hop
-}
-
 /// The same times in microseconds, as rules have them.
 fn microseconds(times_ns: &Histogram<u64>) -> Option<Histogram<u64>> {
     let mut times_us = Histogram::new(3).ok()?;
@@ -126,8 +202,9 @@ fn microseconds(times_ns: &Histogram<u64>) -> Option<Histogram<u64>> {
     Some(times_us)
 }
 
-/// Adds the rates of repeated and dropped segments, by the names of the host's metrics.
-fn add_tcp(server: &Server, observation: &mut Observation) {
+/// Adds the rates of repeated segments, by the names of the host's metrics, and of encrypted
+/// connections.
+fn add_rates(server: &Server, observation: &mut Observation) {
     let seconds: f64 = server
         .windows
         .iter()
@@ -138,11 +215,22 @@ fn add_tcp(server: &Server, observation: &mut Observation) {
     for (name, count) in [
         ("tcp_retransmits_s", again),
         ("tcp_out_segments_s", tcp.segments),
+        ("capture_encrypted_connections_s", server.parsing.opaque),
     ] {
         observation
             .metrics
             .add(name, seconds, count as f64 / seconds);
     }
+}
+
+/// The largest step back of the capture's clock in seconds, not above 0. A step forward looks like
+/// a pause.
+fn clock_step_s(traffic: &Traffic) -> f64 {
+    let back = |mark: &Mark| match mark {
+        Mark::ClockBackwards { largest, .. } => largest.as_secs_f64(),
+        _ => 0.0,
+    };
+    -traffic.marks.iter().map(back).fold(0.0, f64::max)
 }
 
 /// Everything that makes the capture incomplete.

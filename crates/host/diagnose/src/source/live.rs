@@ -9,6 +9,8 @@ mod cgroup;
 mod limits;
 mod server;
 mod sockets;
+mod step;
+mod volumes;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
@@ -50,6 +52,8 @@ pub struct Observer {
     local_clients: BTreeSet<u32>,
     busy: busy::Processes,
     softnet: limits::Softnet,
+    datagrams: limits::Datagrams,
+    clock: step::WallClock,
     /// Samples so far.
     samples: u64,
     clients: BTreeMap<(IpAddr, SocketAddr), Samples>,
@@ -63,6 +67,9 @@ struct Samples {
     counts: BTreeMap<u64, u64>,
     connections: u64,
     active: u64,
+    held_back: u64,
+    /// The smallest one.
+    segment_bytes: Option<u32>,
 }
 
 impl Observer {
@@ -86,14 +93,17 @@ impl Observer {
             local_clients: BTreeSet::new(),
             busy: busy::Processes::read(),
             softnet: limits::Softnet::read(),
+            datagrams: limits::Datagrams::read(),
+            clock: step::WallClock::begin(),
             samples: 0,
             clients: BTreeMap::new(),
             gaps,
         })
     }
 
-    /// Counts the connections to the server.
+    /// Looks at the clock, and counts the connections to the server.
     pub fn sample(&mut self) {
+        self.clock.look();
         if self.ports.is_empty() {
             return;
         }
@@ -105,20 +115,24 @@ impl Observer {
             self.find_local_clients(&entries);
         }
         self.samples += 1;
-        let mut now: BTreeMap<(IpAddr, SocketAddr), [u64; 2]> = BTreeMap::new();
-        for entry in entries
+        let mut now: BTreeMap<(IpAddr, SocketAddr), u64> = BTreeMap::new();
+        let (served, others): (Vec<&Entry>, Vec<&Entry>) = entries
             .iter()
-            .filter(|one| self.ports.contains(&one.local.port()))
-        {
-            let [count, active] = now.entry((entry.remote.ip(), entry.local)).or_default();
-            *count += 1;
-            *active += u64::from(entry.is_active);
+            .partition(|one| self.ports.contains(&one.local.port()));
+        for entry in served {
+            let key = (entry.remote.ip(), entry.local);
+            *now.entry(key).or_default() += 1;
+            self.clients.entry(key).or_default().add(entry);
         }
-        for (key, [count, active]) in now {
+        // The other ends, if they are on this host.
+        for entry in others {
+            if let Some(samples) = self.clients.get_mut(&(entry.local.ip(), entry.remote)) {
+                samples.held_back += u64::from(entry.is_held_back);
+            }
+        }
+        for (key, count) in now {
             let samples = self.clients.entry(key).or_default();
             *samples.counts.entry(count).or_default() += 1;
-            samples.connections += count;
-            samples.active += active;
         }
     }
 
@@ -144,6 +158,10 @@ impl Observer {
             return;
         }
         let holds = |pid: &u32| {
+            // Our own connection reads the counters of the database.
+            if *pid == std::process::id() {
+                return false;
+            }
             let sockets = sockets_of(*pid).unwrap_or_default();
             sockets.iter().any(|(_, inode)| inodes.contains(inode))
         };
@@ -167,10 +185,13 @@ impl Observer {
             Ok(network) => observation.network = Some(network),
             Err(error) => self.gap("sockets (INET_DIAG)", &error.to_string()),
         }
+        observation.clock_step_s = Some(self.clock.largest_step_s());
         let squeezes = self.softnet.squeezes_s(seconds);
-        observation
-            .metrics
-            .add("softnet_squeezes_s", seconds, squeezes);
+        let metrics = &mut observation.metrics;
+        metrics.add("softnet_squeezes_s", seconds, squeezes);
+        if let Some(datagrams) = self.datagrams.received_s(seconds) {
+            metrics.add("udp_in_datagrams_s", seconds, datagrams);
+        }
         observation.gaps.append(&mut self.gaps);
     }
 
@@ -209,6 +230,15 @@ impl Observer {
 }
 
 impl Samples {
+    /// Adds the server's end of a connection.
+    fn add(&mut self, entry: &Entry) {
+        self.connections += 1;
+        self.active += u64::from(entry.is_active);
+        self.held_back += u64::from(entry.is_held_back);
+        let smallest = self.segment_bytes.unwrap_or(u32::MAX);
+        self.segment_bytes = Some(smallest.min(entry.segment_bytes));
+    }
+
     fn summary(&self, samples: u64) -> Clients {
         let (most, times) = self
             .counts
@@ -219,6 +249,9 @@ impl Samples {
             most,
             at_most: share(times, samples),
             active: share(self.active, self.connections),
+            mean: share(self.connections, samples),
+            held_back: share(self.held_back, self.connections),
+            segment_bytes: self.segment_bytes.unwrap_or(0),
         }
     }
 }

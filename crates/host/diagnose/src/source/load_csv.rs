@@ -97,6 +97,7 @@ pub fn read(name: &str, path: &Path, content: impl Read) -> Result<(Hop, Vec<Gap
             clients,
             throughput,
             response_ms: time * factor,
+            run: 0,
         };
         match problem(windows.last(), &window) {
             Some(why) => left_out.add(at, why),
@@ -166,6 +167,7 @@ fn problem(before: Option<&Window>, window: &Window) -> Option<String> {
         clients,
         throughput,
         response_ms,
+        run: _,
     } = *window;
     if [time_s, clients, throughput, response_ms]
         .iter()
@@ -242,6 +244,7 @@ mod tests {
             clients,
             throughput,
             response_ms,
+            run: _,
         } = hop.windows[0];
         assert_eq!(
             (time_s, clients, throughput, response_ms),

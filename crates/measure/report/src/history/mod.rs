@@ -2,13 +2,14 @@
 //!
 //! Replaces the table that people keep by hand, with one row for each stage of a tuning project.
 //! The changes come from the results themselves: `changes` compares each experiment with the
-//! previous one. Deliberately absent: ratios between experiments, because the machine may have
+//! previous one. The caller adds what the diagnosis says, which this crate does not know. Deliberately absent: ratios between experiments, because the machine may have
 //! changed in between.
 
 mod changes;
 
 use saiga_experiment::result::{
-    Comparison, ComparisonKind, ExperimentResult, HeadlineComparison, Ratio, Verdict as Shown,
+    Comparison, ComparisonKind, ExperimentResult, HeadlineComparison, Load, Ratio,
+    Verdict as Shown,
 };
 use serde::Serialize;
 
@@ -34,6 +35,11 @@ pub struct Stage {
     pub comparison: Option<Comparison>,
     /// Number of loads that have a main comparison.
     pub loads: usize,
+    /// Clients, throughput and response time of the reference and of the subject under the first
+    /// load.
+    pub before_after: Option<[Load; 2]>,
+    /// What `saiga diagnose` says of the reference and of the subject; `None` if nobody asked it.
+    pub diagnosis: Option<[String; 2]>,
     /// The reason, if the experiment ended before its plan was complete.
     pub interrupted: Option<String>,
     /// Differences from the previous stage, in words; `None` for the first stage.
@@ -56,6 +62,8 @@ pub fn stages(experiments: &[(String, ExperimentResult)]) -> Vec<Stage> {
             headline: result.headline_comparison.clone(),
             comparison: main_comparisons(result).first().copied().cloned(),
             loads: main_comparisons(result).len(),
+            before_after: before_after(result),
+            diagnosis: None,
             interrupted: result.interrupted.clone(),
             changed: before.map(|before| changes::between(before, result)),
         })
@@ -72,7 +80,12 @@ pub fn page(stages: &[Stage]) -> Document {
         "Arms",
         "Result",
         "Reference → subject",
+        "N",
+        "X, per second",
+        "R",
+        "X R / N",
         "Changed",
+        "Diagnosis",
     ];
     let left = |title: &str| Column {
         title: title.to_owned(),
@@ -145,7 +158,39 @@ fn row(stage: &Stage) -> Row {
             text: values(stage),
             note: metric.map(|name| format::metric(name).title),
         },
+        figure(stage, |load| number::value(load.clients)),
+        figure(stage, |load| number::value(load.throughput_s)),
+        figure(stage, |load| number::seconds(load.response_ms / 1000.0)),
+        figure(stage, |load| number::ratio(load.area_ratio())),
         Cell::new(changed),
+        Cell::new(pair(stage.diagnosis.clone())),
+    ])
+}
+
+/// A figure of the reference and of the subject under the first load.
+fn figure(stage: &Stage, of: fn(&Load) -> String) -> Cell {
+    Cell::new(pair(stage.before_after.as_ref().map(|both| both.each_ref().map(of))))
+}
+
+/// Two texts, or one of them if they are equal.
+fn pair(both: Option<[String; 2]>) -> String {
+    match both {
+        None => "–".to_owned(),
+        Some([before, after]) if before == after => after,
+        Some([before, after]) => format!("{before} → {after}"),
+    }
+}
+
+/// The loads of the two arms of the first main comparison.
+fn before_after(result: &ExperimentResult) -> Option<[Load; 2]> {
+    let one = *main_comparisons(result).first()?;
+    let load = |arm: &str, cell: Option<&String>| {
+        let cell = result.cell(cell.unwrap_or(&one.cell))?;
+        result.load(arm, cell)
+    };
+    Some([
+        load(&one.a, one.a_cell.as_ref())?,
+        load(&one.b, one.b_cell.as_ref())?,
     ])
 }
 

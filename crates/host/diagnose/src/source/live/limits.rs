@@ -1,4 +1,5 @@
-//! Limits of this network namespace, and a counter of the receive queues of the CPUs.
+//! Limits of this network namespace, and counters of its datagrams and of the receive queues of the
+//! CPUs.
 
 use saiga_process::numbers::Numbers;
 use saiga_process::root::Root;
@@ -66,6 +67,44 @@ impl Softnet {
     }
 }
 
+/// Datagrams that this network namespace has received (`/proc/net/snmp`, `/proc/net/snmp6`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Datagrams(Option<u64>);
+
+impl Datagrams {
+    pub(super) fn read() -> Self {
+        let text = |name: &str| Root::host().text(name).ok().flatten();
+        let old = text("/proc/net/snmp").and_then(|text| received(&text));
+        let new = text("/proc/net/snmp6").and_then(|text| received6(&text));
+        Self(old.map(|old| old + new.unwrap_or(0)))
+    }
+
+    /// Rate since the counter was read.
+    pub(super) fn received_s(self, seconds: f64) -> Option<f64> {
+        let (before, after) = (self.0?, Self::read().0?);
+        Some(after.saturating_sub(before) as f64 / seconds)
+    }
+}
+
+/// The number below `InDatagrams` in the lines `Udp:` (`snmp_seq_show_tcp_udp` in
+/// `net/ipv4/proc.c`).
+fn received(snmp: &str) -> Option<u64> {
+    let mut lines = snmp.lines().filter_map(|line| line.strip_prefix("Udp:"));
+    let (names, values) = (lines.next()?, lines.next()?);
+    let at = names
+        .split_whitespace()
+        .position(|name| name == "InDatagrams")?;
+    values.split_whitespace().nth(at)?.parse().ok()
+}
+
+/// The number behind `Udp6InDatagrams` (`snmp6_seq_show_item` in `net/ipv6/proc.c`).
+fn received6(snmp6: &str) -> Option<u64> {
+    let mut values = snmp6
+        .lines()
+        .filter_map(|line| line.strip_prefix("Udp6InDatagrams"));
+    values.next()?.trim().parse().ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -74,6 +113,17 @@ mod tests {
     fn counters_of_all_cpus_are_added() {
         let text = "0000a1 00000001 0000000f 0 0\n0000b2 00000002 00000010 0 0\n";
         assert_eq!(Softnet::parse(text), Softnet { squeezes: 31 });
+    }
+
+    #[test]
+    fn datagrams_are_read_by_the_names_of_the_columns() {
+        let snmp = "Tcp: A\nTcp: 7\nUdp: NoPorts InDatagrams\nUdp: 1 42\nUdpLite: InDatagrams\n\
+                    UdpLite: 9\n";
+        assert_eq!(received(snmp), Some(42));
+        assert_eq!(received("Udp: NoPorts\nUdp: 1\n"), None);
+        let snmp6 = "Udp6NoPorts   \t3\nUdp6InDatagrams                 \t8\n";
+        assert_eq!(received6(snmp6), Some(8));
+        assert!(Datagrams::read().received_s(1.0).is_some());
     }
 
     #[test]

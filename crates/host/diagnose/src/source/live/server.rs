@@ -8,6 +8,7 @@ use saiga_process::root::Root;
 use saiga_topology::machine::Machine;
 
 use super::cgroup::Counters;
+use super::volumes::Volumes;
 use crate::observation::Gap;
 use crate::observation::process::{Process, Thread};
 
@@ -22,6 +23,7 @@ pub(super) struct Server {
     cpus: Vec<usize>,
     nodes: Vec<u32>,
     placement: Option<[BTreeMap<u32, u64>; 2]>,
+    volumes: Volumes,
 }
 
 impl Server {
@@ -38,6 +40,7 @@ impl Server {
             cpus: Vec::new(),
             nodes: Vec::new(),
             placement: None,
+            volumes: Volumes::read(pid),
         };
         match placed {
             Ok(placed) => server.place(&placed, machine),
@@ -89,6 +92,7 @@ impl Server {
             cpu_waits: cpu_waits(&self.threads, &threads, seconds),
             throttling: cgroup.throttling_since(&self.cgroup),
             memory_stall: cgroup.memory_stall_since(&self.cgroup, seconds),
+            volumes: Volumes::read(self.pid).since(&self.volumes, seconds),
             memory_bytes,
             text_bytes,
         })
@@ -107,9 +111,7 @@ struct Times {
 /// Times of all threads of a process and its descendants.
 fn threads(pid: u32) -> BTreeMap<u32, Times> {
     let mut threads = BTreeMap::new();
-    let mut processes = vec![pid];
-    while let Some(pid) = processes.pop() {
-        processes.extend(proc::children(pid));
+    for pid in tree(pid) {
         let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else {
             continue;
         };
@@ -128,6 +130,16 @@ fn threads(pid: u32) -> BTreeMap<u32, Times> {
         }
     }
     threads
+}
+
+/// A process and its descendants.
+pub(super) fn tree(pid: u32) -> Vec<u32> {
+    let (mut found, mut left) = (Vec::new(), vec![pid]);
+    while let Some(pid) = left.pop() {
+        left.extend(proc::children(pid));
+        found.push(pid);
+    }
+    found
 }
 
 /// The second number: nanoseconds on a run queue.

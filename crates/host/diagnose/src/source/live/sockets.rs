@@ -33,6 +33,11 @@ pub(super) struct Entry {
     /// Whether this end has received more recently than it has sent, or has bytes to read: a
     /// request is in progress. Known for established connections.
     pub(super) is_active: bool,
+    /// Whether the kernel holds back less than a segment until the data in flight is acknowledged:
+    /// Nagle's algorithm (RFC 896). Known for established connections.
+    pub(super) is_held_back: bool,
+    /// Segment size of this end's sends in bytes; 0 if unknown.
+    pub(super) segment_bytes: u32,
 }
 
 /// States of a socket, as far as they are told apart here.
@@ -135,6 +140,10 @@ fn entry(response: &InetResponse) -> Entry {
         sent_bytes: header.send_queue,
         inode: u64::from(header.inode),
         is_active,
+        is_held_back: info.is_some_and(|info| {
+            info.unacked > 0 && (1..info.snd_mss).contains(&info.notsent_bytes)
+        }),
+        segment_bytes: info.map_or(0, |info| info.snd_mss),
     }
 }
 

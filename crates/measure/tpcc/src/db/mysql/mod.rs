@@ -61,6 +61,7 @@ pub(super) fn connect(
         folds_inserts: options.folds_inserts,
         prepared: Store::default(),
         form: None,
+        is_replica: None,
         lost: None,
     }))
 }
@@ -76,6 +77,8 @@ struct MySql {
     prepared: Store,
     /// The method of loading rows; known after the first load.
     form: Option<bulk::Form>,
+    /// Whether the server is a replica whose lag this user may see; known after the first status.
+    is_replica: Option<bool>,
     /// The reason why the connection is lost.
     lost: Option<String>,
 }
@@ -243,11 +246,29 @@ impl Session for MySql {
         sql.push(')');
         let mut rows = Rows::new();
         self.ask(&sql, |it| it.link.query_as_written(&sql, &mut rows))?;
-        status::counters(&rows)
+        let mut all = status::counters(&rows)?;
+        if self.is_replica != Some(false) {
+            let lag = self.replica_lag(&mut rows)?;
+            self.is_replica.get_or_insert(lag.is_some());
+            all.extend(lag.map(|lag_s| (status::REPLICA_LAG.to_owned(), lag_s)));
+        }
+        Ok(all)
     }
 }
 
 impl MySql {
+    /// Seconds by which this server is behind its source, NaN while that is unknown. `None` if it is
+    /// no replica, is older than the statement, or the user lacks the right to ask.
+    fn replica_lag(&mut self, rows: &mut Rows) -> Result<Option<f64>, SqlError> {
+        let sql = "show replica status";
+        rows.clear();
+        match self.ask(sql, |it| it.link.query_as_written(sql, rows)) {
+            Ok(_) => Ok(status::replica_lag(rows)),
+            Err(error @ SqlError::Lost { .. }) => Err(error),
+            Err(_) => Ok(None),
+        }
+    }
+
     /// Rolls back after a failed call and returns its error. After a lock wait timeout, InnoDB
     /// itself rolls back only the statement.
     fn undone(&mut self, error: SqlError) -> SqlError {

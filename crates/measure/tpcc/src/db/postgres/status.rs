@@ -16,6 +16,27 @@ const NUMBERS: [u32; 4] = [20, 23, 701, 1700];
 /// A number that is not a counter, because it can decrease.
 const LEVEL: &str = "numbackends";
 
+/// Sessions that wait for locks or execute a statement, and the lag of the replica that is farthest
+/// behind, or of this server if it is one, in seconds. Since PostgreSQL 10.
+const LEVELS: &str = "\
+    select count(*) filter (where wait_event_type = 'Lock'), \
+    count(*) filter (where state = 'active' and pid <> pg_backend_pid()), \
+    greatest((select max(extract(epoch from replay_lag)) from pg_catalog.pg_stat_replication), \
+        case when pg_is_in_recovery() \
+            and pg_last_wal_receive_lsn() is distinct from pg_last_wal_replay_lsn() \
+        then extract(epoch from now() - pg_last_xact_replay_timestamp()) else 0 end)::float8 \
+    from pg_catalog.pg_stat_activity";
+/// Names of these numbers.
+const LEVEL_NAMES: [&str; 3] = [
+    "pg_stat_activity.lock_wait_sessions",
+    "pg_stat_activity.active_sessions",
+    "replica_lag_s",
+];
+/// The column without which a server, such as openGauss, does not have them.
+const HAS_LEVELS: &str = "\
+    select 1 from pg_catalog.pg_attribute \
+    where attrelid = 'pg_catalog.pg_stat_replication'::regclass and attname = 'replay_lag'";
+
 /// Reads all counters, named like `pg_stat_database.xact_commit`.
 pub(super) fn counters(session: &mut Postgres) -> Result<Vec<(String, f64)>, SqlError> {
     let (mut rows, mut all) = (Rows::new(), Vec::new());
@@ -34,6 +55,16 @@ pub(super) fn counters(session: &mut Postgres) -> Result<Vec<(String, f64)>, Sql
                 let value = value.map_err(|_| SqlError::Unexpected { what: what() })?;
                 all.push((format!("{view}.{name}"), value));
             }
+        }
+    }
+    session.simple(HAS_LEVELS, &mut rows)?;
+    if !rows.is_empty() {
+        session.simple(LEVELS, &mut rows)?;
+        for (at, name) in LEVEL_NAMES.iter().enumerate() {
+            let value = rows.text(0, at)?.parse().map_err(|_| SqlError::Unexpected {
+                what: format!("{name} is not a number"),
+            })?;
+            all.push(((*name).to_owned(), value));
         }
     }
     Ok(all)
