@@ -75,6 +75,10 @@ pub(crate) struct Args {
     /// Unix socket to log in through
     #[arg(long, value_name = "PATH", requires = "engine")]
     socket: Option<String>,
+    /// Also read the packets of the server while they pass, for the times of single requests (needs
+    /// root)
+    #[arg(long)]
+    packets: bool,
     /// Length of the observation of this host (default: 30s)
     #[arg(long = "for", value_name = "TIME", value_parser = crate::length::length)]
     length: Option<Duration>,
@@ -100,7 +104,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if is_without_file || is_live(args) {
         let pid = server(args)?;
         let status = status(args)?;
-        live::observe(pid, status, args.length.unwrap_or(USUAL), &mut observation)?;
+        let options = live::Options {
+            pid,
+            status,
+            packets: args.packets,
+            length: args.length.unwrap_or(USUAL),
+        };
+        live::observe(options, &mut observation)?;
     }
     let verdict = verdict::judge(&observation);
     let title = title(args, &observation);
@@ -122,7 +132,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 /// Whether an option asks for an observation of this host. With a file, `--port` is a port in it.
 fn is_live(args: &Args) -> bool {
     let is_port = args.port.is_some() && args.file.is_none() && args.hop.is_empty();
-    is_port || args.pid.is_some() || args.engine.is_some() || args.length.is_some()
+    is_port || args.pid.is_some() || args.engine.is_some() || args.packets || args.length.is_some()
 }
 
 /// Adds a packet capture, an experiment or a load.
@@ -253,5 +263,17 @@ fn title(args: &Args, observation: &Observation) -> String {
             format!("Diagnosis of {}", names.collect::<Vec<_>>().join(", "))
         }
         (None, None) => "Diagnosis of this host".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use saiga_diagnose::rule::Knob;
+
+    #[test]
+    fn every_setting_that_a_rule_names_is_a_knob_of_tune() {
+        for knob in Knob::ALL {
+            assert!(saiga_tune::knobs::knob(knob.id()).is_some(), "{knob:?}");
+        }
     }
 }

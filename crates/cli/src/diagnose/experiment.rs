@@ -1,7 +1,6 @@
 //! An experiment as the source of a diagnosis: the loads of one arm, the host beside them, and the
 //! change that the experiment compared.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
@@ -233,8 +232,11 @@ fn in_words_of_the_rules(load: Load) -> change::Load {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::collections::BTreeMap;
+
     use serde_json::json;
+
+    use super::*;
 
     fn result(cells: &[(&str, &str, u32)]) -> ExperimentResult {
         let text = include_str!("../../../measure/experiment/tests/data/result-v1.json");

@@ -13,7 +13,7 @@ use super::Source;
 #[derive(Debug, Clone)]
 pub(super) struct HopFile {
     parent: Option<String>,
-    name: String,
+    pub(super) name: String,
     path: PathBuf,
 }
 
