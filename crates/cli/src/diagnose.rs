@@ -14,8 +14,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use saiga_diagnose::observation::{Gap, Observation};
 use saiga_diagnose::observation::load::Hop;
+use saiga_diagnose::observation::{Gap, Observation};
 use saiga_diagnose::source::capture::{self, Capture};
 use saiga_diagnose::source::load_csv;
 use saiga_diagnose::{page, verdict};
@@ -242,7 +242,10 @@ fn usual_port(engine: ServerName) -> u16 {
 /// The process of `--pid` or `--port`, or the one at the usual port of `--engine`, unless a Unix
 /// socket says where it is.
 fn server(args: &Args) -> anyhow::Result<Option<u32>> {
-    let usual = args.engine.filter(|_| args.socket.is_none()).map(usual_port);
+    let usual = args
+        .engine
+        .filter(|_| args.socket.is_none())
+        .map(usual_port);
     match args.port.or(usual.filter(|_| args.pid.is_none())) {
         None => Ok(args.pid),
         Some(port) => listener_at(port).map(Some).with_context(|| {

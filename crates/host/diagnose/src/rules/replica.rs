@@ -68,7 +68,9 @@ fn judge(observation: &Observation) -> Judgement {
             source,
         )],
         next: vec![
-            Step::Command("saiga diagnose --port PORT --engine SYSTEM   # on the replica".to_owned()),
+            Step::Command(
+                "saiga diagnose --port PORT --engine SYSTEM   # on the replica".to_owned(),
+            ),
             Step::Advice(
                 "replica_parallel_workers (MySQL), slave_parallel_threads (MariaDB); one thread \
                  applies the log of PostgreSQL and Redis"

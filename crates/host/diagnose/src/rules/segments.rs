@@ -36,7 +36,10 @@ fn nagle(observation: &Observation) -> Judgement {
         return Judgement::Unknown(Needs::Server);
     };
     if most < HELD_BACK {
-        return Judgement::Clear(format!("{} of the connections hold data back", percent(most)));
+        return Judgement::Clear(format!(
+            "{} of the connections hold data back",
+            percent(most)
+        ));
     }
     Judgement::Found(Box::new(Finding {
         bottleneck: "delayed acknowledgements: requests are sent in two parts".to_owned(),

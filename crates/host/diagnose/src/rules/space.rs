@@ -39,10 +39,11 @@ fn judge(observation: &Observation) -> Judgement {
         let is_full = free(volume) < FULL;
         (!is_full, left_s(volume))
     };
-    let first = process
-        .volumes
-        .iter()
-        .min_by(|a, b| urgent(a).partial_cmp(&urgent(b)).unwrap_or(std::cmp::Ordering::Equal));
+    let first = process.volumes.iter().min_by(|a, b| {
+        urgent(a)
+            .partial_cmp(&urgent(b))
+            .unwrap_or(std::cmp::Ordering::Equal)
+    });
     let Some(volume) = first else {
         return Judgement::Clear("the server has no file open for writing".to_owned());
     };
@@ -141,10 +142,7 @@ mod tests {
     #[test]
     fn space_for_a_day_is_enough() {
         for (free, rate) in [(600 << 20, 1000.0), (100 << 20, 0.0), (100 << 20, -5.0)] {
-            assert!(matches!(
-                judge(&observed(free, rate)),
-                Judgement::Clear(_)
-            ));
+            assert!(matches!(judge(&observed(free, rate)), Judgement::Clear(_)));
         }
         assert!(matches!(
             judge(&Observation::default()),

@@ -82,11 +82,7 @@ impl Capture {
     ///
     /// # Errors
     /// No server answered a request.
-    pub fn new(
-        source: &str,
-        traffic: Traffic,
-        port: Option<u16>,
-    ) -> Result<Self, CaptureError> {
+    pub fn new(source: &str, traffic: Traffic, port: Option<u16>) -> Result<Self, CaptureError> {
         let Some((address, _)) = busiest(&traffic.servers, port) else {
             return Err(CaptureError::NoRequests {
                 name: source.to_owned(),

@@ -47,7 +47,9 @@ impl Packets {
                 }
             }
         };
-        let thread = thread::Builder::new().name("packets".to_owned()).spawn(read)?;
+        let thread = thread::Builder::new()
+            .name("packets".to_owned())
+            .spawn(read)?;
         Ok(Self { stop, thread })
     }
 

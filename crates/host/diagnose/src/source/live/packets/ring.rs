@@ -119,7 +119,8 @@ impl Ring {
             return false;
         }
         self.packets(take);
-        self.status().store(libc::TP_STATUS_KERNEL, Ordering::Release);
+        self.status()
+            .store(libc::TP_STATUS_KERNEL, Ordering::Release);
         self.next = (self.next + 1) % BLOCKS;
         true
     }
@@ -136,7 +137,13 @@ impl Ring {
         let socket = self.socket.as_raw_fd();
         // SAFETY: room for the structure, whose length is given.
         let result = unsafe {
-            libc::getsockopt(socket, level, name, (&raw mut numbers).cast(), &raw mut length)
+            libc::getsockopt(
+                socket,
+                level,
+                name,
+                (&raw mut numbers).cast(),
+                &raw mut length,
+            )
         };
         if result == 0 {
             u64::from(numbers.tp_drops)
