@@ -5,6 +5,7 @@ use saiga_document::number::{bytes, percent, seconds};
 use crate::observation::Observation;
 use crate::observation::process::Volume;
 use crate::rule::{Certainty, Evidence, Finding, Judgement, Kind, Needs, Rule, Step};
+use crate::text;
 
 /// Share of the space that is left, below which a volume counts as full.
 const FULL: f64 = 0.005;
@@ -68,7 +69,7 @@ fn finding(volume: &Volume, is_full: bool) -> Finding {
             seconds(left_s(volume))
         )
     };
-    let rate = bytes(volume.filled_bytes_s.max(0.0) as u64);
+    let rate = text::bytes(volume.filled_bytes_s);
     Finding {
         bottleneck: format!("the space on the volume of {place}"),
         kind: if is_full { Kind::Error } else { Kind::Cause },

@@ -230,9 +230,12 @@ fn add_rates(server: &Server, observation: &mut Observation) {
 /// The largest step back of the capture's clock in seconds, not above 0. A step forward looks like
 /// a pause.
 fn clock_step_s(traffic: &Traffic) -> f64 {
-    let back = |mark: &Mark| match mark {
-        Mark::ClockBackwards { largest, .. } => largest.as_secs_f64(),
-        _ => 0.0,
+    let back = |mark: &Mark| {
+        if let Mark::ClockBackwards { largest, .. } = mark {
+            largest.as_secs_f64()
+        } else {
+            0.0
+        }
     };
     -traffic.marks.iter().map(back).fold(0.0, f64::max)
 }

@@ -1,6 +1,11 @@
 //! A packet filter for TCP ports (`Documentation/networking/filter.rst`), for sockets without link
 //! headers: offset 0 is that of the IP header.
 
+#![expect(
+    clippy::cast_possible_truncation,
+    reason = "codes of instructions have 16 bits"
+)]
+
 use std::collections::BTreeSet;
 
 use libc::{
@@ -99,7 +104,7 @@ pub(super) fn program(ports: &BTreeSet<u16>) -> Vec<sock_filter> {
         instructions: Vec::new(),
         six: 0,
     };
-    let ancillary = |number: i32| (libc::SKF_AD_OFF + number) as u32;
+    let ancillary = |number: i32| (libc::SKF_AD_OFF + number).cast_unsigned();
     let equals = BPF_JMP | BPF_JEQ | BPF_K;
     it.plain(BPF_LD | BPF_W | BPF_ABS, ancillary(libc::SKF_AD_HATYPE));
     // The next two are skipped on other devices.

@@ -4,6 +4,10 @@
     unsafe_code,
     reason = "packet sockets and their ring have no safe wrapper"
 )]
+#![expect(
+    clippy::cast_possible_truncation,
+    reason = "sizes of structures and constants of the kernel are small"
+)]
 
 use std::io;
 use std::mem::{offset_of, size_of};
@@ -161,9 +165,10 @@ impl Ring {
     /// The word that says who may use the next block.
     fn status(&self) -> &AtomicU32 {
         let offset = offset_of!(tpacket_block_desc, hdr) + offset_of!(tpacket_hdr_v1, block_status);
-        // SAFETY: inside the block, aligned, and shared with the kernel, which changes it
-        // atomically.
-        unsafe { AtomicU32::from_ptr(self.block().add(offset).cast()) }
+        // SAFETY: the offset lies inside the block.
+        let word = unsafe { self.block().add(offset) };
+        // SAFETY: aligned, and shared with the kernel, which changes it atomically.
+        unsafe { AtomicU32::from_ptr(word.cast()) }
     }
 
     fn is_ready(&self) -> bool {
