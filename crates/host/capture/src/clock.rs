@@ -11,6 +11,8 @@ use crate::{Timestamp, Traffic, segment::Segment};
 
 /// Parts of the common time in which the offset is estimated.
 const SLICES: u64 = 8;
+/// Difference of the times that two packet sockets give the same packet, each in microseconds.
+const NOISE_NS: i128 = 20_000;
 /// Packets of each direction without which a slice says nothing.
 const FEWEST: usize = 3;
 
@@ -226,7 +228,7 @@ impl Bounds {
     }
 
     fn is_possible(&self) -> bool {
-        self.low <= self.high
+        self.low <= self.high + NOISE_NS
     }
 
     fn middle(&self) -> i128 {
@@ -234,7 +236,7 @@ impl Bounds {
     }
 
     fn width(&self) -> i128 {
-        self.high - self.low
+        (self.high - self.low).abs()
     }
 }
 

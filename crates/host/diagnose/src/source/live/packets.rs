@@ -37,15 +37,18 @@ impl Packets {
         let stop = Arc::new(AtomicBool::new(false));
         let asked = Arc::clone(&stop);
         let read = move || {
-            loop {
+            // Blocks that may hold packets from before the end.
+            let mut left = ring::BLOCKS;
+            while left > 0 {
                 // Read before the ring, so that the last packets are not left in it.
-                let is_last = asked.load(Ordering::Acquire);
+                let is_asked = asked.load(Ordering::Acquire);
                 let came = ring.read(PAUSE, &mut |packet| analyser.packet(packet));
                 analyser.dropped(ring.dropped());
-                if is_last && !came {
-                    return analyser.finish();
+                if is_asked {
+                    left = if came { left - 1 } else { 0 };
                 }
             }
+            analyser.finish()
         };
         let thread = thread::Builder::new()
             .name("packets".to_owned())

@@ -21,7 +21,8 @@ use saiga_capture::{Link, Packet, Timestamp};
 
 /// Size of a block, a multiple of the page size of every architecture.
 const BLOCK: usize = 1 << 20;
-const BLOCKS: usize = 16;
+/// Number of blocks.
+pub(super) const BLOCKS: usize = 16;
 /// Largest room for a packet; it must divide a block.
 const FRAME: usize = 2048;
 /// Time after which the kernel hands over a block that is not full.
