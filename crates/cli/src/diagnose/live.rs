@@ -100,7 +100,8 @@ fn start(ports: &BTreeSet<u16>) -> anyhow::Result<Packets> {
     if ports.is_empty() {
         bail!("--packets: give the server by --port, or by --pid of a process that listens");
     }
-    Packets::start(ports).context("--packets: cannot read packets (needs CAP_NET_RAW: run as root)")
+    Packets::start(ports)
+        .context("--packets: cannot read packets; this needs CAP_NET_RAW, as root has")
 }
 
 /// Adds the load that the packets show.

@@ -197,7 +197,7 @@ fn a_full_backlog_of_a_live_server_is_found() {
     assert!(rules.contains(&"listen-backlog"), "{verdict}");
 }
 
-/// The packets of a live server and the counters of Redis leave no rule about them without a source.
+/// The packets of a live server and the counters of Redis are sources of their rules.
 #[test]
 fn packets_and_counters_of_a_live_server_are_read() {
     let saiga = Installation::bare();

@@ -43,6 +43,7 @@ fn verdict(script: &str) -> Value {
     command.args(["-n", "bash", "-ec", &[COMMON, script].concat()]);
     command.env("SAIGA", saiga.path("bin/saiga"));
     command.env("DIR", saiga.path(""));
+    command.current_dir(saiga.path(""));
     let said = said(&mut command);
     serde_json::from_str(&said.stdout).unwrap_or_else(|error| panic!("{error}: {said:?}"))
 }
@@ -153,6 +154,152 @@ fn short_connections_at_the_limit_of_the_ports() {
         diagnose --port 6379 || true
     "#;
     assert_first(script, "local-ports", "local ports to 127.0.0.1:6379");
+}
+
+#[test]
+fn more_clients_than_the_limit() {
+    let script = r#"
+        serve env
+        redis-cli config set maxclients 6 >/dev/null
+        for i in 1 2 3; do redis-cli subscribe $i >/dev/null & done
+        knock() {
+            exec python3 -c '
+import socket, time
+while True:
+    held = [socket.create_connection(("127.0.0.1", 6379)) for _ in range(4)]
+    time.sleep(0.1)
+'
+        }
+        diagnose --engine redis --port 6379 &
+        diagnosing=$!
+        until redis-cli client list | grep -q cmd=info; do kill -0 $diagnosing; done
+        knock &
+        wait $diagnosing || true
+    "#;
+    assert_first(script, "max-connections", "limit of connections");
+}
+
+/// The client is behind a device with an MTU of 576.
+#[test]
+fn a_small_mtu() {
+    let script = r#"
+        unshare -n sleep 600 & client=$!
+        until [ "$(readlink /proc/$client/ns/net)" != "$(readlink /proc/self/ns/net)" ]; do
+            kill -0 $client
+        done
+        ip link add near type veth peer name far
+        ip link set far netns $client
+        ip addr add 10.9.0.1/24 dev near
+        ip link set near up mtu 576
+        nsenter -t $client -n sh -c 'ip addr add 10.9.0.2/24 dev far; ip link set far up mtu 576'
+        redis-server --port 6379 --bind 10.9.0.1 --protected-mode no --save "" --dir "$DIR" \
+            >/dev/null &
+        server=$!
+        until redis-cli -h 10.9.0.1 ping 2>/dev/null | grep -q PONG; do kill -0 $server; done
+        ask() {
+            exec nsenter -t $client -n python3 -c '
+import socket, time
+connection = socket.create_connection(("10.9.0.1", 6379))
+while True:
+    connection.sendall(b"*1\r\n$4\r\nPING\r\n")
+    connection.recv(100)
+    time.sleep(0.02)
+'
+        }
+        ask &
+        diagnose --pid $server || true
+    "#;
+    assert_first(script, "small-segments", "small packets");
+}
+
+/// Twenty clients think for 50 ms after each request; they measure their own load.
+#[test]
+fn clients_that_think() {
+    let script = r#"
+        serve env
+        python3 -c '
+import socket, threading, time
+times, begin = [], time.time()
+def client():
+    connection = socket.create_connection(("127.0.0.1", 6379))
+    while time.time() < begin + 6:
+        start = time.time()
+        connection.sendall(b"*1\r\n$4\r\nPING\r\n")
+        connection.recv(100)
+        times.append((start - begin, time.time() - start))
+        time.sleep(0.05)
+threads = [threading.Thread(target=client) for _ in range(20)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+print("time,N,X,R_ms")
+for second in range(6):
+    own = [length for at, length in times if int(at) == second]
+    print(f"{second},20,{len(own)},{sum(own) / len(own) * 1000}")
+' >load.csv
+        "$SAIGA" diagnose --json load.csv || true
+    "#;
+    assert_first(script, "load-generator", "");
+}
+
+/// Three servers share the keys, and one has nearly all of the load.
+#[test]
+fn a_hot_partition() {
+    let script = r#"
+        serve env
+        for port in 6380 6381; do
+            redis-server --port $port --save "" --dir "$DIR" >/dev/null &
+            until redis-cli -p $port ping 2>/dev/null | grep -q PONG; do :; done
+            (while sleep 0.05; do echo PING; done) | redis-cli -p $port >/dev/null &
+        done
+        load -P 64 -c 20
+        diagnose --port 6379 || true
+    "#;
+    assert_first(script, "one-thread", "redis-server");
+}
+
+/// What a capture of 500 requests of Redis says after a change of its packets: `edit` gets the time
+/// and the number of a packet, and returns the time, or nothing for a packet that is missing.
+fn capture(edit: &str) -> String {
+    let common = r#"
+        serve env
+        tcpdump -Z root -i lo -U -w whole.pcap port 6379 2>/dev/null & capture=$!
+        until [ -s whole.pcap ]; do kill -0 $capture; done
+        (for i in $(seq 500); do echo PING; sleep 0.01; done) | redis-cli >/dev/null
+        kill -INT $capture; wait $capture || true
+        python3 -c '
+import struct
+def edit(ns, number):
+    EDIT
+data = open("whole.pcap", "rb").read()
+out, at, number = bytearray(data[:24]), 24, 0
+while at < len(data):
+    seconds, us, length, whole = struct.unpack("<IIII", data[at:at + 16])
+    time = edit(seconds * 1000000 + us, number)
+    if time is not None:
+        out += struct.pack("<IIII", time // 1000000, time % 1000000, length, whole)
+        out += data[at + 16:at + 16 + length]
+    at, number = at + 16 + length, number + 1
+open("edited.pcap", "wb").write(out)
+'
+        "$SAIGA" diagnose --json edited.pcap || true
+    "#;
+    common.replace("EDIT", edit)
+}
+
+#[test]
+fn a_clock_that_was_set_back_during_a_capture() {
+    let script = capture("return ns if number < 700 else ns - 5000000");
+    assert_first(&script, "clock", "the clock");
+}
+
+/// Missing packets are said, and no bottleneck is made of them.
+#[test]
+fn a_capture_with_holes() {
+    let _turn = alone();
+    let verdict = verdict(&capture("return None if number % 50 == 49 else ns"));
+    assert_eq!(verdict["findings"], serde_json::json!([]), "{verdict:#}");
+    let gaps = verdict["gaps"].to_string();
+    assert!(gaps.contains("not in the capture"), "{verdict:#}");
 }
 
 /// Eight sessions change the same row, each in a transaction of 20 ms.

@@ -7,6 +7,9 @@ use hdrhistogram::Histogram;
 
 /// Ratio of neighbouring numbers of clients that makes two levels.
 const LEVEL_RATIO: f64 = 1.08;
+/// Ratio of the clients of two levels from which they are compared: a step that a load chose, and
+/// one of requests in progress, whose number varies by itself.
+const STEP: [f64; 2] = [1.2, 2.0];
 
 /// One interval of a hop.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -33,6 +36,9 @@ pub struct Hop {
     pub windows: Vec<Window>,
     /// Response times in microseconds, if the source has single requests.
     pub times_us: Option<Histogram<u64>>,
+    /// Whether `N` was counted as the requests in progress, as in a capture, and not chosen by the
+    /// load. Such a number rises with the response time by itself.
+    pub counts_requests: bool,
 }
 
 /// All hops, each behind its parent. The first hop is the outermost.
@@ -71,6 +77,7 @@ impl Hop {
             parent: None,
             windows,
             times_us: None,
+            counts_requests: false,
         }
     }
 
@@ -132,6 +139,14 @@ impl Load {
                 hops: (0..self.hops.len()).map(|hop| rates(rows, hop)).collect(),
             })
             .collect()
+    }
+
+    /// Ratio of the clients of two levels from which they can be compared.
+    #[must_use]
+    pub fn least_step(&self) -> f64 {
+        let [chosen, counted] = STEP;
+        let is_counted = self.outer().is_some_and(|hop| hop.counts_requests);
+        if is_counted { counted } else { chosen }
     }
 
     /// Indices of the hops directly below a hop.

@@ -41,6 +41,8 @@ pub struct Clients {
     pub active: f64,
     /// Mean number of connections.
     pub mean: f64,
+    /// Mean share of the connections that the sample a second before did not have.
+    pub renewed: f64,
     /// Mean share of the connections on which the kernel holds back less than a segment until the
     /// segment before is acknowledged (Nagle's algorithm, RFC 896). An end on another host is not
     /// seen.

@@ -14,6 +14,8 @@ use crate::text::{milliseconds, per_second};
 const LEAST_OPENED: f64 = 20.0;
 /// Mean life of a connection in seconds below which it serves few requests.
 const SHORT_S: f64 = 1.0;
+/// Share of the connections that a second renews, above which they are short.
+const RENEWED: f64 = 0.5;
 /// Received datagrams for each connection from which each is taken to wait for a name.
 const DATAGRAMS: f64 = 0.8;
 
@@ -29,21 +31,29 @@ pub(super) const LOOKUPS: Rule = Rule {
     judge: lookups,
 };
 
-/// Connections that the server accepted: per second, and their mean life in seconds.
+/// Connections that this host accepted per second, and the mean life of those to the server in
+/// seconds.
 struct Accepted {
     opened_s: f64,
     life_s: f64,
+    /// Whether a second renews most connections to the server: other servers of this host may
+    /// accept connections, too.
+    is_renewed: bool,
 }
 
-/// By Little's law, the mean life is the number of connections divided by the rate. `None` without
-/// an observed server.
+/// By Little's law, the mean life is the number of connections divided by the rate; it is longer if
+/// other servers accept connections, too. `None` without an observed server.
 fn accepted(observation: &Observation) -> Option<Accepted> {
     observation.process.as_ref()?;
     let clients = &observation.network.as_ref()?.clients;
     let opened_s = observation.metrics.mean("tcp_passive_opens_s")?;
     let connections: f64 = clients.values().map(|clients| clients.mean).sum();
+    let renewed = clients
+        .values()
+        .map(|clients| clients.mean * clients.renewed);
     Some(Accepted {
         opened_s,
+        is_renewed: renewed.sum::<f64>() >= RENEWED * connections,
         life_s: if opened_s > 0.0 {
             connections / opened_s
         } else {
@@ -53,10 +63,15 @@ fn accepted(observation: &Observation) -> Option<Accepted> {
 }
 
 fn short(observation: &Observation) -> Judgement {
-    let Some(Accepted { opened_s, life_s }) = accepted(observation) else {
+    let Some(accepted) = accepted(observation) else {
         return Judgement::Unknown(Needs::Server);
     };
-    if opened_s < LEAST_OPENED || life_s >= SHORT_S {
+    let Accepted {
+        opened_s,
+        life_s,
+        is_renewed,
+    } = accepted;
+    if opened_s < LEAST_OPENED || life_s >= SHORT_S || !is_renewed {
         return Judgement::Clear(format!("{} are accepted", per_second(opened_s)));
     }
     Judgement::Found(Box::new(Finding {
@@ -96,7 +111,7 @@ fn evidence(opened_s: f64, life_s: f64) -> Vec<Evidence> {
             "mean life of a connection",
             milliseconds(life_s * 1000.0),
             format!("below {}", milliseconds(SHORT_S * 1000.0)),
-            "open connections (INET_DIAG) divided by the rate",
+            "open connections (INET_DIAG) divided by the rate, at least",
         ),
     ]
 }
@@ -106,13 +121,17 @@ fn lookups(observation: &Observation) -> Judgement {
     let (Some(accepted), Some(datagrams_s)) = (accepted(observation), datagrams_s) else {
         return Judgement::Unknown(Needs::Server);
     };
-    let Accepted { opened_s, life_s } = accepted;
+    let Accepted {
+        opened_s,
+        life_s,
+        is_renewed,
+    } = accepted;
     let each = if opened_s > 0.0 {
         datagrams_s / opened_s
     } else {
         0.0
     };
-    if opened_s < 1.0 || life_s >= SHORT_S || each < DATAGRAMS {
+    if opened_s < 1.0 || life_s >= SHORT_S || !is_renewed || each < DATAGRAMS {
         return Judgement::Clear(format!(
             "{} datagrams are received, {} connections are accepted",
             per_second(datagrams_s),
@@ -160,13 +179,14 @@ mod tests {
     use crate::observation::network::{Clients, Network};
     use crate::observation::process::Process;
 
-    fn observed(mean: f64, opened_s: f64, datagrams_s: f64) -> Observation {
+    fn observed(mean: f64, renewed: f64, opened_s: f64, datagrams_s: f64) -> Observation {
         let key = (
             "10.0.0.7".parse().unwrap(),
             "10.0.0.1:3306".parse().unwrap(),
         );
         let clients = Clients {
             mean,
+            renewed,
             ..Clients::default()
         };
         let mut observation = Observation {
@@ -185,14 +205,20 @@ mod tests {
 
     #[test]
     fn connections_of_a_tenth_of_a_second_are_short() {
-        let Judgement::Found(finding) = short(&observed(20.0, 200.0, 0.0)) else {
+        let Judgement::Found(finding) = short(&observed(20.0, 0.9, 200.0, 0.0)) else {
             panic!("not found");
         };
         assert_eq!(
             finding.summary[1],
             "200.0/s are accepted, and each is open for 100 ms on average."
         );
-        for kept in [observed(20.0, 10.0, 0.0), observed(500.0, 200.0, 0.0)] {
+        let kept = [
+            observed(20.0, 0.9, 10.0, 0.0),
+            observed(500.0, 0.3, 200.0, 0.0),
+            // Another server of the host accepts the connections.
+            observed(20.0, 0.0, 200.0, 0.0),
+        ];
+        for kept in kept {
             assert!(matches!(short(&kept), Judgement::Clear(_)));
         }
         assert!(matches!(
@@ -203,12 +229,15 @@ mod tests {
 
     #[test]
     fn an_answer_for_each_connection_is_a_lookup() {
-        let Judgement::Found(finding) = lookups(&observed(2.0, 50.0, 100.0)) else {
+        let Judgement::Found(finding) = lookups(&observed(2.0, 1.0, 50.0, 100.0)) else {
             panic!("not found");
         };
         assert_eq!(finding.evidence[0].value, "2.000");
         // Other datagrams, or lookups while connections are kept.
-        for other in [observed(2.0, 50.0, 10.0), observed(500.0, 50.0, 100.0)] {
+        for other in [
+            observed(2.0, 1.0, 50.0, 10.0),
+            observed(500.0, 0.1, 50.0, 100.0),
+        ] {
             assert!(matches!(lookups(&other), Judgement::Clear(_)));
         }
     }

@@ -42,6 +42,9 @@ fn judge(observation: &Observation) -> Judgement {
     if load.hops.len() < 2 {
         return Judgement::Unknown(Needs::Hops);
     }
+    if high.clients < load.least_step() * low.clients {
+        return Judgement::Unknown(Needs::Steps);
+    }
     let outer = |level: &Level| level.hops[0].map_or(0.0, |rates| rates.response_ms);
     let growth_ms = outer(high) - outer(low);
     if growth_ms < LEAST_GROWTH * outer(low) {

@@ -154,6 +154,7 @@ mod tests {
         at_most: 1.0,
         active: 0.97,
         mean: 4.0,
+        renewed: 0.0,
         held_back: 0.0,
         segment_bytes: 1448,
     };

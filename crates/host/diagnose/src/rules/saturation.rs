@@ -25,7 +25,8 @@ pub(super) const RULE: Rule = Rule {
 
 fn judge(observation: &Observation) -> Judgement {
     let levels = known(&observation.load);
-    let [.., (before, low), (last, high)] = levels.as_slice() else {
+    let Some([(before, low), (last, high)]) = compared(&levels, observation.load.least_step())
+    else {
         return Judgement::Unknown(Needs::Steps);
     };
     let clients = last.clients / before.clients - 1.0;
@@ -114,6 +115,15 @@ fn outer(load: &Load) -> String {
         .map_or(String::new(), |hop| format!("hop {}", hop.name))
 }
 
+/// The highest level, and the next one that is lower by a step. A server with less than one request
+/// in progress is idle most of the time.
+fn compared(levels: &[(Level, Rates)], step: f64) -> Option<[&(Level, Rates); 2]> {
+    let last = levels.last()?;
+    let is_lower = |level: &Level| (1.0..=last.0.clients / step).contains(&level.clients);
+    let before = levels.iter().rfind(|(level, _)| is_lower(level))?;
+    Some([before, last])
+}
+
 /// Levels at which the outermost hop is known.
 fn known(load: &Load) -> Vec<(Level, Rates)> {
     let levels = load.levels().into_iter();
@@ -175,6 +185,17 @@ mod tests {
         assert!((finding.share - 0.984).abs() < 0.001, "{finding:?}");
         // 290 ms * 5000 / 3000.
         assert_eq!(finding.evidence[1].threshold, "483 ms at full saturation");
+    }
+
+    #[test]
+    fn requests_in_progress_that_vary_by_themselves_are_no_steps() {
+        // A steady load whose response time varies: so do the requests in progress.
+        let mut steady = steps(&[(4.0, 1000.0, 4.0), (6.0, 1010.0, 6.0), (7.0, 1000.0, 7.0)]);
+        assert!(matches!(judge(&steady), Judgement::Found(_)));
+        steady.load.hops[0].counts_requests = true;
+        assert!(matches!(judge(&steady), Judgement::Unknown(_)));
+        let idle = steps(&[(0.05, 80.0, 0.6), (0.08, 80.0, 0.9)]);
+        assert!(matches!(judge(&idle), Judgement::Unknown(_)));
     }
 
     #[test]

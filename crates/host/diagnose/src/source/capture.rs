@@ -138,6 +138,7 @@ impl Capture {
             })
             .filter(|window| window.clients > 0.0);
         let mut hop = Hop::new(name, windows.collect());
+        hop.counts_requests = true;
         hop.times_us = microseconds(&self.server().requests.last_byte_ns);
         hop
     }

@@ -58,6 +58,8 @@ pub struct Observer {
     /// Samples so far.
     samples: u64,
     clients: BTreeMap<(IpAddr, SocketAddr), Samples>,
+    /// Connections of the last sample: address of the client and of the server.
+    last: BTreeSet<(SocketAddr, SocketAddr)>,
     gaps: Vec<Gap>,
 }
 
@@ -69,6 +71,8 @@ struct Samples {
     connections: u64,
     active: u64,
     held_back: u64,
+    /// Connections that were not in the sample before.
+    renewed: u64,
     /// The smallest one.
     segment_bytes: Option<u32>,
 }
@@ -98,6 +102,7 @@ impl Observer {
             clock: step::WallClock::begin(),
             samples: 0,
             clients: BTreeMap::new(),
+            last: BTreeSet::new(),
             gaps,
         })
     }
@@ -126,10 +131,15 @@ impl Observer {
         let (served, others): (Vec<&Entry>, Vec<&Entry>) = entries
             .iter()
             .partition(|one| self.ports.contains(&one.local.port()));
+        let last = std::mem::take(&mut self.last);
         for entry in served {
             let key = (entry.remote.ip(), entry.local);
             *now.entry(key).or_default() += 1;
-            self.clients.entry(key).or_default().add(entry);
+            let samples = self.clients.entry(key).or_default();
+            samples.add(entry);
+            let connection = (entry.remote, entry.local);
+            samples.renewed += u64::from(!last.contains(&connection));
+            self.last.insert(connection);
         }
         // The other ends, if they are on this host.
         for entry in others {
@@ -257,6 +267,7 @@ impl Samples {
             at_most: share(times, samples),
             active: share(self.active, self.connections),
             mean: share(self.connections, samples),
+            renewed: share(self.renewed, self.connections),
             held_back: share(self.held_back, self.connections),
             segment_bytes: self.segment_bytes.unwrap_or(0),
         }

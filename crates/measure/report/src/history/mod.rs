@@ -2,8 +2,8 @@
 //!
 //! Replaces the table that people keep by hand, with one row for each stage of a tuning project.
 //! The changes come from the results themselves: `changes` compares each experiment with the
-//! previous one. The caller adds what the diagnosis says, which this crate does not know. Deliberately absent: ratios between experiments, because the machine may have
-//! changed in between.
+//! previous one. The caller adds what the diagnosis says. Deliberately absent: ratios between
+//! experiments, because the machine may have changed in between.
 
 mod changes;
 

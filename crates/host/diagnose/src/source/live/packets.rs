@@ -30,8 +30,14 @@ impl Packets {
     /// Begins to analyse the segments from and to the ports of this network namespace.
     ///
     /// # Errors
-    /// EPERM without CAP_NET_RAW.
+    /// EPERM without CAP_NET_RAW; EINVAL for more than 16 ports.
     pub fn start(ports: &BTreeSet<u16>) -> io::Result<Self> {
+        if ports.len() > filter::MOST_PORTS {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "the server listens on more than 16 ports; a filter has room for 16",
+            ));
+        }
         let mut ring = Ring::open(&mut filter::program(ports))?;
         let mut analyser = Analyser::new(&capture::options(ports));
         let stop = Arc::new(AtomicBool::new(false));

@@ -257,8 +257,8 @@ impl Session for MySql {
 }
 
 impl MySql {
-    /// Seconds by which this server is behind its source, NaN while that is unknown. `None` if it is
-    /// no replica, is older than the statement, or the user lacks the right to ask.
+    /// Seconds by which this server is behind its source, NaN while that is unknown. `None` if it
+    /// is not a replica, is older than the statement, or the user lacks the right to ask.
     fn replica_lag(&mut self, rows: &mut Rows) -> Result<Option<f64>, SqlError> {
         let sql = "show replica status";
         rows.clear();

@@ -59,7 +59,7 @@ impl Program {
     fn ports(&mut self, ports: &BTreeSet<u16>, load: u32, offset: u32) {
         for offset in [offset, offset + 2] {
             self.plain(BPF_LD | BPF_H | load, offset);
-            for port in ports.iter().take(MOST_PORTS) {
+            for port in ports {
                 let is_port = BPF_JMP | BPF_JEQ | BPF_K;
                 self.jump(is_port, u32::from(*port), To::Accept, To::Next);
             }
