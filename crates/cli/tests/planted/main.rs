@@ -299,7 +299,7 @@ fn a_capture_with_holes() {
     let verdict = verdict(&capture("return None if number % 50 == 49 else ns"));
     assert_eq!(verdict["findings"], serde_json::json!([]), "{verdict:#}");
     let gaps = verdict["gaps"].to_string();
-    assert!(gaps.contains("not in the capture"), "{verdict:#}");
+    assert!(gaps.contains("lacks"), "{verdict:#}");
 }
 
 /// Eight sessions change the same row, each in a transaction of 20 ms.

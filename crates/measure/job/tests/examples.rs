@@ -60,7 +60,7 @@ fn files() -> Vec<PathBuf> {
 #[test]
 fn the_dry_run_of_every_example_is_as_committed() {
     let files = files();
-    assert_eq!(files.len(), 7, "{files:?}");
+    assert_eq!(files.len(), 8, "{files:?}");
     for path in files {
         let file = Experiment::read(&path, &[]).unwrap_or_else(|error| panic!("{error}"));
         assert!(file.goal.is_some(), "{}: goal is missing", path.display());
