@@ -14,8 +14,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use saiga_diagnose::observation::{Gap, Observation};
 use saiga_diagnose::observation::load::Hop;
+use saiga_diagnose::observation::{Gap, Observation};
 use saiga_diagnose::source::capture::{self, Capture};
 use saiga_diagnose::source::load_csv;
 use saiga_diagnose::{page, verdict};
@@ -75,6 +75,10 @@ pub(crate) struct Args {
     /// Unix socket to log in through
     #[arg(long, value_name = "PATH", requires = "engine")]
     socket: Option<String>,
+    /// Also read the packets of the server while they pass, for the times of single requests (needs
+    /// root)
+    #[arg(long)]
+    packets: bool,
     /// Length of the observation of this host (default: 30s)
     #[arg(long = "for", value_name = "TIME", value_parser = crate::length::length)]
     length: Option<Duration>,
@@ -100,7 +104,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if is_without_file || is_live(args) {
         let pid = server(args)?;
         let status = status(args)?;
-        live::observe(pid, status, args.length.unwrap_or(USUAL), &mut observation)?;
+        let options = live::Options {
+            pid,
+            status,
+            packets: args.packets,
+            length: args.length.unwrap_or(USUAL),
+        };
+        live::observe(options, &mut observation)?;
     }
     let verdict = verdict::judge(&observation);
     let title = title(args, &observation);
@@ -122,7 +132,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 /// Whether an option asks for an observation of this host. With a file, `--port` is a port in it.
 fn is_live(args: &Args) -> bool {
     let is_port = args.port.is_some() && args.file.is_none() && args.hop.is_empty();
-    is_port || args.pid.is_some() || args.engine.is_some() || args.length.is_some()
+    is_port || args.pid.is_some() || args.engine.is_some() || args.packets || args.length.is_some()
 }
 
 /// Adds a packet capture, an experiment or a load.
@@ -232,7 +242,10 @@ fn usual_port(engine: ServerName) -> u16 {
 /// The process of `--pid` or `--port`, or the one at the usual port of `--engine`, unless a Unix
 /// socket says where it is.
 fn server(args: &Args) -> anyhow::Result<Option<u32>> {
-    let usual = args.engine.filter(|_| args.socket.is_none()).map(usual_port);
+    let usual = args
+        .engine
+        .filter(|_| args.socket.is_none())
+        .map(usual_port);
     match args.port.or(usual.filter(|_| args.pid.is_none())) {
         None => Ok(args.pid),
         Some(port) => listener_at(port).map(Some).with_context(|| {
@@ -253,5 +266,17 @@ fn title(args: &Args, observation: &Observation) -> String {
             format!("Diagnosis of {}", names.collect::<Vec<_>>().join(", "))
         }
         (None, None) => "Diagnosis of this host".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use saiga_diagnose::rule::Knob;
+
+    #[test]
+    fn every_setting_that_a_rule_names_is_a_knob_of_tune() {
+        for knob in Knob::ALL {
+            assert!(saiga_tune::knobs::knob(knob.id()).is_some(), "{knob:?}");
+        }
     }
 }

@@ -67,7 +67,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 fn diagnoses(result: &ExperimentResult, folder: &Path) -> Option<[String; 2]> {
     let subject = result.subject()?;
     let reference = subject.varied(&result.arms).or(result.arms.first())?;
-    Some([diagnosis(result, folder, reference)?, diagnosis(result, folder, subject)?])
+    Some([
+        diagnosis(result, folder, reference)?,
+        diagnosis(result, folder, subject)?,
+    ])
 }
 
 /// The first finding about an arm. `None` if its runs cannot be judged: rejected, or without

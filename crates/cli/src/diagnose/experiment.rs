@@ -1,7 +1,6 @@
 //! An experiment as the source of a diagnosis: the loads of one arm, the host beside them, and the
 //! change that the experiment compared.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
@@ -20,7 +19,8 @@ const METRICS: &str = "host.csv";
 
 /// Reads `result.json`, or the one in a directory of `saiga compare --out`.
 pub(crate) fn read(path: &Path) -> anyhow::Result<ExperimentResult> {
-    let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let text =
+        fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
     ExperimentResult::from_json(&text).with_context(|| path.display().to_string())
 }
 
@@ -144,7 +144,10 @@ fn add_metrics(run: &Run, folder: &Path, observation: &mut Observation) -> anyho
     let Some(detail) = &run.detail else {
         return Ok(());
     };
-    let path = detail.folder.as_ref().map(|name| folder.join(name).join(METRICS));
+    let path = detail
+        .folder
+        .as_ref()
+        .map(|name| folder.join(name).join(METRICS));
     match path.filter(|path| path.exists()) {
         Some(path) => add_file(&Series::read(&path)?, &mut observation.metrics),
         None => add_drawn(detail, &mut observation.metrics),
@@ -209,7 +212,10 @@ fn change(result: &ExperimentResult, cell: &Cell) -> Option<Change> {
 fn side(result: &ExperimentResult, arm: &Arm, cell: &Cell) -> Side {
     let cores = f64::from(result.host.cores.max(1));
     let busy = |run: &Run| Some(run.metrics.get("server_cpu_s")? / run.seconds / cores);
-    let busy: Vec<f64> = result.accepted(&arm.name, &cell.id).filter_map(busy).collect();
+    let busy: Vec<f64> = result
+        .accepted(&arm.name, &cell.id)
+        .filter_map(busy)
+        .collect();
     Side {
         name: arm.name.clone(),
         load: result.load(&arm.name, cell).map(in_words_of_the_rules),
@@ -233,8 +239,11 @@ fn in_words_of_the_rules(load: Load) -> change::Load {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::collections::BTreeMap;
+
     use serde_json::json;
+
+    use super::*;
 
     fn result(cells: &[(&str, &str, u32)]) -> ExperimentResult {
         let text = include_str!("../../../measure/experiment/tests/data/result-v1.json");
@@ -283,7 +292,11 @@ mod tests {
             .map(|window| window.clients)
             .collect();
         assert_eq!(clients, [1.0, 50.0]);
-        assert!(observation.gaps[0].reason.starts_with("1 other load left out"));
+        assert!(
+            observation.gaps[0]
+                .reason
+                .starts_with("1 other load left out")
+        );
         let unknown = add(&result, Path::new("out"), Some("x"), &mut observation);
         assert!(unknown.unwrap_err().to_string().contains("--arm"));
     }

@@ -13,7 +13,7 @@ use super::Source;
 #[derive(Debug, Clone)]
 pub(super) struct HopFile {
     parent: Option<String>,
-    name: String,
+    pub(super) name: String,
     path: PathBuf,
 }
 
@@ -110,7 +110,10 @@ fn of_capture(
                 offset.packets
             ),
         ),
-        Err(error) => (0, format!("the clocks of the captures are taken to agree: {error}")),
+        Err(error) => (
+            0,
+            format!("the clocks of the captures are taken to agree: {error}"),
+        ),
     };
     observation.gaps.push(Gap {
         source: file.path.display().to_string(),

@@ -1,10 +1,14 @@
 //! Observes this host while its load runs: the sampler's metrics, and the server's connections.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
+use saiga_capture::Traffic;
 use saiga_diagnose::observation::{Gap, Observation};
+use saiga_diagnose::source::capture::Capture;
 use saiga_diagnose::source::live::Observer;
+use saiga_diagnose::source::live::packets::Packets;
 use saiga_process::interrupt::Interrupt;
 use saiga_process::root::Root;
 use saiga_sampler::status::StatusSource;
@@ -16,15 +20,26 @@ use crate::exit;
 /// Time between two samples.
 const SECOND: Duration = Duration::from_secs(1);
 
+/// What is observed, and for how long.
+pub(super) struct Options {
+    pub(super) pid: Option<u32>,
+    pub(super) status: Option<Box<dyn StatusSource>>,
+    /// Whether the packets of the server are read, too.
+    pub(super) packets: bool,
+    pub(super) length: Duration,
+}
+
 /// Observes for `length`, or until the user interrupts.
-pub(super) fn observe(
-    pid: Option<u32>,
-    status: Option<Box<dyn StatusSource>>,
-    length: Duration,
-    observation: &mut Observation,
-) -> anyhow::Result<()> {
+pub(super) fn observe(options: Options, observation: &mut Observation) -> anyhow::Result<()> {
+    let Options {
+        pid,
+        status,
+        packets,
+        length,
+    } = options;
     let machine = read(&Root::host())?;
     let mut observer = Observer::begin(pid, &machine)?;
+    let packets = packets.then(|| start(observer.ports())).transpose()?;
     let group = |name: &str, pids: Vec<u32>| Group {
         name: name.to_owned(),
         pids,
@@ -67,6 +82,9 @@ pub(super) fn observe(
         }
     }
     let seconds = began.elapsed().as_secs_f64();
+    if let Some(packets) = packets {
+        add_packets(packets.finish(), observation);
+    }
     observer.finish(seconds, observation);
     let summary = sampler.stop();
     let warnings = summary.warnings.into_iter().map(|reason| Gap {
@@ -75,4 +93,27 @@ pub(super) fn observe(
     });
     observation.gaps.extend(warnings);
     Ok(())
+}
+
+/// Begins to read the packets of the server.
+fn start(ports: &BTreeSet<u16>) -> anyhow::Result<Packets> {
+    if ports.is_empty() {
+        bail!("--packets: give the server by --port, or by --pid of a process that listens");
+    }
+    Packets::start(ports).context("--packets: cannot read packets (needs CAP_NET_RAW: run as root)")
+}
+
+/// Adds the load that the packets show.
+fn add_packets(traffic: Traffic, observation: &mut Observation) {
+    match Capture::new("packets", traffic, None) {
+        Ok(capture) => {
+            let hop = capture.hop(&capture.name(), capture.start(), 0);
+            observation.load.hops.push(hop);
+            observation.gaps.extend(capture.gaps());
+        }
+        Err(error) => observation.gaps.push(Gap {
+            source: "packets".to_owned(),
+            reason: format!("{error}; connections that Saiga has moved have no packets"),
+        }),
+    }
 }

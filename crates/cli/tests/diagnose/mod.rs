@@ -100,9 +100,10 @@ fn a_capture_of_a_server_is_a_load() {
         redis-server --port 6379 --save "" --dir "$DIR" >/dev/null & server=$!
         until redis-cli ping 2>/dev/null | grep -q PONG; do kill -0 $server; done
         tcpdump -Z root -i lo -U -w r.pcap port 6379 2>/dev/null & capture=$!
-        until [ -s r.pcap ]; do kill -0 $capture; done
+        tcpdump -Z root -i lo -U -w again.pcap port 6379 2>/dev/null & again=$!
+        until [ -s r.pcap ] && [ -s again.pcap ]; do kill -0 $capture $again; done
         redis-benchmark -t set -c 5 -n 2000 -q >/dev/null
-        kill -INT $capture; wait $capture || true
+        kill -INT $capture $again; wait $capture $again || true
         kill $server; wait $server || true
         head -c -5 r.pcap >cut.pcap
     "#;
@@ -131,6 +132,15 @@ fn a_capture_of_a_server_is_a_load() {
             .to_string()
             .contains("ends inside a record")
     );
+    let hops = [
+        "--hop=client=r.pcap",
+        "--hop=client/server=again.pcap",
+        "--json",
+    ];
+    let joined = diagnose(&saiga, &hops);
+    let verdict: Value = serde_json::from_str(&joined.stdout).unwrap();
+    let gaps = verdict["gaps"].to_string();
+    assert!(gaps.contains("packets that are in both"), "{joined:?}");
     let none = diagnose(&saiga, &["r.pcap", "--port", "5"]);
     assert_eq!(none.code, Some(2));
     assert!(
@@ -185,4 +195,85 @@ fn a_full_backlog_of_a_live_server_is_found() {
         .filter_map(|finding| finding["rule"].as_str())
         .collect();
     assert!(rules.contains(&"listen-backlog"), "{verdict}");
+}
+
+/// The packets of a live server and the counters of Redis leave no rule about them without a source.
+#[test]
+fn packets_and_counters_of_a_live_server_are_read() {
+    let saiga = Installation::bare();
+    let script = r#"
+        ip link set lo up
+        redis-server --port 6379 --save "" --requirepass secret --dir "$DIR" >/dev/null &
+        server=$!
+        trap 'kill $(jobs -p) 2>/dev/null; wait' EXIT
+        until redis-cli ping 2>/dev/null | grep -q NOAUTH; do kill -0 $server; done
+        redis-benchmark -a secret -l -t set -c 2 -q >/dev/null 2>&1 &
+        REDISCLI_AUTH=secret "$SAIGA" diagnose --engine redis --packets --for 3s --json
+    "#;
+    let mut command = Command::new("unshare");
+    command.args(["-n", "bash", "-c", script]);
+    command
+        .env("DIR", saiga.path(""))
+        .env("SAIGA", saiga.path("bin/saiga"));
+    let said = said(&mut command);
+    let verdict: Value = serde_json::from_str(&said.stdout).expect(&said.stderr);
+    let unknown = verdict["unknown"].as_array().unwrap();
+    let lacking: Vec<&str> = unknown
+        .iter()
+        .filter_map(|one| one["rule"].as_str())
+        .collect();
+    for rule in ["tail", "replica-lag", "max-connections", "pool", "clock"] {
+        assert!(!lacking.contains(&rule), "{rule}: {verdict:#}");
+    }
+    assert!(!said.stdout.contains("secret"), "{said:?}");
+}
+
+/// A result of `saiga compare` with response times: one client, and fifty.
+#[test]
+fn the_runs_of_an_experiment_are_a_load() {
+    let saiga = Installation::bare();
+    let text = include_str!("../../../measure/experiment/tests/data/result-v1.json");
+    let mut result: Value = serde_json::from_str(text).unwrap();
+    for run in result["runs"].as_array_mut().unwrap() {
+        let clients = if run["cell"].as_str().unwrap().contains("-c50-") {
+            50.0
+        } else {
+            1.0
+        };
+        let throughput = run["metrics"]["throughput_ops_s"].as_f64().unwrap();
+        run["metrics"]["latency_mean_us"] = Value::from(clients / throughput * 1e6);
+    }
+    fs::create_dir(saiga.path("out")).unwrap();
+    fs::write(saiga.path("out/result.json"), result.to_string()).unwrap();
+    for words in [
+        &["out", "--json"][..],
+        &["out/result.json", "--arm", "kernel", "--json"],
+    ] {
+        let said = diagnose(&saiga, words);
+        let verdict: Value = serde_json::from_str(&said.stdout).expect(&said.stderr);
+        let unknown = verdict["unknown"].to_string();
+        assert!(!unknown.contains("\"saturation\""), "{verdict:#}");
+        let gaps = verdict["gaps"].to_string();
+        assert!(gaps.contains("other loads left out"), "{verdict:#}");
+    }
+    for (words, expected) in [
+        (
+            &["out", "--arm", "x"][..],
+            "--arm: the experiment has the arms kernel, unix, saiga",
+        ),
+        (&["out", "--latency", "out/result.json"], "has no latencies"),
+        (&["--hop", "a=out"], "out is an experiment; give it as FILE"),
+    ] {
+        let said = diagnose(&saiga, words);
+        assert_eq!(said.code, Some(2), "{words:?}: {said:?}");
+        assert!(said.stderr.contains(expected), "{words:?}: {said:?}");
+    }
+    let mut command = Command::new(saiga.path("bin/saiga"));
+    command
+        .args(["history", "out", "--json"])
+        .current_dir(saiga.path(""));
+    let history = said(&mut command);
+    let stages: Value = serde_json::from_str(&history.stdout).expect(&history.stderr);
+    assert_eq!(stages[0]["before_after"][1]["clients"], 1.0, "{stages:#}");
+    assert!(stages[0]["diagnosis"][1].is_string(), "{stages:#}");
 }

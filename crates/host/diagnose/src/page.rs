@@ -112,7 +112,7 @@ fn next(found: &Found) -> Section {
         .next
         .iter()
         .map(|step| match step {
-            Step::Knob(knob) => format!("setting {knob} (saiga tune plan)"),
+            Step::Knob(knob) => format!("setting {} (saiga tune plan)", knob.id()),
             Step::Command(text) => format!("run: {text}"),
             Step::Advice(text) => text.clone(),
         })

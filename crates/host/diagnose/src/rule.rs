@@ -1,6 +1,6 @@
 //! A rule and its judgement.
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::observation::Observation;
 
@@ -122,12 +122,50 @@ pub struct Evidence {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "kind", content = "text")]
 pub enum Step {
-    /// A knob of `saiga tune`, with the value if the rule knows one.
-    Knob(String),
+    /// A setting that `saiga tune plan --set` changes.
+    Knob(Knob),
     /// A command to run.
     Command(String),
     /// An action or a question.
     Advice(String),
+}
+
+/// Knobs of `saiga tune` that rules name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Knob {
+    Swappiness,
+    Somaxconn,
+    LocalPortRange,
+    TimeWaitReuse,
+    Mtu,
+}
+
+impl Knob {
+    pub const ALL: [Self; 5] = [
+        Self::Swappiness,
+        Self::Somaxconn,
+        Self::LocalPortRange,
+        Self::TimeWaitReuse,
+        Self::Mtu,
+    ];
+
+    /// The id in `saiga tune`.
+    #[must_use]
+    pub fn id(self) -> &'static str {
+        match self {
+            Self::Swappiness => "vm.swappiness",
+            Self::Somaxconn => "net.core.somaxconn",
+            Self::LocalPortRange => "net.ipv4.ip_local_port_range",
+            Self::TimeWaitReuse => "net.ipv4.tcp_tw_reuse",
+            Self::Mtu => "nic.mtu",
+        }
+    }
+}
+
+impl Serialize for Knob {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.id())
+    }
 }
 
 impl Evidence {

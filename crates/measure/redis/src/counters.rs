@@ -103,7 +103,9 @@ fn lag(info: &Info) -> f64 {
     let replicas = (0..).map(|number| info.field(&format!("slave{number}")).to_owned());
     let replicas = replicas.take_while(|replica| !replica.is_empty());
     let acknowledged = replicas.filter_map(|replica| {
-        let mut values = replica.split(',').filter_map(|part| part.strip_prefix("offset="));
+        let mut values = replica
+            .split(',')
+            .filter_map(|part| part.strip_prefix("offset="));
         values.next()?.parse::<f64>().ok()
     });
     let lag = acknowledged.map(|offset| written - offset);

@@ -22,8 +22,8 @@ pub(crate) struct Control {
     stream: BufReader<Box<dyn Duplex>>,
 }
 
-pub(crate) trait Duplex: Read + Write {}
-impl<T: Read + Write> Duplex for T {}
+pub(crate) trait Duplex: Read + Write + Send {}
+impl<T: Read + Write + Send> Duplex for T {}
 
 impl Control {
     /// Connects to a port of 127.0.0.1; `limit` is the timeout of reads and writes.

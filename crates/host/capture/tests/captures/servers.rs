@@ -28,20 +28,11 @@ struct Tcpdump {
 
 impl Tcpdump {
     /// Captures the packets of a port, from now on.
+    ///
+    /// In immediate mode, each packet would take 64 KiB of the buffer, and bursts would be lost.
     fn start(port: u16) -> Self {
         let mut process = Command::new("tcpdump")
-            .args([
-                "-i",
-                "lo",
-                "-Z",
-                "root",
-                "--immediate-mode",
-                "-U",
-                "-B",
-                "65536",
-                "-w",
-                "-",
-            ])
+            .args(["-i", "lo", "-Z", "root", "-U", "-B", "65536", "-w", "-"])
             .args(["port", &port.to_string()])
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

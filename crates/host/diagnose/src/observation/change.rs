@@ -81,7 +81,9 @@ impl Binding {
 /// Whether a word is a program other than those that bind.
 fn is_program(word: &str) -> bool {
     let name = word.rsplit('/').next().unwrap_or(word);
-    let binds = ["taskset", "numactl", "env", "nice", "ionice", "setpriv", "chrt"];
+    let binds = [
+        "taskset", "numactl", "env", "nice", "ionice", "setpriv", "chrt",
+    ];
     let is_word = name.starts_with(|first: char| first.is_ascii_alphabetic());
     is_word && !binds.contains(&name)
 }

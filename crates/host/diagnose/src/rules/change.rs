@@ -231,7 +231,11 @@ mod tests {
     fn sockets_are_compared_only_with_their_memory() {
         let load = (100.0, 1000.0, 90.0);
         let compared = |one: &str, other: &str| {
-            confounded(&observed(side("a", load, one), side("b", load, other), None))
+            confounded(&observed(
+                side("a", load, one),
+                side("b", load, other),
+                None,
+            ))
         };
         let free = ["numactl -C 0-31 x", "numactl -C 32-63 x"];
         assert!(matches!(compared(free[0], free[1]), Judgement::Found(_)));

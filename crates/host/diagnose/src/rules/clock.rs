@@ -40,7 +40,9 @@ fn judge(observation: &Observation) -> Judgement {
             milliseconds(LEAST_S * 1000.0),
             "the wall clock beside one that nobody sets",
         )],
-        next: vec![Step::Command("chronyc tracking   # or timedatectl".to_owned())],
+        next: vec![Step::Command(
+            "chronyc tracking   # or timedatectl".to_owned(),
+        )],
         refuted_by: "the clock runs steadily when the observation is repeated".to_owned(),
     }))
 }
@@ -61,10 +63,7 @@ mod tests {
             };
             assert!(finding.summary[0].contains(text), "{finding:?}");
         }
-        assert!(matches!(
-            judge(&observed(Some(0.02))),
-            Judgement::Clear(_)
-        ));
+        assert!(matches!(judge(&observed(Some(0.02))), Judgement::Clear(_)));
         assert!(matches!(judge(&observed(None)), Judgement::Unknown(_)));
     }
 }

@@ -206,7 +206,7 @@ mod tests {
         let Judgement::Found(finding) = lookups(&observed(2.0, 50.0, 100.0)) else {
             panic!("not found");
         };
-        assert_eq!(finding.evidence[0].value, "2.00");
+        assert_eq!(finding.evidence[0].value, "2.000");
         // Other datagrams, or lookups while connections are kept.
         for other in [observed(2.0, 50.0, 10.0), observed(500.0, 50.0, 100.0)] {
             assert!(matches!(lookups(&other), Judgement::Clear(_)));

@@ -7,7 +7,7 @@ use saiga_document::number::{percent, value};
 
 use crate::observation::Observation;
 use crate::observation::process::Throttling;
-use crate::rule::{Certainty, Evidence, Finding, Judgement, Kind, Needs, Rule, Step};
+use crate::rule::{Certainty, Evidence, Finding, Judgement, Kind, Knob, Needs, Rule, Step};
 
 /// The meaning of a number in [`Counted`].
 #[derive(Clone, Copy)]
@@ -165,7 +165,7 @@ pub(super) const SWAP: Rule = Rule {
                 bottleneck: "memory: the host swaps",
                 limits: "The host has too little memory, and the server waits for its own pages",
                 advice: "Lower the server's memory (buffer pool, maxmemory), or add memory",
-                next: || vec![Step::Knob("vm.swappiness".to_owned())],
+                next: || vec![Step::Knob(Knob::Swappiness)],
                 refuted_by: "swapping ends and throughput stays",
             },
             observation,
@@ -220,7 +220,7 @@ pub(super) const BACKLOG: Rule = Rule {
                          connections",
                 next: || {
                     vec![
-                        Step::Knob("net.core.somaxconn".to_owned()),
+                        Step::Knob(Knob::Somaxconn),
                         Step::Advice("back_log (MySQL), tcp-backlog (Redis)".to_owned()),
                     ]
                 },

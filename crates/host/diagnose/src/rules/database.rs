@@ -120,14 +120,16 @@ fn locks(observation: &Observation) -> Judgement {
             value(waiting)
         ));
     }
-    let each = rate.filter(|rate| *rate > 0.0).map_or(String::new(), |rate| {
-        let each_ms = waiting * 1000.0 / rate;
-        format!(
-            "; {} waits begin, each of {}",
-            per_second(rate),
-            milliseconds(each_ms)
-        )
-    });
+    let each = rate
+        .filter(|rate| *rate > 0.0)
+        .map_or(String::new(), |rate| {
+            let each_ms = waiting * 1000.0 / rate;
+            format!(
+                "; {} waits begin, each of {}",
+                per_second(rate),
+                milliseconds(each_ms)
+            )
+        });
     let command = if is_postgres {
         "SELECT pid, pg_blocking_pids(pid), query FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
     } else {

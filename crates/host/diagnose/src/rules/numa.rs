@@ -43,7 +43,10 @@ fn judge(observation: &Observation) -> Judgement {
 
 /// Groups of latencies: those of each CPU to each node, over all CPUs.
 fn sockets(latency: &Latency) -> Vec<Group> {
-    let cells = latency.rows.iter().flat_map(|row| row.cells.iter().flatten());
+    let cells = latency
+        .rows
+        .iter()
+        .flat_map(|row| row.cells.iter().flatten());
     let all: Vec<f64> = cells.map(saiga_topology::latency::Samples::least).collect();
     groups(&all)
 }

@@ -29,6 +29,10 @@ fn judge(observation: &Observation) -> Judgement {
     let Some((key, clients)) = clients.max_by_key(|(_, clients)| clients.most) else {
         return Judgement::Unknown(Needs::Server);
     };
+    let clients = &Clients {
+        active: in_progress(observation).unwrap_or(clients.active),
+        ..*clients
+    };
     let busy = server_percent(observation);
     let choked =
         |clients: &Clients| clients.most > 0 && clients.at_most >= FLAT && clients.active >= ACTIVE;
@@ -41,6 +45,17 @@ fn judge(observation: &Observation) -> Judgement {
         ));
     }
     Judgement::Found(Box::new(finding(key, clients, busy.unwrap_or(0.0))))
+}
+
+/// Requests in progress for each connection, if the server's packets were read: the other source
+/// misses a request that follows the last response within a tick of the kernel's clock.
+fn in_progress(observation: &Observation) -> Option<f64> {
+    let clients = &observation.network.as_ref()?.clients;
+    let connections: f64 = clients.values().map(|clients| clients.mean).sum();
+    let windows = &observation.load.outer()?.windows;
+    let requests: f64 = windows.iter().map(|window| window.clients).sum();
+    let requests = requests / windows.len().max(1) as f64;
+    (connections > 0.0).then(|| (requests / connections).min(1.0))
 }
 
 /// Busy time of the server as a share of its CPUs, in percent.

@@ -8,7 +8,7 @@ use saiga_document::number::percent;
 use crate::law::ports::ceiling;
 use crate::observation::Observation;
 use crate::observation::network::{Network, Sockets};
-use crate::rule::{Certainty, Evidence, Finding, Judgement, Kind, Needs, Rule, Step};
+use crate::rule::{Certainty, Evidence, Finding, Judgement, Kind, Knob, Needs, Rule, Step};
 use crate::text::per_second;
 
 /// Share of the ports in use from which connect(2) takes long and soon fails: the kernel looks at
@@ -103,8 +103,8 @@ fn finding(
         evidence,
         next: vec![
             Step::Advice("use persistent connections or a pool in the client".to_owned()),
-            Step::Knob("net.ipv4.ip_local_port_range".to_owned()),
-            Step::Knob("net.ipv4.tcp_tw_reuse".to_owned()),
+            Step::Knob(Knob::LocalPortRange),
+            Step::Knob(Knob::TimeWaitReuse),
         ],
         refuted_by: "the rate of connections rises above the ceiling while the ports stay in use"
             .to_owned(),

@@ -1,10 +1,8 @@
 //! Replicas that fall behind.
 
-use saiga_document::number::bytes;
-
 use crate::observation::Observation;
 use crate::rule::{Certainty, Evidence, Finding, Judgement, Kind, Needs, Rule, Step};
-use crate::text::milliseconds;
+use crate::text::{bytes, milliseconds};
 
 /// Mean lag in seconds from which it is reported: readers of the replica see it, and a failover
 /// loses or waits for it.
@@ -33,9 +31,7 @@ fn judge(observation: &Observation) -> Judgement {
         of(observation, "_replica_lag_s", LEAST_S, |lag| {
             milliseconds(lag * 1000.0)
         }),
-        of(observation, "_replica_lag_bytes", LEAST_BYTES, |lag| {
-            bytes(lag.max(0.0) as u64)
-        }),
+        of(observation, "_replica_lag_bytes", LEAST_BYTES, bytes),
     ];
     let most = lags.into_iter().flatten();
     let Some(lag) = most.max_by(|a, b| a.share.total_cmp(&b.share)) else {
@@ -68,7 +64,9 @@ fn judge(observation: &Observation) -> Judgement {
             source,
         )],
         next: vec![
-            Step::Command("saiga diagnose --port PORT --engine SYSTEM   # on the replica".to_owned()),
+            Step::Command(
+                "saiga diagnose --port PORT --engine SYSTEM   # on the replica".to_owned(),
+            ),
             Step::Advice(
                 "replica_parallel_workers (MySQL), slave_parallel_threads (MariaDB); one thread \
                  applies the log of PostgreSQL and Redis"

@@ -4,7 +4,7 @@ use saiga_document::number::percent;
 
 use crate::observation::Observation;
 use crate::observation::network::Clients;
-use crate::rule::{Certainty, Evidence, Finding, Judgement, Kind, Needs, Rule, Step};
+use crate::rule::{Certainty, Evidence, Finding, Judgement, Kind, Knob, Needs, Rule, Step};
 
 /// Share of the connections with data that is held back, from which it is reported. Without a
 /// delayed acknowledgement, data waits for a round trip, which a look once a second rarely meets.
@@ -36,7 +36,10 @@ fn nagle(observation: &Observation) -> Judgement {
         return Judgement::Unknown(Needs::Server);
     };
     if most < HELD_BACK {
-        return Judgement::Clear(format!("{} of the connections hold data back", percent(most)));
+        return Judgement::Clear(format!(
+            "{} of the connections hold data back",
+            percent(most)
+        ));
     }
     Judgement::Found(Box::new(Finding {
         bottleneck: "delayed acknowledgements: requests are sent in two parts".to_owned(),
@@ -95,7 +98,7 @@ fn small(observation: &Observation) -> Judgement {
             "tcpi_snd_mss (INET_DIAG)",
         )],
         next: vec![
-            Step::Knob("nic.mtu".to_owned()),
+            Step::Knob(Knob::Mtu),
             Step::Command("tracepath -n CLIENT   # shows where the MTU falls".to_owned()),
         ],
         refuted_by: "the throughput stays with a usual MTU, as for small results".to_owned(),

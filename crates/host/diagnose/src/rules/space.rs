@@ -5,6 +5,7 @@ use saiga_document::number::{bytes, percent, seconds};
 use crate::observation::Observation;
 use crate::observation::process::Volume;
 use crate::rule::{Certainty, Evidence, Finding, Judgement, Kind, Needs, Rule, Step};
+use crate::text;
 
 /// Share of the space that is left, below which a volume counts as full.
 const FULL: f64 = 0.005;
@@ -39,10 +40,11 @@ fn judge(observation: &Observation) -> Judgement {
         let is_full = free(volume) < FULL;
         (!is_full, left_s(volume))
     };
-    let first = process
-        .volumes
-        .iter()
-        .min_by(|a, b| urgent(a).partial_cmp(&urgent(b)).unwrap_or(std::cmp::Ordering::Equal));
+    let first = process.volumes.iter().min_by(|a, b| {
+        urgent(a)
+            .partial_cmp(&urgent(b))
+            .unwrap_or(std::cmp::Ordering::Equal)
+    });
     let Some(volume) = first else {
         return Judgement::Clear("the server has no file open for writing".to_owned());
     };
@@ -67,7 +69,7 @@ fn finding(volume: &Volume, is_full: bool) -> Finding {
             seconds(left_s(volume))
         )
     };
-    let rate = bytes(volume.filled_bytes_s.max(0.0) as u64);
+    let rate = text::bytes(volume.filled_bytes_s);
     Finding {
         bottleneck: format!("the space on the volume of {place}"),
         kind: if is_full { Kind::Error } else { Kind::Cause },
@@ -141,10 +143,7 @@ mod tests {
     #[test]
     fn space_for_a_day_is_enough() {
         for (free, rate) in [(600 << 20, 1000.0), (100 << 20, 0.0), (100 << 20, -5.0)] {
-            assert!(matches!(
-                judge(&observed(free, rate)),
-                Judgement::Clear(_)
-            ));
+            assert!(matches!(judge(&observed(free, rate)), Judgement::Clear(_)));
         }
         assert!(matches!(
             judge(&Observation::default()),

@@ -139,7 +139,7 @@ mod tests {
         }
         for (rule, text) in [
             (HANDSHAKES, "TLS handshakes: 60.00/s."),
-            (MAX_CONNECTIONS, "because of the limit: 4.00/s."),
+            (MAX_CONNECTIONS, "because of the limit: 4.000/s."),
         ] {
             let Judgement::Found(finding) = (rule.judge)(&observation) else {
                 panic!("{}", rule.name);

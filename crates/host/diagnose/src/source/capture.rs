@@ -1,6 +1,6 @@
 //! A packet capture: the load at each server in it, and what TCP had to repeat.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -50,12 +50,12 @@ pub struct Capture {
     is_chosen: bool,
 }
 
-/// How a capture is read: all servers, or those at `port`.
+/// How a capture is read: the servers at these ports, or all of them without ports.
 #[must_use]
-pub fn options(port: Option<u16>) -> Options {
+pub fn options(ports: &BTreeSet<u16>) -> Options {
     Options {
-        servers: port.map(|port| (port, None)).into_iter().collect(),
-        only_servers: port.is_some(),
+        servers: ports.iter().map(|port| (*port, None)).collect(),
+        only_servers: !ports.is_empty(),
         ..Options::default()
     }
 }
@@ -69,11 +69,11 @@ pub fn read(
     content: impl std::io::Read,
     port: Option<u16>,
 ) -> Result<Capture, CaptureError> {
-    let traffic =
-        saiga_capture::read(content, &options(port)).map_err(|source| CaptureError::Read {
-            path: path.to_owned(),
-            source,
-        })?;
+    let options = options(&port.into_iter().collect());
+    let traffic = saiga_capture::read(content, &options).map_err(|source| CaptureError::Read {
+        path: path.to_owned(),
+        source,
+    })?;
     Capture::new(&path.display().to_string(), traffic, port)
 }
 
@@ -82,11 +82,7 @@ impl Capture {
     ///
     /// # Errors
     /// No server answered a request.
-    pub fn new(
-        source: &str,
-        traffic: Traffic,
-        port: Option<u16>,
-    ) -> Result<Self, CaptureError> {
+    pub fn new(source: &str, traffic: Traffic, port: Option<u16>) -> Result<Self, CaptureError> {
         let Some((address, _)) = busiest(&traffic.servers, port) else {
             return Err(CaptureError::NoRequests {
                 name: source.to_owned(),
@@ -154,13 +150,13 @@ impl Capture {
         clock::offset(&self.traffic, &other.traffic)
     }
 
-    /// Adds all but the load: what TCP had to repeat, encrypted connections, steps of the clock,
-    /// and what the capture lacks.
-    pub fn add_events(&self, observation: &mut Observation) {
-        add_rates(self.server(), observation);
+    /// Everything that makes the capture incomplete.
+    #[must_use]
+    pub fn gaps(&self) -> Vec<Gap> {
+        let mut gaps = Vec::new();
         let others = self.traffic.servers.len() - 1;
         if others > 0 && !self.is_chosen {
-            observation.gaps.push(Gap {
+            gaps.push(Gap {
                 source: self.source.clone(),
                 reason: format!(
                     "{} left out; give --port to choose another",
@@ -168,7 +164,15 @@ impl Capture {
                 ),
             });
         }
-        observation.gaps.extend(marks(&self.traffic, &self.source));
+        gaps.extend(marks(&self.traffic, &self.source));
+        gaps
+    }
+
+    /// Adds all but the load: what TCP had to repeat, encrypted connections, steps of the clock,
+    /// and what the capture lacks.
+    pub fn add_events(&self, observation: &mut Observation) {
+        add_rates(self.server(), observation);
+        observation.gaps.extend(self.gaps());
         let step_s = clock_step_s(&self.traffic);
         let known_s = observation.clock_step_s.unwrap_or(0.0);
         observation.clock_step_s = Some(if step_s.abs() > known_s.abs() {
@@ -226,9 +230,12 @@ fn add_rates(server: &Server, observation: &mut Observation) {
 /// The largest step back of the capture's clock in seconds, not above 0. A step forward looks like
 /// a pause.
 fn clock_step_s(traffic: &Traffic) -> f64 {
-    let back = |mark: &Mark| match mark {
-        Mark::ClockBackwards { largest, .. } => largest.as_secs_f64(),
-        _ => 0.0,
+    let back = |mark: &Mark| {
+        if let Mark::ClockBackwards { largest, .. } = mark {
+            largest.as_secs_f64()
+        } else {
+            0.0
+        }
     };
     -traffic.marks.iter().map(back).fold(0.0, f64::max)
 }

@@ -7,6 +7,7 @@
 mod busy;
 mod cgroup;
 mod limits;
+pub mod packets;
 mod server;
 mod sockets;
 mod step;
@@ -99,6 +100,12 @@ impl Observer {
             clients: BTreeMap::new(),
             gaps,
         })
+    }
+
+    /// Ports on which the server listens.
+    #[must_use]
+    pub fn ports(&self) -> &BTreeSet<u16> {
+        &self.ports
     }
 
     /// Looks at the clock, and counts the connections to the server.

@@ -65,9 +65,7 @@ impl Detail {
         let points = points(throughput).zip(points(response));
         points
             .filter(|((at_s, _), _)| (from_s..to_s).contains(at_s))
-            .filter_map(|((at_s, throughput), (_, response))| {
-                Some([at_s, throughput?, response?])
-            })
+            .filter_map(|((at_s, throughput), (_, response))| Some([at_s, throughput?, response?]))
             .collect()
     }
 }

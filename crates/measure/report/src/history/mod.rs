@@ -8,8 +8,7 @@
 mod changes;
 
 use saiga_experiment::result::{
-    Comparison, ComparisonKind, ExperimentResult, HeadlineComparison, Load, Ratio,
-    Verdict as Shown,
+    Comparison, ComparisonKind, ExperimentResult, HeadlineComparison, Load, Ratio, Verdict as Shown,
 };
 use serde::Serialize;
 
@@ -169,7 +168,12 @@ fn row(stage: &Stage) -> Row {
 
 /// A figure of the reference and of the subject under the first load.
 fn figure(stage: &Stage, of: fn(&Load) -> String) -> Cell {
-    Cell::new(pair(stage.before_after.as_ref().map(|both| both.each_ref().map(of))))
+    Cell::new(pair(
+        stage
+            .before_after
+            .as_ref()
+            .map(|both| both.each_ref().map(of)),
+    ))
 }
 
 /// Two texts, or one of them if they are equal.

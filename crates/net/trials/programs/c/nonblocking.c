@@ -2,27 +2,35 @@
 // upgraded: yes
 #include "trial.h"
 
-static void server(int fd)
+/* Sends parts of the stream until one is refused. A connection that leaves its ring has room again, so
+ * one refusal does not mean that the next call is refused, too. */
+static const char *send_until_full(int fd, uint64_t *sent, size_t size, int flags)
 {
     static char block[100000];
+    ssize_t rc;
+    do {
+        for (size_t i = 0; i < size; i++)
+            block[i] = (char)pattern(1, *sent + i);
+        rc = flags < 0 ? write(fd, block, size) : send(fd, block, size, flags);
+        *sent += rc > 0 ? (uint64_t)rc : 0;
+    } while (rc > 0);
+    return strerrorname_np(errno);
+}
+
+static void server(int fd)
+{
     uint64_t sent = 0;
     meet(); /* the client has seen that there is nothing */
     MUST(fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK));
-    for (;;) {
-        for (size_t i = 0; i < sizeof block; i++)
-            block[i] = (char)pattern(1, sent + i);
-        ssize_t rc = write(fd, block, sizeof block);
-        if (rc < 0)
-            break;
-        sent += (uint64_t)rc;
-    }
-    say("full: %s", strerrorname_np(errno));
-    SAY(send(fd, "x", 1, 0));
-    SAY(send(fd, "x", 1, MSG_DONTWAIT | MSG_NOSIGNAL));
+    say("full: %s", send_until_full(fd, &sent, 100000, -1));
+    say("for a byte: %s", send_until_full(fd, &sent, 1, 0));
+    say("for a byte, by flag: %s", send_until_full(fd, &sent, 1, MSG_DONTWAIT | MSG_NOSIGNAL));
     struct pollfd entry = {.fd = fd, .events = POLLOUT};
-    say("writable while full: %d", poll(&entry, 1, 0));
+    while (MUST(poll(&entry, 1, 0)) != 0)
+        send_until_full(fd, &sent, 1, 0);
+    say("not writable while full");
     MUST(fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK));
-    SAY(send(fd, "x", 1, MSG_DONTWAIT));
+    say("blocking, by flag: %s", send_until_full(fd, &sent, 1, MSG_DONTWAIT));
     MUST(write(trial_meet[1], &sent, sizeof sent));
     meet(); /* drained */
     int rc = poll(&entry, 1, LONG_MS);

@@ -51,7 +51,8 @@ impl Volumes {
         let directory = name.as_deref().and_then(Path::parent).map(Path::to_owned);
         // Anonymous files have a device of their own without a size.
         let space = statvfs(descriptor).ok().filter(|space| space.f_blocks > 0);
-        if let (Some(directory), Some(space), true) = (directory, space, is_written(pid, descriptor))
+        if let (Some(directory), Some(space), true) =
+            (directory, space, is_written(pid, descriptor))
         {
             let space = Space {
                 directory,
@@ -65,7 +66,10 @@ impl Volumes {
     /// The volumes with what was used up since `before`, `seconds` ago.
     pub(super) fn since(self, before: &Self, seconds: f64) -> Vec<Volume> {
         let volume = |(device, space): (u64, Space)| {
-            let then = before.0.get(&device).map_or(space.free_bytes, |then| then.free_bytes);
+            let then = before
+                .0
+                .get(&device)
+                .map_or(space.free_bytes, |then| then.free_bytes);
             Volume {
                 directory: space.directory,
                 total_bytes: space.total_bytes,
@@ -109,7 +113,10 @@ mod tests {
         let space = found.0.get(&device).expect("the volume of the file");
         assert!(space.total_bytes >= space.free_bytes && space.total_bytes > 0);
         drop(written);
-        assert_eq!(flags("pos:\t0\nflags:\t0100002\n").map(|it| it & WRITING), Some(2));
+        assert_eq!(
+            flags("pos:\t0\nflags:\t0100002\n").map(|it| it & WRITING),
+            Some(2)
+        );
         assert_eq!(flags("flags:\t0100000\n").map(|it| it & WRITING), Some(0));
     }
 
@@ -127,6 +134,9 @@ mod tests {
             panic!("one volume");
         };
         assert_eq!(volume.filled_bytes_s, 10.0);
-        assert_eq!(space(400).since(&Volumes::default(), 10.0)[0].filled_bytes_s, 0.0);
+        assert_eq!(
+            space(400).since(&Volumes::default(), 10.0)[0].filled_bytes_s,
+            0.0
+        );
     }
 }

@@ -61,9 +61,12 @@ pub(super) fn counters(session: &mut Postgres) -> Result<Vec<(String, f64)>, Sql
     if !rows.is_empty() {
         session.simple(LEVELS, &mut rows)?;
         for (at, name) in LEVEL_NAMES.iter().enumerate() {
-            let value = rows.text(0, at)?.parse().map_err(|_| SqlError::Unexpected {
-                what: format!("{name} is not a number"),
-            })?;
+            let value = rows
+                .text(0, at)?
+                .parse()
+                .map_err(|_| SqlError::Unexpected {
+                    what: format!("{name} is not a number"),
+                })?;
             all.push(((*name).to_owned(), value));
         }
     }
