@@ -6,6 +6,7 @@
 
 #[path = "../support/mod.rs"]
 mod support;
+mod unseen;
 
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -36,11 +37,11 @@ const COMMON: &str = r#"
     diagnose() { "$SAIGA" diagnose --for 6s --json "$@"; }
 "#;
 
-/// Runs a script in a network namespace of its own and returns the verdict.
+/// Runs a script in a network and a mount namespace of its own and returns the verdict.
 fn verdict(script: &str) -> Value {
     let saiga = Installation::bare();
     let mut command = Command::new("unshare");
-    command.args(["-n", "bash", "-ec", &[COMMON, script].concat()]);
+    command.args(["-nm", "bash", "-ec", &[COMMON, script].concat()]);
     command.env("SAIGA", saiga.path("bin/saiga"));
     command.env("DIR", saiga.path(""));
     command.current_dir(saiga.path(""));
