@@ -1,8 +1,9 @@
 //! Analyses a generated capture: bytes per second of wall clock and of CPU time, and memory.
 //!
-//! `cargo run --release -p saiga-capture --example capture_throughput [MIB] [FILE]`. The capture is made
-//! while it is read, from a block of exchanges that is repeated with new times and ports; the time
-//! of that is measured alone and subtracted. With FILE it is read from there, or written first.
+//! `cargo run --release -p saiga-capture --example capture_throughput [MIB] [FILE]`. The capture is
+//! made while it is read, from a block of exchanges that is repeated with new times and ports; the
+//! time of that is measured alone and subtracted. With FILE it is read from there, or written
+//! first.
 
 #[path = "../tests/captures/wire.rs"]
 #[expect(dead_code, reason = "the tests use the rest")]
