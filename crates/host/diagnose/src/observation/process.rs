@@ -48,6 +48,8 @@ pub struct Volume {
     pub free_bytes: u64,
     /// Bytes per second that were used up during the observation; negative if space became free.
     pub filled_bytes_s: f64,
+    /// Length of the observation in seconds.
+    pub seen_s: f64,
 }
 
 /// CPU time of processes with the same name.

@@ -103,6 +103,19 @@ fn of_postgres(observation: &Observation, label: &str) -> Option<LockWaits> {
     })
 }
 
+/// Mean number of sessions of a database that execute a statement, without the one that reads the
+/// counters.
+pub(super) fn running(observation: &Observation) -> Option<f64> {
+    let metrics = &observation.metrics;
+    let of = |end: &str, own: f64| {
+        let values = metrics
+            .names("db_", end)
+            .filter_map(|label| metrics.mean(&format!("db_{label}{end}")));
+        values.max_by(f64::total_cmp).map(|value| value - own)
+    };
+    of("_Threads_running", 1.0).or_else(|| of("_activity.active_sessions", 0.0))
+}
+
 fn locks(observation: &Observation) -> Judgement {
     let Some(waits) = lock_waits(observation) else {
         return Judgement::Unknown(Needs::Status);

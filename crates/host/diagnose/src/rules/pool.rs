@@ -7,6 +7,7 @@ use saiga_document::number::{counted, percent};
 use crate::observation::Observation;
 use crate::observation::network::Clients;
 use crate::rule::{Certainty, Evidence, Finding, Judgement, Kind, Needs, Rule, Step};
+use crate::rules::database;
 
 /// Samples in which the number of connections must be the same: a pool at its limit is flat.
 const FLAT: f64 = 0.95;
@@ -47,15 +48,21 @@ fn judge(observation: &Observation) -> Judgement {
     Judgement::Found(Box::new(finding(key, clients, busy.unwrap_or(0.0))))
 }
 
-/// Requests in progress for each connection, if the server's packets were read: the other source
-/// misses a request that follows the last response within a tick of the kernel's clock.
+/// Requests in progress for each connection, if the server's packets or its counters were read:
+/// the other source misses a request that follows the last response within a tick of the kernel's
+/// clock.
 fn in_progress(observation: &Observation) -> Option<f64> {
     let clients = &observation.network.as_ref()?.clients;
     let connections: f64 = clients.values().map(|clients| clients.mean).sum();
+    let requests = in_packets(observation).or_else(|| database::running(observation))?;
+    (connections > 0.0).then(|| (requests / connections).min(1.0))
+}
+
+/// Mean number of requests in progress in the packets.
+fn in_packets(observation: &Observation) -> Option<f64> {
     let windows = &observation.load.outer()?.windows;
     let requests: f64 = windows.iter().map(|window| window.clients).sum();
-    let requests = requests / windows.len().max(1) as f64;
-    (connections > 0.0).then(|| (requests / connections).min(1.0))
+    Some(requests / windows.len().max(1) as f64)
 }
 
 /// Busy time of the server as a share of its CPUs, in percent.
@@ -166,6 +173,20 @@ mod tests {
             panic!("not found");
         };
         assert_eq!(finding.bottleneck, "the connection pool of 10.0.0.7");
+    }
+
+    #[test]
+    fn counters_of_the_database_come_before_the_times_of_the_kernel() {
+        let unseen = Clients {
+            active: 0.0,
+            ..FULL
+        };
+        let mut observation = observed(unseen, 120.0);
+        assert!(matches!(judge(&observation), Judgement::Clear(_)));
+        // One of them is the session that reads the counters.
+        let metrics = &mut observation.metrics;
+        metrics.add("db_mysql_Threads_running", 1.0, 4.9);
+        assert!(matches!(judge(&observation), Judgement::Found(_)));
     }
 
     #[test]

@@ -9,9 +9,12 @@ use crate::text;
 
 /// Share of the space that is left, below which a volume counts as full.
 const FULL: f64 = 0.005;
-/// Time until a volume is full, at the rate of the observation, from which it is reported: enough
-/// for a person to do something.
+/// Longest time until a volume is full from which it is reported: enough for a person to do
+/// something.
 const SOON_S: f64 = 3600.0;
+/// A rate is taken to hold for this many times as long as it was seen: other programs may have
+/// written for a moment.
+const HOLDS: f64 = 60.0;
 
 pub(super) const RULE: Rule = Rule {
     name: "disk-space",
@@ -26,6 +29,11 @@ fn left_s(volume: &Volume) -> f64 {
     } else {
         f64::INFINITY
     }
+}
+
+/// The time until a volume is full from which it is reported.
+fn soon_s(volume: &Volume) -> f64 {
+    SOON_S.min(HOLDS * volume.seen_s)
 }
 
 fn free(volume: &Volume) -> f64 {
@@ -49,7 +57,7 @@ fn judge(observation: &Observation) -> Judgement {
         return Judgement::Clear("the server has no file open for writing".to_owned());
     };
     let is_full = free(volume) < FULL;
-    if !is_full && left_s(volume) > SOON_S {
+    if !is_full && left_s(volume) > soon_s(volume) {
         return Judgement::Clear(format!(
             "{} of {} are free",
             percent(free(volume)),
@@ -73,8 +81,16 @@ fn finding(volume: &Volume, is_full: bool) -> Finding {
     Finding {
         bottleneck: format!("the space on the volume of {place}"),
         kind: if is_full { Kind::Error } else { Kind::Cause },
-        certainty: Certainty::Measured,
-        share: 1.0,
+        certainty: if is_full {
+            Certainty::Measured
+        } else {
+            Certainty::Likely
+        },
+        share: if is_full {
+            1.0
+        } else {
+            1.0 - left_s(volume) / soon_s(volume)
+        },
         summary: [
             first,
             format!(
@@ -90,7 +106,7 @@ fn finding(volume: &Volume, is_full: bool) -> Finding {
             format!(
                 "{} of the volume, or what is used up in {}",
                 percent(FULL),
-                seconds(SOON_S)
+                seconds(soon_s(volume))
             ),
             "statvfs(3) of the files that the server has open for writing",
         )],
@@ -114,6 +130,7 @@ mod tests {
             total_bytes: 1 << 30,
             free_bytes,
             filled_bytes_s,
+            seen_s: 60.0,
         };
         Observation {
             process: Some(Process {
@@ -138,6 +155,13 @@ mod tests {
             panic!("not found");
         };
         assert_eq!(full.kind, Kind::Error);
+    }
+
+    #[test]
+    fn a_short_observation_does_not_foretell_an_hour() {
+        let mut observation = observed(600 << 20, f64::from(1 << 19));
+        observation.process.as_mut().unwrap().volumes[0].seen_s = 6.0;
+        assert!(matches!(judge(&observation), Judgement::Clear(_)));
     }
 
     #[test]

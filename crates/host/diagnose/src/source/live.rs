@@ -132,7 +132,11 @@ impl Observer {
             .iter()
             .partition(|one| self.ports.contains(&one.local.port()));
         let last = std::mem::take(&mut self.last);
-        for entry in served {
+        let own = own_addresses(&entries);
+        for entry in served
+            .into_iter()
+            .filter(|entry| !own.contains(&entry.remote))
+        {
             let key = (entry.remote.ip(), entry.local);
             *now.entry(key).or_default() += 1;
             let samples = self.clients.entry(key).or_default();
@@ -244,6 +248,18 @@ impl Observer {
             });
         }
     }
+}
+
+/// Addresses of this process, which reads the counters of the database over a connection.
+fn own_addresses(entries: &[Entry]) -> BTreeSet<SocketAddr> {
+    let sockets = sockets_of(std::process::id()).unwrap_or_default();
+    let inodes: BTreeSet<u64> = sockets.iter().map(|(_, inode)| *inode).collect();
+    let is_own = |entry: &&Entry| inodes.contains(&entry.inode);
+    entries
+        .iter()
+        .filter(is_own)
+        .map(|entry| entry.local)
+        .collect()
 }
 
 impl Samples {

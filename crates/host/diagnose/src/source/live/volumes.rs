@@ -75,6 +75,7 @@ impl Volumes {
                 total_bytes: space.total_bytes,
                 free_bytes: space.free_bytes,
                 filled_bytes_s: (then as f64 - space.free_bytes as f64) / seconds,
+                seen_s: seconds,
             }
         };
         self.0.into_iter().map(volume).collect()
