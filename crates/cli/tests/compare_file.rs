@@ -416,7 +416,7 @@ fn every_example_has_a_dry_run() {
         assert_eq!(lacks, !name.starts_with("redis"), "{name}: {}", said.stdout);
         shown += 1;
     }
-    assert_eq!(shown, 7);
+    assert_eq!(shown, 8);
     test.assert_nothing_left();
 }
 

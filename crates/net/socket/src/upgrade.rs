@@ -14,7 +14,7 @@ use crate::links::{self, Known, Link};
 use crate::sock::{self, Socket};
 use crate::state::{Mode, ModeEvent, Phase, PhaseEvent};
 use crate::{epoll, fork, offers, poll, rt, send, settings, uring};
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{AtomicU64, Ordering};
 use saiga_channel::layout::{START_SHIFT, Side, SlotIndex};
 use saiga_channel::rendezvous::{self, Credentials, Proposal, Refusal};
 use saiga_channel::segment::Segment;
@@ -129,37 +129,58 @@ fn begin(fd: Fd, socket: &'static Socket) {
 
 /// Whether every byte so far went through the hooks; if not, the attempt has ended.
 fn totals_agree(fd: Fd, socket: &'static Socket) -> bool {
-    let Err(reason) = check_totals(fd, socket) else {
-        return true;
-    };
-    // Another thread inside a call makes the totals differ for a moment.
-    if socket.pins.load(Ordering::SeqCst) > 1 {
-        socket.back_off(reason);
-    } else {
-        socket.never(fd, reason);
+    match totals(fd, socket) {
+        Totals::Agree => return true,
+        // Another thread inside a call makes the totals differ for a moment.
+        Totals::Differ if socket.pins.load(Ordering::SeqCst) <= 1 => {
+            socket.never(fd, Reason::MovedOutside);
+        }
+        Totals::Differ | Totals::Unknown => socket.back_off(Reason::MovedOutside),
     }
     false
 }
 
-/// Compares our counts of sent and received bytes with the kernel's.
-fn check_totals(fd: Fd, socket: &Socket) -> Result<(), Reason> {
-    let sent = send::sent_by_kernel(fd, socket) == Some(socket.sent.load(Ordering::Relaxed));
-    let received = send::delivered_by_kernel(fd) == Some(socket.received.load(Ordering::Relaxed));
-    if sent && received {
-        Ok(())
+/// Our counts of sent and received bytes beside the kernel's.
+enum Totals {
+    Agree,
+    Differ,
+    /// The kernel's numbers changed all the time: bytes are coming or leaving.
+    Unknown,
+}
+
+fn totals(fd: Fd, socket: &Socket) -> Totals {
+    let kernel = (
+        send::sent_by_kernel(fd, socket),
+        send::delivered_by_kernel(fd),
+    );
+    let (Some(sent), Some(received)) = kernel else {
+        return Totals::Unknown;
+    };
+    let is_ours = |count: u64, ours: &AtomicU64| count == ours.load(Ordering::Relaxed);
+    if is_ours(sent, &socket.sent) && is_ours(received, &socket.received) {
+        Totals::Agree
     } else {
-        Err(Reason::MovedOutside)
+        Totals::Differ
     }
 }
 
 /// Compares the totals once more before binding if there was a fork since the attempt began:
 /// another process that has the connection may have used it. If so, the attempt has ended.
 fn still_agrees(fd: Fd, socket: &'static Socket) -> bool {
-    if !socket.maybe_shared() || check_totals(fd, socket).is_ok() {
+    if !socket.maybe_shared() {
         return true;
     }
-    abandon(socket);
-    socket.never(fd, Reason::ForkShared);
+    match totals(fd, socket) {
+        Totals::Agree => return true,
+        Totals::Differ => {
+            abandon(socket);
+            socket.never(fd, Reason::ForkShared);
+        }
+        Totals::Unknown => {
+            abandon(socket);
+            socket.back_off(Reason::ForkShared);
+        }
+    }
     false
 }
 
