@@ -6,15 +6,15 @@
 
 mod checks;
 
-use checks::{is_tcp, may_wait, waits_unseen};
+use checks::{Totals, is_tcp, may_wait, totals, waits_unseen};
 pub(crate) use checks::{leave_for_unseen_wait, waits_for_more_than_a_byte};
 
 use crate::chan::Chan;
 use crate::links::{self, Known, Link};
 use crate::sock::{self, Socket};
 use crate::state::{Mode, ModeEvent, Phase, PhaseEvent};
-use crate::{epoll, fork, offers, poll, rt, send, settings, uring};
-use core::sync::atomic::{AtomicU64, Ordering};
+use crate::{epoll, fork, offers, poll, rt, settings, uring};
+use core::sync::atomic::Ordering;
 use saiga_channel::layout::{START_SHIFT, Side, SlotIndex};
 use saiga_channel::rendezvous::{self, Credentials, Proposal, Refusal};
 use saiga_channel::segment::Segment;
@@ -138,30 +138,6 @@ fn totals_agree(fd: Fd, socket: &'static Socket) -> bool {
         Totals::Differ | Totals::Unknown => socket.back_off(Reason::MovedOutside),
     }
     false
-}
-
-/// Our counts of sent and received bytes beside the kernel's.
-enum Totals {
-    Agree,
-    Differ,
-    /// The kernel's numbers changed all the time: bytes are coming or leaving.
-    Unknown,
-}
-
-fn totals(fd: Fd, socket: &Socket) -> Totals {
-    let kernel = (
-        send::sent_by_kernel(fd, socket),
-        send::delivered_by_kernel(fd),
-    );
-    let (Some(sent), Some(received)) = kernel else {
-        return Totals::Unknown;
-    };
-    let is_ours = |count: u64, ours: &AtomicU64| count == ours.load(Ordering::Relaxed);
-    if is_ours(sent, &socket.sent) && is_ours(received, &socket.received) {
-        Totals::Agree
-    } else {
-        Totals::Differ
-    }
 }
 
 /// Compares the totals once more before binding if there was a fork since the attempt began:

@@ -2,8 +2,9 @@
 
 use crate::chan::Chan;
 use crate::epoll;
+use crate::send;
 use crate::sock::Socket;
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use saiga_channel::sys::{self, Fd};
 use saiga_status::Reason;
 
@@ -46,6 +47,31 @@ pub(crate) fn leave_for_unseen_wait(fd: Fd, socket: &Socket, flags: i32) -> bool
         chan.freeze_rx();
         true
     })
+}
+
+/// Our counts of sent and received bytes beside the kernel's.
+pub(super) enum Totals {
+    Agree,
+    Differ,
+    /// The kernel's numbers changed all the time: bytes are coming or leaving.
+    Unknown,
+}
+
+/// Whether the totals agree; asks the kernel for its own.
+pub(super) fn totals(fd: Fd, socket: &Socket) -> Totals {
+    let kernel = (
+        send::sent_by_kernel(fd, socket),
+        send::delivered_by_kernel(fd),
+    );
+    let (Some(sent), Some(received)) = kernel else {
+        return Totals::Unknown;
+    };
+    let is_ours = |count: u64, ours: &AtomicU64| count == ours.load(Ordering::Relaxed);
+    if is_ours(sent, &socket.sent) && is_ours(received, &socket.received) {
+        Totals::Agree
+    } else {
+        Totals::Differ
+    }
 }
 
 pub(super) fn is_tcp(fd: Fd) -> bool {
