@@ -84,7 +84,7 @@ fn a_server_on_one_cpu() {
 fn a_server_with_one_thread() {
     let script = r#"
         serve
-        load -P 64 -c 20
+        load -n 1000000000 -P 64 -c 20
         diagnose --port 6379 || true
     "#;
     assert_first(script, "one-thread", "redis-server");
@@ -252,7 +252,7 @@ fn a_hot_partition() {
             until redis-cli -p $port ping 2>/dev/null | grep -q PONG; do :; done
             (while sleep 0.05; do echo PING; done) | redis-cli -p $port >/dev/null &
         done
-        load -P 64 -c 20
+        load -n 1000000000 -P 64 -c 20
         diagnose --port 6379 || true
     "#;
     assert_first(script, "one-thread", "redis-server");
