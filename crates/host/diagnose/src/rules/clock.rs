@@ -38,7 +38,7 @@ fn judge(observation: &Observation) -> Judgement {
             "largest step of the clock",
             format!("{size} {direction}"),
             milliseconds(LEAST_S * 1000.0),
-            "the wall clock beside one that nobody sets",
+            "the wall clock beside one that is never set",
         )],
         next: vec![Step::Command(
             "chronyc tracking   # or timedatectl".to_owned(),

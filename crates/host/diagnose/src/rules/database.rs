@@ -7,6 +7,7 @@ use saiga_document::number::{percent, value};
 
 use crate::observation::Observation;
 use crate::rule::{Certainty, Evidence, Finding, Judgement, Kind, Needs, Rule, Step};
+use crate::rules::status;
 use crate::text::{milliseconds, per_second};
 
 /// Sessions that wait for a row lock at a time from which locks are reported.
@@ -106,14 +107,8 @@ fn of_postgres(observation: &Observation, label: &str) -> Option<LockWaits> {
 /// Mean number of sessions of a database that execute a statement, without the one that reads the
 /// counters.
 pub(super) fn running(observation: &Observation) -> Option<f64> {
-    let metrics = &observation.metrics;
-    let of = |end: &str, own: f64| {
-        let values = metrics
-            .names("db_", end)
-            .filter_map(|label| metrics.mean(&format!("db_{label}{end}")));
-        values.max_by(f64::total_cmp).map(|value| value - own)
-    };
-    of("_Threads_running", 1.0).or_else(|| of("_activity.active_sessions", 0.0))
+    let mysql = status::largest(observation, &["_Threads_running"]).map(|running| running - 1.0);
+    mysql.or_else(|| status::largest(observation, &["_activity.active_sessions"]))
 }
 
 fn locks(observation: &Observation) -> Judgement {

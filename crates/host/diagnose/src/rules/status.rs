@@ -5,7 +5,7 @@ use crate::rule::{Kind, Needs, Rule, Step};
 use crate::rules::counted::{Counted, Unit, judge};
 
 /// The largest of the metrics `db_LABEL` with one of these ends.
-fn largest(observation: &Observation, ends: &[&str]) -> Option<f64> {
+pub(super) fn largest(observation: &Observation, ends: &[&str]) -> Option<f64> {
     let metrics = &observation.metrics;
     let of = |end: &&str| {
         let values = metrics

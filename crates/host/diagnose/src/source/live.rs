@@ -142,7 +142,9 @@ impl Observer {
             let samples = self.clients.entry(key).or_default();
             samples.add(entry);
             let connection = (entry.remote, entry.local);
-            samples.renewed += u64::from(!last.contains(&connection));
+            // The first sample has none before it.
+            let is_new = self.samples > 1 && !last.contains(&connection);
+            samples.renewed += u64::from(is_new);
             self.last.insert(connection);
         }
         // The other ends, if they are on this host.

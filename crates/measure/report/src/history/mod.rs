@@ -37,7 +37,8 @@ pub struct Stage {
     /// Clients, throughput and response time of the reference and of the subject under the first
     /// load.
     pub before_after: Option<[Load; 2]>,
-    /// What `saiga diagnose` says of the reference and of the subject; `None` if nobody asked it.
+    /// What `saiga diagnose` says of the reference and of the subject; `None` if it
+    /// was not asked.
     pub diagnosis: Option<[String; 2]>,
     /// The reason, if the experiment ended before its plan was complete.
     pub interrupted: Option<String>,

@@ -2,7 +2,7 @@
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// The wall clock beside a clock that nobody can set (`man 2 clock_gettime`).
+/// The wall clock beside a clock that cannot be set (`man 2 clock_gettime`).
 #[derive(Debug)]
 pub(super) struct WallClock {
     /// Wall clock minus CLOCK_BOOTTIME, in nanoseconds.
