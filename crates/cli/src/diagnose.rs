@@ -17,7 +17,7 @@ use anyhow::{Context as _, bail};
 use saiga_diagnose::observation::load::Hop;
 use saiga_diagnose::observation::{Gap, Observation};
 use saiga_diagnose::source::capture::{self, Capture};
-use saiga_diagnose::source::load_csv;
+use saiga_diagnose::source::{load_csv, perf_stat};
 use saiga_diagnose::{page, verdict};
 use saiga_document::{html, text};
 use saiga_experiment::result::ExperimentResult;
@@ -58,6 +58,10 @@ pub(crate) struct Args {
     /// Latencies of the machine's memory: the output of `saiga topology --latency --json`
     #[arg(long, value_name = "FILE")]
     latency: Option<PathBuf>,
+    /// Hardware counters of the server under two placements, each as `perf stat -x, -o FILE` wrote
+    /// them
+    #[arg(long, num_args = 2, value_names = ["FILE", "FILE"])]
+    counters: Vec<PathBuf>,
     /// The server to observe
     #[arg(long, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
     pid: Option<u32>,
@@ -100,7 +104,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     hops::add(&args.hop, args.port, &mut observation)?;
     observation.latency = args.latency.as_deref().map(latencies).transpose()?;
-    let is_without_file = args.file.is_none() && args.hop.is_empty();
+    for path in &args.counters {
+        observation.counters.push(perf_stat::read(path)?);
+    }
+    let is_without_file =
+        args.file.is_none() && args.hop.is_empty() && args.counters.is_empty();
     if is_without_file || is_live(args) {
         let pid = server(args)?;
         let status = status(args)?;
@@ -264,6 +272,9 @@ fn title(args: &Args, observation: &Observation) -> String {
         (None, None) if !args.hop.is_empty() => {
             let names = args.hop.iter().map(|hop| hop.name.as_str());
             format!("Diagnosis of {}", names.collect::<Vec<_>>().join(", "))
+        }
+        (None, None) if !args.counters.is_empty() => {
+            "Diagnosis of two placements".to_owned()
         }
         (None, None) => "Diagnosis of this host".to_owned(),
     }

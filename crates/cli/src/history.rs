@@ -67,27 +67,25 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 fn diagnoses(result: &ExperimentResult, folder: &Path) -> Option<[String; 2]> {
     let subject = result.subject()?;
     let reference = subject.varied(&result.arms).or(result.arms.first())?;
-    Some([
-        diagnosis(result, folder, reference)?,
-        diagnosis(result, folder, subject)?,
-    ])
+    Some([reference, subject].map(|arm| diagnosis(result, folder, arm)))
 }
 
-/// The first finding about an arm. `None` if its runs cannot be judged: rejected, or without
-/// response times and metrics.
-fn diagnosis(result: &ExperimentResult, folder: &Path, arm: &Arm) -> Option<String> {
+/// The first finding about an arm, or why there is none.
+fn diagnosis(result: &ExperimentResult, folder: &Path, arm: &Arm) -> String {
     let mut observation = Observation::default();
-    experiment::add(result, folder, Some(&arm.name), &mut observation).ok()?;
+    if let Err(error) = experiment::add(result, folder, Some(&arm.name), &mut observation) {
+        return format!("not judged: {error}");
+    }
     // The change is the stage itself.
     observation.change = None;
     if observation.load.hops.is_empty() && observation.metrics.is_empty() {
-        return None;
+        return "not judged: no response times and no metrics".to_owned();
     }
     let verdict = verdict::judge(&observation);
     let first = verdict.findings.first();
-    Some(first.map_or("nothing found".to_owned(), |found| {
+    first.map_or("nothing found".to_owned(), |found| {
         found.finding.bottleneck.clone()
-    }))
+    })
 }
 
 /// The result in `folder`. If there is none, the results in its subdirectories. Each result has the

@@ -161,6 +161,8 @@ pub struct Cell {
     pub text: String,
     /// A remark on the value, such as its spread.
     pub note: Option<String>,
+    /// How dark a page shows the cell, between 0 and 1: the table is then a heat map.
+    pub shade: Option<f64>,
 }
 
 impl Cell {
@@ -169,7 +171,22 @@ impl Cell {
         Self {
             text: text.into(),
             note: None,
+            shade: None,
         }
+    }
+
+    /// Adds a remark.
+    #[must_use]
+    pub fn with_note(mut self, note: Option<String>) -> Self {
+        self.note = note;
+        self
+    }
+
+    /// Shades the cell of a heat map.
+    #[must_use]
+    pub fn with_shade(mut self, shade: f64) -> Self {
+        self.shade = Some(shade);
+        self
     }
 }
 

@@ -10,6 +10,7 @@ mod unseen;
 
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
 
 use saiga_trials::mariadb::{Kind, Server};
 use saiga_trials::parity::Arm;
@@ -37,7 +38,8 @@ const COMMON: &str = r#"
     diagnose() { "$SAIGA" diagnose --for 6s --json "$@"; }
 "#;
 
-/// Runs a script in a network and a mount namespace of its own and returns the verdict.
+/// Runs a script in a network and a mount namespace of its own and returns the verdict. Prints the
+/// first finding for `tools/confusion`.
 fn verdict(script: &str) -> Value {
     let saiga = Installation::bare();
     let mut command = Command::new("unshare");
@@ -46,7 +48,17 @@ fn verdict(script: &str) -> Value {
     command.env("DIR", saiga.path(""));
     command.current_dir(saiga.path(""));
     let said = said(&mut command);
-    serde_json::from_str(&said.stdout).unwrap_or_else(|error| panic!("{error}: {said:?}"))
+    let verdict = serde_json::from_str(&said.stdout);
+    shown(verdict.unwrap_or_else(|error| panic!("{error}: {said:?}")))
+}
+
+/// Prints the fault of this test and the first finding, and returns the verdict.
+fn shown(verdict: Value) -> Value {
+    let thread = thread::current();
+    let fault = thread.name().unwrap_or_default();
+    let first = verdict["findings"][0]["rule"].as_str().unwrap_or("nothing");
+    println!("planted {fault}: {first}");
+    verdict
 }
 
 #[track_caller]
@@ -326,7 +338,7 @@ fn a_hot_row() {
         "--json",
     ];
     let said = said(&mut saiga.saiga(&words));
-    let verdict: Value = serde_json::from_str(&said.stdout).unwrap();
+    let verdict = shown(serde_json::from_str(&said.stdout).unwrap());
     assert_eq!(verdict["findings"][0]["rule"], "row-locks", "{verdict:#}");
 }
 

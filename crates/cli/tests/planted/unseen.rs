@@ -3,7 +3,7 @@
 //! Each script is the plainest form of a fault that administrators report. The rest of the load is
 //! light: apart from the fault, nothing uses more than half a CPU.
 
-use super::{alone, assert_first};
+use super::{alone, assert_first, shown};
 use crate::support::{Installation, said};
 
 use saiga_trials::mariadb::{Kind, Server, Session};
@@ -331,8 +331,8 @@ fn assert_first_of(engine: &str, port: u16, rule: &str) {
         "diagnose", "--engine", engine, "--port", &port, "--for=6s", "--json",
     ];
     let said = said(&mut saiga.saiga(&words));
-    let verdict: Value =
-        serde_json::from_str(&said.stdout).unwrap_or_else(|error| panic!("{error}: {said:?}"));
+    let verdict = serde_json::from_str(&said.stdout);
+    let verdict: Value = shown(verdict.unwrap_or_else(|error| panic!("{error}: {said:?}")));
     assert_eq!(verdict["findings"][0]["rule"], rule, "{verdict:#}");
 }
 

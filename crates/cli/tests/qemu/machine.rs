@@ -34,14 +34,20 @@ pub(crate) fn run(
     for device in devices {
         options.extend(["-device", device]);
     }
-    Machine::new(&["guest"], files, images).boot("", &options, limit)
+    Machine::new(&["guest"], &[], files, images).boot("", &options, limit)
 }
 
 impl Machine {
-    /// A machine whose first root file system has the fetched `folders`, saiga, and `files`.
-    pub(crate) fn new(folders: &[&str], files: &[(&str, &str)], images: Vec<Image>) -> Self {
+    /// A machine whose first root file system has the fetched `folders`, `programs` of this host,
+    /// saiga, and `files`.
+    pub(crate) fn new(
+        folders: &[&str],
+        programs: &[&str],
+        files: &[(&str, &str)],
+        images: Vec<Image>,
+    ) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        initrd(folder.path(), folders, files);
+        initrd(folder.path(), folders, programs, files);
         for Image { name, bytes } in &images {
             let image = fs::File::create(folder.path().join(name)).unwrap();
             image.set_len(*bytes).unwrap();
@@ -102,13 +108,16 @@ fn fetched(name: &str) -> PathBuf {
 }
 
 /// Makes the first root file system: the fetched programs, saiga, and the files of the test.
-fn initrd(folder: &Path, folders: &[&str], files: &[(&str, &str)]) {
+fn initrd(folder: &Path, folders: &[&str], programs: &[&str], files: &[(&str, &str)]) {
     let root = folder.join("root");
     fs::create_dir(&root).unwrap();
     for name in folders {
         let mut copy = Command::new("cp");
         copy.arg("-a").arg(fetched(name).join(".")).arg(&root);
         assert!(copy.status().unwrap().success());
+    }
+    for program in programs {
+        copy_program(program, &root);
     }
     let mut strip = Command::new("strip");
     strip.arg("-o").arg(root.join("bin/saiga"));
@@ -125,6 +134,19 @@ fn initrd(folder: &Path, folders: &[&str], files: &[(&str, &str)]) {
     command.env("BUSYBOX", fetched("busybox"));
     assert!(command.status().unwrap().success());
     fs::remove_dir_all(&root).unwrap();
+}
+
+/// Copies a program of this host and the libraries that the machine lacks. Those of the machine are
+/// newer than this host's.
+fn copy_program(name: &str, root: &Path) {
+    let script = r#"
+        program=$(command -v "$1")
+        cp -L "$program" "$2/bin"
+        ldd "$program" | awk '$3 ~ /^\// { print $3 }' | xargs cp -L -n -t "$2/lib"
+    "#;
+    let mut copy = Command::new("sh");
+    copy.args(["-ec", script, "sh", name]).arg(root);
+    assert!(copy.status().unwrap().success(), "{name}");
 }
 
 /// The output and exit status of a command of the machine: the lines between `@@ command` and

@@ -7,4 +7,6 @@
 mod counters;
 mod machine;
 mod plan;
+mod planted;
+mod slow_disk;
 mod tune;

@@ -23,6 +23,7 @@ struct Consoles {
 static CONSOLES: LazyLock<Consoles> = LazyLock::new(|| {
     let machine = Machine::new(
         &["guest", "services"],
+        &[],
         &[
             ("init", include_str!("root.sh")),
             ("script.sh", include_str!("tune.sh")),

@@ -233,7 +233,9 @@ fn table(page: &mut Markup, table: &Table) {
                         Row::Cells(cells) => {
                             for (index, cell) in cells.iter().enumerate() {
                                 let class = class(table.columns.get(index));
-                                page.element("td", &[("class", class)], |page| {
+                                let shade = cell.shade.map_or(String::new(), shade_class);
+                                let class = format!("{class}{shade}");
+                                page.element("td", &[("class", &class)], |page| {
                                     page.text(&cell.text);
                                     if let Some(note) = &cell.note {
                                         page.leaf("small", &[], note);
@@ -246,6 +248,11 @@ fn table(page: &mut Markup, table: &Table) {
             });
         });
     });
+}
+
+/// Further classes of a cell in a heat map: ten shades, because a page has no styles of its own.
+fn shade_class(shade: f64) -> String {
+    format!(" shade shade-{:.0}", (shade.clamp(0.0, 1.0) * 9.0).floor())
 }
 
 /// Writes a box that scrolls content wider than the page, by mouse and by keyboard.

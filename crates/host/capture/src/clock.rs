@@ -2,8 +2,9 @@
 //!
 //! As in NTP (RFC 5905 §8): a packet that goes from one capture to the other shows the offset plus
 //! its travel time, a packet of the other direction shows the offset minus it. The offset lies
-//! between the fastest packets of both, and half of their distance is the uncertainty. The result
-//! is computed in slices of time, so that clocks that run at different rates are seen.
+//! between the fastest packets of both, and half of their distance is the uncertainty. The fastest
+//! twentieth is left out, because its packets may have been stamped late. The result is computed in
+//! slices of time, so that clocks that run at different rates are seen.
 
 use std::collections::{HashMap, hash_map};
 
@@ -15,6 +16,8 @@ const SLICES: u64 = 8;
 const NOISE_NS: i128 = 20_000;
 /// Packets of each direction without which a slice says nothing.
 const FEWEST: usize = 3;
+/// One packet of so many may have a wrong time: a capture that is preempted stamps packets late.
+const PRECISE: usize = 20;
 
 /// Packets by which two captures are compared. Which packets are kept depends on their hash only,
 /// so that two captures keep the same ones.
@@ -210,20 +213,21 @@ struct Bounds {
 
 impl Bounds {
     fn of(pairs: &[Pair], outward: bool, fewest: usize) -> Option<Self> {
-        let of = |outward| {
-            pairs
-                .iter()
-                .filter(move |pair| pair.is_upward == outward)
-                .map(|pair| pair.difference)
+        let sorted = |outward| {
+            let of_direction = pairs.iter().filter(|pair| pair.is_upward == outward);
+            let mut all: Vec<i128> = of_direction.map(|pair| pair.difference).collect();
+            all.sort_unstable();
+            all
         };
-        if of(true).count() < fewest || of(false).count() < fewest {
+        let (inward, outward) = (sorted(!outward), sorted(outward));
+        if inward.len().min(outward.len()) < fewest {
             return None;
         }
         let (first, last) = (pairs.first()?.at, pairs.last()?.at);
         Some(Self {
             at: first.midpoint(last),
-            low: of(!outward).max()?,
-            high: of(outward).min()?,
+            low: inward[inward.len() - 1 - inward.len() / PRECISE],
+            high: outward[outward.len() / PRECISE],
         })
     }
 

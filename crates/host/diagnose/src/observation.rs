@@ -1,12 +1,14 @@
 //! What was measured. A part is present only if its source was given.
 
 pub mod change;
+pub mod counters;
 pub mod load;
 pub mod metrics;
 pub mod network;
 pub mod process;
 
 use change::Change;
+use counters::Counters;
 use load::Load;
 use metrics::Metrics;
 use network::Network;
@@ -29,6 +31,8 @@ pub struct Observation {
     pub change: Option<Change>,
     /// Latencies of the machine's memory.
     pub latency: Option<Latency>,
+    /// Hardware counters under two placements, or none.
+    pub counters: Vec<Counters>,
     /// The largest step of the wall clock during the observation, in seconds; `None` if no source
     /// shows the clock.
     pub clock_step_s: Option<f64>,

@@ -1,23 +1,19 @@
 //! A verdict as a document: three sentences first, then the evidence.
 
+mod charts;
+
 use std::collections::BTreeMap;
 
 use saiga_document::model::{
-    Align, Block, Cell, Column, Curve, CurvePanel, CurvePoint, Curves, Document, Line, LineAxis,
-    LinePanel, Lines, Notice, Row, Section, Table, Tone, Verdict as Answer, Visibility,
+    Align, Block, Cell, Column, Document, Notice, Row, Section, Table, Tone, Verdict as Answer,
+    Visibility,
 };
 use saiga_document::number;
+use saiga_topology::page::latency_table;
 
-use crate::law::usl;
 use crate::observation::Observation;
-use crate::observation::load::{Hop, Load};
 use crate::rule::{Kind, Step};
 use crate::verdict::{Found, Said, Verdict};
-
-/// Points of a drawn curve of the Universal Scalability Law.
-const CURVE_POINTS: u32 = 60;
-/// Resamples are drawn from this seed; the drawn curve does not depend on it.
-const SEED: u64 = 1;
 
 /// Builds the document. `title` names what was observed, `origin` the command that made it.
 #[must_use]
@@ -28,7 +24,11 @@ pub fn page(observation: &Observation, verdict: &Verdict, title: &str, origin: &
         sections.push(next(found));
     }
     sections.extend(others(verdict));
-    sections.extend(charts(&observation.load));
+    sections.extend(charts::charts(&observation.load));
+    sections.extend(observation.latency.as_ref().map(|latency| {
+        let table = Block::Table(latency_table(latency));
+        section("latency", "Memory latency", Visibility::Detail, vec![table])
+    }));
     sections.extend(looked_at(&verdict.clear));
     sections.extend(not_judged(&verdict.unknown));
     sections.extend(gaps(verdict));
@@ -194,101 +194,6 @@ fn gaps(verdict: &Verdict) -> Option<Section> {
         Visibility::Summary,
         vec![Block::Notices(notices.collect())],
     ))
-}
-
-/// The load over time, and the throughput over the clients with the fitted law.
-fn charts(load: &Load) -> Option<Section> {
-    let outer = load.outer().filter(|hop| hop.windows.len() > 1)?;
-    let mut blocks = vec![Block::Curves(over_time(load, outer))];
-    blocks.extend(over_clients(load).map(Block::Lines));
-    Some(section("load", "Load", Visibility::Detail, blocks))
-}
-
-fn over_time(load: &Load, outer: &Hop) -> Curves {
-    let begin_s = outer.windows.first().map_or(0.0, |window| window.time_s);
-    let end_s = outer.windows.last().map_or(0.0, |window| window.time_s);
-    let curves = |value: fn(&crate::observation::load::Window) -> f64| {
-        let curve = |(series, hop): (usize, &Hop)| {
-            let mean = hop.windows.iter().map(value).sum::<f64>() / hop.windows.len() as f64;
-            let points = hop.windows.iter().map(|window| CurvePoint {
-                at_s: window.time_s - begin_s,
-                values: Some([value(window); 3]),
-            });
-            Curve {
-                series,
-                points: points.collect(),
-                mean: number::value(mean),
-            }
-        };
-        load.hops.iter().enumerate().map(curve).collect()
-    };
-    let panel = |title: &str, curves| CurvePanel {
-        title: title.to_owned(),
-        curves,
-    };
-    Curves {
-        caption: "load over time".to_owned(),
-        series: load.hops.iter().map(|hop| hop.name.clone()).collect(),
-        end_s: end_s - begin_s,
-        panels: vec![
-            panel(
-                "throughput in requests/s",
-                curves(|window| window.throughput),
-            ),
-            panel("response time in ms", curves(|window| window.response_ms)),
-            panel("clients", curves(|window| window.clients)),
-        ],
-        marks: vec![],
-    }
-}
-
-fn over_clients(load: &Load) -> Option<Lines> {
-    let levels = load.levels();
-    let measured: Vec<[f64; 2]> = levels
-        .iter()
-        .filter_map(|level| Some([level.clients, level.hops[0]?.throughput]))
-        .collect();
-    let points: Vec<(f64, f64)> = measured.iter().map(|[n, x]| (*n, *x)).collect();
-    let fit = usl::fit(&points, SEED)?;
-    let [last, _] = measured.last()?;
-    let end = fit
-        .curve
-        .peak_clients()
-        .map_or(*last, |peak| (peak * 1.2).min(last * 2.0).max(*last));
-    let fitted = (1..=CURVE_POINTS).map(|step| {
-        let clients = end * f64::from(step) / f64::from(CURVE_POINTS);
-        [clients, fit.curve.at(clients)]
-    });
-    let line = |series, points, text: String| Line {
-        series,
-        points,
-        text,
-    };
-    let ticks = [0.0, 0.25, 0.5, 0.75, 1.0].map(|part| (part * end, number::value(part * end)));
-    Some(Lines {
-        caption: "throughput over the number of clients".to_owned(),
-        series: vec![
-            "measured".to_owned(),
-            "Universal Scalability Law".to_owned(),
-        ],
-        axis: LineAxis {
-            title: "clients".to_owned(),
-            ends: [0.0, end],
-            is_logarithmic: false,
-            ticks: ticks.into(),
-        },
-        panels: vec![LinePanel {
-            title: "throughput in requests/s".to_owned(),
-            lines: vec![
-                line(0, measured, number::counted(levels.len() as u64, "level")),
-                line(
-                    1,
-                    fitted.collect(),
-                    format!("relative error {}", number::percent(fit.error)),
-                ),
-            ],
-        }],
-    })
 }
 
 #[cfg(test)]

@@ -35,9 +35,11 @@ pub enum Needs {
     Host,
     Server,
     Status,
+    Replica,
     Clock,
     Change,
     Latency,
+    Counters,
 }
 
 impl Needs {
@@ -53,11 +55,16 @@ impl Needs {
             Self::Host => "this host while its load runs (--for)",
             Self::Server => "a server of this host (--pid or --port)",
             Self::Status => "the counters of the database (--engine)",
+            Self::Replica => {
+                "a replica, or a source with replicas, and a user who may read their state \
+                 (--engine; REPLICATION CLIENT, SLAVE MONITOR or pg_monitor)"
+            }
             Self::Clock => "a clock: this host (--for) or a packet capture",
             Self::Latency => {
                 "an experiment that compares placements, and --latency (saiga topology --latency \
                  --json)"
             }
+            Self::Counters => "hardware counters under two placements (--counters)",
             Self::Change => "an experiment with the change (the directory of `saiga compare`)",
         }
     }

@@ -9,6 +9,7 @@ mod database;
 mod disk;
 mod generator;
 mod hops;
+mod miss_cost;
 mod numa;
 mod placement;
 mod pool;
@@ -27,7 +28,7 @@ pub(crate) mod testing;
 use crate::rule::Rule;
 
 /// The rules in the order in which their judgements are printed.
-pub const ALL: [Rule; 36] = [
+pub const ALL: [Rule; 37] = [
     change::RULE,
     change::CONFOUNDED,
     saturation::RULE,
@@ -43,6 +44,7 @@ pub const ALL: [Rule; 36] = [
     counted::SWAP,
     counted::MEMORY_PRESSURE,
     numa::RULE,
+    miss_cost::RULE,
     placement::MEMORY,
     placement::TEXT,
     disk::RULE,

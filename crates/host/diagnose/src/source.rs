@@ -3,3 +3,4 @@
 pub mod capture;
 pub mod live;
 pub mod load_csv;
+pub mod perf_stat;

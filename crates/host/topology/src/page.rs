@@ -9,7 +9,7 @@ use saiga_document::model::{
 use saiga_document::number;
 
 use crate::draw;
-use crate::latency::{Latency, compare};
+use crate::latency::{Latency, Samples, compare};
 use crate::machine::{Machine, Node};
 use crate::overview;
 use crate::process::Process;
@@ -192,6 +192,10 @@ fn distances(machine: &Machine) -> Option<Section> {
 
 /// A table whose first column is text and whose other columns are numbers.
 fn table(caption: &str, heading: &[String], rows: Vec<Vec<String>>) -> Block {
+    Block::Table(table_of(caption, heading, rows))
+}
+
+fn table_of(caption: &str, heading: &[String], rows: Vec<Vec<String>>) -> Table {
     let column = |(index, title): (usize, &String)| Column {
         title: title.clone(),
         align: if index == 0 {
@@ -201,11 +205,11 @@ fn table(caption: &str, heading: &[String], rows: Vec<Vec<String>>) -> Block {
         },
     };
     let row = |cells: Vec<String>| Row::Cells(cells.into_iter().map(Cell::new).collect());
-    Block::Table(Table {
+    Table {
         caption: caption.to_owned(),
         columns: heading.iter().enumerate().map(column).collect(),
         rows: rows.into_iter().map(row).collect(),
-    })
+    }
 }
 
 fn devices(machine: &Machine) -> Option<Section> {
@@ -278,10 +282,28 @@ fn process_section(machine: &Machine, process: &Process) -> Section {
     section("process", &draw::process::title(process), blocks)
 }
 
+/// The latencies from CPUs (rows) to nodes (columns) in ns, as a heat map: the darker, the slower.
+#[must_use]
+pub fn latency_table(latency: &Latency) -> Table {
+    let (heading, rows) = draw::latency::table(latency);
+    let mut table = table_of(&draw::latency::title(latency), &heading, rows);
+    let all = latency.rows.iter().flat_map(|row| &row.cells);
+    let least: Vec<f64> = all.flatten().map(Samples::least).collect();
+    let low = least.iter().copied().fold(f64::INFINITY, f64::min);
+    let high = least.iter().copied().fold(0.0, f64::max);
+    for (row, measured) in table.rows.iter_mut().zip(&latency.rows) {
+        let Row::Cells(cells) = row else { continue };
+        for (cell, samples) in cells.iter_mut().skip(1).zip(&measured.cells) {
+            let shade = |samples: &Samples| (samples.least() - low) / (high - low).max(1.0);
+            cell.shade = samples.as_ref().map(shade);
+        }
+    }
+    table
+}
+
 fn latency_section(machine: &Machine, latency: &Latency) -> Section {
     let comparison = compare(machine, latency);
-    let (heading, rows) = draw::latency::table(latency);
-    let mut blocks = vec![table(&draw::latency::title(latency), &heading, rows)];
+    let mut blocks = vec![Block::Table(latency_table(latency))];
     if latency.nodes.len() > 1 {
         let (heading, rows) = draw::latency::ratios(latency, &comparison);
         blocks.push(table(draw::latency::RATIOS, &heading, rows));

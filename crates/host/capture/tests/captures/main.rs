@@ -8,6 +8,8 @@ mod mixed;
 mod protocols;
 mod servers;
 mod tcp;
+mod tcpdump;
+mod tshark;
 mod wire;
 
 use saiga_capture::{Options, Server, Traffic, read};

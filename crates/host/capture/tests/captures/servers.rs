@@ -1,105 +1,10 @@
 //! Real servers and clients on the loopback interface, captured by tcpdump: the capture counts
 //! what the servers count.
 
-use std::{
-    io::{BufRead, BufReader, Read},
-    net::{Ipv4Addr, UdpSocket},
-    process::{Child, Command, Stdio},
-    sync::mpsc,
-    thread,
-    time::Duration,
-};
-
-use saiga_capture::{Kind, Mark, Options, Protocol, Server, Traffic, read};
+use saiga_capture::{Kind, Protocol, Server};
 use saiga_trials::{mariadb, parity::Arm, postgres, redis};
 
-/// A datagram with this payload is the last packet of a capture.
-const END: &[u8] = b"the end of this capture";
-
-/// The last packet is sent again after this time.
-const AGAIN: Duration = Duration::from_secs(2);
-
-/// tcpdump, which writes to a thread that reads until [`END`].
-struct Tcpdump {
-    process: Child,
-    port: u16,
-    traffic: mpsc::Receiver<Traffic>,
-}
-
-impl Tcpdump {
-    /// Captures the packets of a port, from now on.
-    ///
-    /// In immediate mode, each packet would take 64 KiB of the buffer, and bursts would be lost.
-    fn start(port: u16) -> Self {
-        let mut process = Command::new("tcpdump")
-            .args(["-i", "lo", "-Z", "root", "-U", "-B", "65536", "-w", "-"])
-            .args(["port", &port.to_string()])
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("tcpdump is installed (tools/setup test)");
-        let errors = process.stderr.take().expect("a pipe");
-        let mut lines = BufReader::new(errors).lines().map_while(Result::ok);
-        let is_listening = lines.any(|line| line.contains("listening on"));
-        assert!(is_listening, "tcpdump may capture on lo: it needs root");
-        // The rest must not fill the pipe.
-        thread::spawn(move || lines.for_each(drop));
-        let output = process.stdout.take().expect("a pipe");
-        let (sender, traffic) = mpsc::channel();
-        thread::spawn(move || {
-            let file = until_end(output);
-            let traffic = read(&file[..], &Options::default()).expect("a capture");
-            sender.send(traffic).expect("the test waits");
-        });
-        Self {
-            process,
-            port,
-            traffic,
-        }
-    }
-
-    /// Ends the capture when all packets before this call are read.
-    fn finish(mut self) -> Server {
-        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a socket");
-        let traffic = loop {
-            // Nobody listens there; the datagram is captured all the same, unless tcpdump has no
-            // room for it.
-            let sent = socket.send_to(END, (Ipv4Addr::LOCALHOST, self.port));
-            assert_eq!(sent.expect("a datagram"), END.len());
-            match self.traffic.recv_timeout(AGAIN) {
-                Ok(traffic) => break traffic,
-                Err(mpsc::RecvTimeoutError::Timeout) => {}
-                Err(mpsc::RecvTimeoutError::Disconnected) => panic!("no capture"),
-            }
-        };
-        self.process.kill().expect("tcpdump runs");
-        self.process.wait().expect("tcpdump ends");
-        assert!(traffic.marks.iter().all(is_disorder), "{:?}", traffic.marks);
-        let servers = traffic.servers.into_iter();
-        let mut of_port = servers.filter(|(address, _)| address.port() == self.port);
-        let (_, server) = of_port.next().expect("a server");
-        assert!(of_port.next().is_none(), "one address");
-        server
-    }
-}
-
-/// Two CPUs put packets into the capture at the same time.
-fn is_disorder(mark: &Mark) -> bool {
-    matches!(mark, Mark::ClockBackwards { largest, .. } if *largest < Duration::from_millis(100))
-}
-
-/// The output of tcpdump up to the last packet. It is read before it is analysed: a slow reader
-/// would make tcpdump lose packets.
-fn until_end(mut output: impl Read) -> Vec<u8> {
-    let (mut file, mut part) = (Vec::new(), vec![0; 1 << 20]);
-    while !file.ends_with(END) {
-        let count = output.read(&mut part).expect("a pipe");
-        assert!(count > 0, "tcpdump ended");
-        file.extend_from_slice(&part[..count]);
-    }
-    file
-}
+use crate::tcpdump::Tcpdump;
 
 fn answered(server: &Server, kind: Kind) -> u64 {
     server

@@ -9,6 +9,8 @@ use serde::Serialize;
 
 /// Classes of the histogram per decade.
 const CLASSES_PER_DECADE: f64 = 5.0;
+/// Upper bound of a class divided by its lower bound: the fifth root of ten.
+pub const CLASS_RATIO: f64 = 1.584_893_192_461_113_5;
 /// Classes are empty below this share of the requests.
 const EMPTY_SHARE: f64 = 0.001;
 /// Empty classes in a row that divide two modes: a factor of 1.6 and more.
@@ -59,6 +61,18 @@ pub fn modes(times_us: &Histogram<u64>) -> Vec<Mode> {
         empty = 0;
     }
     modes
+}
+
+/// Lower bound in milliseconds and share of the requests of each class, from the first to the last
+/// one that is not empty.
+#[must_use]
+pub fn shares(times_us: &Histogram<u64>) -> Vec<(f64, f64)> {
+    let total = times_us.len() as f64;
+    classes(times_us)
+        .into_iter()
+        .skip_while(|(_, count, _)| *count == 0)
+        .map(|(class, count, _)| (bound_ms(class), count as f64 / total))
+        .collect()
 }
 
 /// Lower bound of a class in milliseconds; class 0 begins at a microsecond.

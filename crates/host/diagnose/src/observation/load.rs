@@ -149,6 +149,34 @@ impl Load {
         if is_counted { counted } else { chosen }
     }
 
+    /// Response time of a hop without that of the hops below it, which includes the network up to
+    /// them, in milliseconds. `hops` has the rates of each hop. A request at the hop leads to as
+    /// many requests below as the ratio of the throughputs says; they are taken to follow each
+    /// other.
+    #[must_use]
+    pub fn own_ms(&self, hops: &[Option<Rates>], hop: usize) -> Option<f64> {
+        let here = hops[hop]?;
+        let mut own_ms = here.response_ms;
+        for below in self.below(hop) {
+            let child = hops[below]?;
+            own_ms -= child.throughput / here.throughput * child.response_ms;
+        }
+        Some(own_ms)
+    }
+
+    /// A hop with the network up to the hops below it.
+    #[must_use]
+    pub fn place(&self, hop: usize) -> String {
+        let below: Vec<&str> = self
+            .below(hop)
+            .map(|below| self.hops[below].name.as_str())
+            .collect();
+        match below.as_slice() {
+            [] => self.hops[hop].name.clone(),
+            below => format!("{} up to {}", self.hops[hop].name, below.join(" and ")),
+        }
+    }
+
     /// Indices of the hops directly below a hop.
     pub fn below(&self, hop: usize) -> impl Iterator<Item = usize> {
         let of = move |other: &Hop| other.parent == Some(hop);

@@ -62,19 +62,10 @@ fn judge(observation: &Observation) -> Judgement {
             percent(mean / 100.0)
         ));
     }
-    let group = |name: &str| {
-        observation
-            .metrics
-            .mean(name)
-            .map(|percent| percent / 100.0)
-    };
-    let server = group("server_cpu_percent");
-    let client = group("client_cpu_percent").unwrap_or(0.0);
-    let all = used_of(&observation.metrics, idle.keys().copied());
-    let everywhere = all.iter().map(|[used, _]| used).sum::<f64>() / 100.0;
+    let server = cpus_of_group(&observation.metrics, "server");
     let users = server.map(|server| {
         // The client may run on other CPUs than the server.
-        let others = (everywhere - server - client).min(sum - server).max(0.0);
+        let others = others(&observation.metrics).unwrap_or(0.0).min(sum - server).max(0.0);
         Users {
             server,
             client: (sum - server - others).max(0.0),
@@ -99,8 +90,24 @@ fn judge(observation: &Observation) -> Judgement {
     Judgement::Found(Box::new(finding))
 }
 
+/// CPUs that programs other than the server and its clients on this host use on average; `None`
+/// without a server.
+pub(super) fn others(metrics: &Metrics) -> Option<f64> {
+    let server = cpus_of_group(metrics, "server")?;
+    let client = cpus_of_group(metrics, "client").unwrap_or(0.0);
+    let all = used_of(metrics, metrics.by_cpu("idle").into_keys());
+    let everywhere = all.iter().map(|[used, _]| used).sum::<f64>() / 100.0;
+    Some((everywhere - server - client).max(0.0))
+}
+
+/// CPUs that the server or its clients use on average.
+fn cpus_of_group(metrics: &Metrics, group: &str) -> Option<f64> {
+    let percent = metrics.mean(&format!("{group}_cpu_percent"))?;
+    Some(percent / 100.0)
+}
+
 /// Used time of each known CPU and the time that the hypervisor left to it, in percent.
-fn used_of(metrics: &Metrics, cpus: impl IntoIterator<Item = usize>) -> Vec<[f64; 2]> {
+pub(super) fn used_of(metrics: &Metrics, cpus: impl IntoIterator<Item = usize>) -> Vec<[f64; 2]> {
     let (idle, iowait, steal) = (
         metrics.by_cpu("idle"),
         metrics.by_cpu("iowait"),

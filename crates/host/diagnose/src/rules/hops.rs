@@ -59,8 +59,8 @@ fn judge(observation: &Observation) -> Judgement {
         .filter_map(|hop| {
             Some(Own {
                 hop,
-                low_ms: own_ms(load, low, hop)?,
-                high_ms: own_ms(load, high, hop)?,
+                low_ms: load.own_ms(&low.hops, hop)?,
+                high_ms: load.own_ms(&high.hops, hop)?,
             })
         })
         .collect();
@@ -71,36 +71,12 @@ fn judge(observation: &Observation) -> Judgement {
     Judgement::Found(Box::new(finding(load, &own, most, growth_ms)))
 }
 
-/// Response time of a hop without that of the hops below it. A request at the hop leads to as many
-/// requests below as the ratio of the throughputs says; they are taken to follow each other.
-fn own_ms(load: &Load, level: &Level, hop: usize) -> Option<f64> {
-    let here = level.hops[hop]?;
-    let mut own_ms = here.response_ms;
-    for below in load.below(hop) {
-        let child = level.hops[below]?;
-        own_ms -= child.throughput / here.throughput * child.response_ms;
-    }
-    Some(own_ms)
-}
-
-/// A hop with the network up to the hop below it.
-fn place(load: &Load, hop: usize) -> String {
-    let below: Vec<&str> = load
-        .below(hop)
-        .map(|below| load.hops[below].name.as_str())
-        .collect();
-    match below.as_slice() {
-        [] => load.hops[hop].name.clone(),
-        below => format!("{} up to {}", load.hops[hop].name, below.join(" and ")),
-    }
-}
-
 fn finding(load: &Load, own: &[Own], most: &Own, growth_ms: f64) -> Finding {
     let share = ((most.high_ms - most.low_ms) / growth_ms).clamp(0.0, 1.0);
-    let blamed = place(load, most.hop);
+    let blamed = load.place(most.hop);
     let evidence = own.iter().map(|one| {
         Evidence::new(
-            format!("own time of {}", place(load, one.hop)),
+            format!("own time of {}", load.place(one.hop)),
             format!(
                 "{} to {}",
                 milliseconds(one.low_ms),
@@ -182,7 +158,7 @@ mod tests {
             window.throughput *= 9.0;
         }
         let level = &observation.load.levels()[0];
-        let own = own_ms(&observation.load, level, 0).unwrap();
+        let own = observation.load.own_ms(&level.hops, 0).unwrap();
         assert!((own - 23.0).abs() < 1e-9, "{own}");
     }
 

@@ -35,7 +35,7 @@ fn judge(observation: &Observation) -> Judgement {
     ];
     let most = lags.into_iter().flatten();
     let Some(lag) = most.max_by(|a, b| a.share.total_cmp(&b.share)) else {
-        return Judgement::Unknown(Needs::Status);
+        return Judgement::Unknown(Needs::Replica);
     };
     let Lag {
         share,

@@ -74,10 +74,7 @@ pub(super) fn spread(values: &[f64]) -> Option<Cell> {
         let share = number::percent((high - low) / 2.0 / median);
         note = format!("{note}, ±{share}");
     }
-    Some(Cell {
-        text: number::value(median),
-        note: Some(note),
-    })
+    Some(Cell::new(number::value(median)).with_note(Some(note)))
 }
 
 fn title_with_unit(metric: &str) -> String {

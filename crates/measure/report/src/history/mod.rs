@@ -141,23 +141,16 @@ fn row(stage: &Stage) -> Row {
         Some(changed) => changed.join("; "),
     };
     Row::Cells(vec![
-        Cell {
-            text: stage.name.clone(),
-            note: stage.started.as_deref().map(format::timestamp),
-        },
+        Cell::new(&stage.name).with_note(stage.started.as_deref().map(format::timestamp)),
         Cell::new(stage.goal.as_deref().unwrap_or("–")),
         Cell::new(stage.arms.join(", ")),
-        Cell {
-            text: outcome(stage),
-            note: stage
+        Cell::new(outcome(stage)).with_note(
+            stage
                 .interrupted
                 .as_ref()
                 .map(|reason| format!("ended early: {reason}")),
-        },
-        Cell {
-            text: values(stage),
-            note: metric.map(|name| format::metric(name).title),
-        },
+        ),
+        Cell::new(values(stage)).with_note(metric.map(|name| format::metric(name).title)),
         figure(stage, |load| number::value(load.clients)),
         figure(stage, |load| number::value(load.throughput_s)),
         figure(stage, |load| number::seconds(load.response_ms / 1000.0)),

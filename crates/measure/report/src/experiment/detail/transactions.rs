@@ -82,14 +82,10 @@ fn type_row(name: &str, runs: &[&Transactions], total: u64) -> Vec<Cell> {
     let count = sum(|one| one.count);
     let least = runs.iter().find_map(|one| one.least_share_percent);
     let limit = runs.iter().find_map(|one| one.limit_p90_ms);
-    let share = Cell {
-        text: number::percent(ratio(count, total)),
-        note: least.map(|least| format!("at least {least:.0} %")),
-    };
-    let p90 = Cell {
-        note: limit.map(|limit| format!("limit {}", number::value(limit))),
-        ..time(|one| one.p90_ms)
-    };
+    let share = Cell::new(number::percent(ratio(count, total)))
+        .with_note(least.map(|least| format!("at least {least:.0} %")));
+    let p90 = time(|one| one.p90_ms)
+        .with_note(limit.map(|limit| format!("limit {}", number::value(limit))));
     vec![
         Cell::new(name),
         total_of(|one| one.count),
