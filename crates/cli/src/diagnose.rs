@@ -107,8 +107,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     for path in &args.counters {
         observation.counters.push(perf_stat::read(path)?);
     }
-    let is_without_file =
-        args.file.is_none() && args.hop.is_empty() && args.counters.is_empty();
+    let is_without_file = args.file.is_none() && args.hop.is_empty() && args.counters.is_empty();
     if is_without_file || is_live(args) {
         let pid = server(args)?;
         let status = status(args)?;
@@ -273,9 +272,7 @@ fn title(args: &Args, observation: &Observation) -> String {
             let names = args.hop.iter().map(|hop| hop.name.as_str());
             format!("Diagnosis of {}", names.collect::<Vec<_>>().join(", "))
         }
-        (None, None) if !args.counters.is_empty() => {
-            "Diagnosis of two placements".to_owned()
-        }
+        (None, None) if !args.counters.is_empty() => "Diagnosis of two placements".to_owned(),
         (None, None) => "Diagnosis of this host".to_owned(),
     }
 }

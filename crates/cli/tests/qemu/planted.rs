@@ -26,11 +26,11 @@ static CONSOLE: LazyLock<String> = LazyLock::new(|| {
         images.into(),
     );
     let slow = SlowDisk::new(DISK);
-    let mut options = vec!["-m", "1024", "-smp", "4,sockets=2,cores=2"];
+    let mut options = vec!["-m", "2048", "-smp", "4,sockets=2,cores=2"];
     let slow_drive = slow.drive("slow");
     for (option, value) in [
-        ("-object", "memory-backend-ram,id=m0,size=512M"),
-        ("-object", "memory-backend-ram,id=m1,size=512M"),
+        ("-object", "memory-backend-ram,id=m0,size=1G"),
+        ("-object", "memory-backend-ram,id=m1,size=1G"),
         ("-numa", "node,nodeid=0,cpus=0-1,memdev=m0"),
         ("-numa", "node,nodeid=1,cpus=2-3,memdev=m1"),
         ("-drive", &slow_drive),

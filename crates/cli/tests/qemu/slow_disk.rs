@@ -44,7 +44,8 @@ impl SlowDisk {
         let listener = UnixListener::bind(folder.path().join("socket")).unwrap();
         thread::spawn(move || {
             let (mut peer, _) = listener.accept().unwrap();
-            if let Err(error) = negotiate(&mut peer, bytes).and_then(|()| serve(&mut peer, &image)) {
+            if let Err(error) = negotiate(&mut peer, bytes).and_then(|()| serve(&mut peer, &image))
+            {
                 eprintln!("slow disk: {error}");
             }
         });

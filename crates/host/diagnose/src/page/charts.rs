@@ -62,8 +62,14 @@ fn over_time(load: &Load, outer: &Hop) -> Curves {
         curves,
     };
     let mut panels = vec![
-        panel("throughput in requests/s", of_windows(|window| window.throughput)),
-        panel("response time in ms", of_windows(|window| window.response_ms)),
+        panel(
+            "throughput in requests/s",
+            of_windows(|window| window.throughput),
+        ),
+        panel(
+            "response time in ms",
+            of_windows(|window| window.response_ms),
+        ),
         panel("clients", of_windows(|window| window.clients)),
     ];
     if load.hops.len() > 1 {

@@ -65,7 +65,10 @@ fn judge(observation: &Observation) -> Judgement {
     let server = cpus_of_group(&observation.metrics, "server");
     let users = server.map(|server| {
         // The client may run on other CPUs than the server.
-        let others = others(&observation.metrics).unwrap_or(0.0).min(sum - server).max(0.0);
+        let others = others(&observation.metrics)
+            .unwrap_or(0.0)
+            .min(sum - server)
+            .max(0.0);
         Users {
             server,
             client: (sum - server - others).max(0.0),

@@ -83,7 +83,11 @@ fn judge(observation: &Observation) -> Judgement {
 /// Whether the server may run on a CPU that is busy with interrupts.
 fn may_run_on(observation: &Observation, interrupts: &BTreeMap<usize, f64>) -> bool {
     observation.process.as_ref().is_some_and(|process| {
-        let busy = |cpu: &usize| interrupts.get(cpu).is_some_and(|busy| *busy >= BUSY_PERCENT);
+        let busy = |cpu: &usize| {
+            interrupts
+                .get(cpu)
+                .is_some_and(|busy| *busy >= BUSY_PERCENT)
+        };
         process.cpus.iter().any(busy)
     })
 }

@@ -35,9 +35,9 @@ pub fn read(path: &Path) -> Result<Counters, CountersError> {
         .from_path(path)
         .map_err(read_error)?;
     let mut counters = Counters {
-        name: path.file_stem().map_or_else(String::new, |stem| {
-            stem.to_string_lossy().into_owned()
-        }),
+        name: path
+            .file_stem()
+            .map_or_else(String::new, |stem| stem.to_string_lossy().into_owned()),
         ..Counters::default()
     };
     for line in reader.records() {
