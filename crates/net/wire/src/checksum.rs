@@ -46,7 +46,7 @@ impl Sum {
     #[must_use]
     pub fn bytes(self, bytes: &[u8]) -> Self {
         let word = u16::from_be(fold(native_total(bytes)));
-        self.append(word, bytes.len() % 2 != 0)
+        self.append(word, !bytes.len().is_multiple_of(2))
     }
 
     /// Adds two bytes, given as an integer in network byte order.

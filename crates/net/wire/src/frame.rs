@@ -27,10 +27,6 @@ pub struct Frame<'a> {
 
 /// What an Ethernet frame carries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "the large variant is the common one, and there is no heap"
-)]
 pub enum Content<'a> {
     /// An ARP packet.
     Arp(arp::Packet),

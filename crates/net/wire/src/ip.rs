@@ -183,7 +183,7 @@ pub struct Fragment {
 /// Whether the fragment's `length` bytes fit into a packet, `before` bytes of which count as well,
 /// and divide at a multiple of 8 bytes.
 pub(crate) fn is_possible(fragment: Fragment, before: usize, length: usize) -> bool {
-    let divides = !fragment.more || (length > 0 && length % 8 == 0);
+    let divides = !fragment.more || (length > 0 && length.is_multiple_of(8));
     divides && before + usize::from(fragment.offset) + length <= usize::from(u16::MAX)
 }
 

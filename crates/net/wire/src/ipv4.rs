@@ -87,7 +87,7 @@ impl Header {
         put(
             bytes,
             6,
-            (dont | more | self.fragment_offset / 8).to_be_bytes(),
+            (dont | more | (self.fragment_offset / 8)).to_be_bytes(),
         );
         put(bytes, 8, [self.ttl, self.protocol.0, 0, 0]);
         put(bytes, 12, self.source.octets());

@@ -221,7 +221,7 @@ impl Chain {
         }
         let length = packet.len() - self.payload_at;
         if !is_possible(fragment, at - HEADER_BYTES, length) {
-            let odd_length = fragment.more && length % 8 != 0;
+            let odd_length = fragment.more && !length.is_multiple_of(8);
             let pointer = if odd_length {
                 PAYLOAD_LENGTH_AT
             } else {

@@ -222,82 +222,62 @@ fn rules_for_all_messages() {
     }
 }
 
+/// From `source` to `destination`, the message is read, or refused for a reason.
+fn assert_rule(
+    name: &str,
+    [source, destination]: [&str; 2],
+    bytes: &[u8],
+    reason: Option<Malformed>,
+) {
+    let found = parse(header(source, destination), bytes).err();
+    assert_eq!(found, reason, "{name}");
+}
+
 #[test]
-fn rules_for_single_messages() {
-    use Malformed::{NdpDestination, NdpSource, NdpTarget};
+fn rules_for_routers() {
+    use Malformed::NdpSource;
     let question = [&ROUTER_QUESTION[..], &SOLICITATION[24..]].concat();
-    let no_mac = SOLICITATION[..24].to_vec();
+    assert_rule("without address", ["::", "ff02::2"], &ROUTER_QUESTION, None);
+    assert_rule(
+        "MAC address alone",
+        ["::", "ff02::2"],
+        &question,
+        Some(NdpSource),
+    );
+    assert_rule("both addresses", [A, "ff02::2"], &question, None);
+    assert_rule("another link", ["2001:db8::1", A], &ROUTER, Some(NdpSource));
+}
+
+#[test]
+fn rules_for_neighbours() {
+    use Malformed::{NdpDestination, NdpSource, NdpTarget};
     let group = "ff02::1:ff00:b";
-    for (name, source, destination, bytes, expected) in [
-        ("probe for duplicates", "::", group, no_mac.clone(), None),
-        (
-            "probe to a host",
-            "::",
-            "fe80::b",
-            no_mac,
-            Some(NdpDestination),
-        ),
-        (
-            "probe with a MAC address",
-            "::",
-            group,
-            SOLICITATION.to_vec(),
-            Some(NdpSource),
-        ),
-        (
-            "solicited group",
-            A,
-            group,
-            changed(&SOLICITATION, 8, 0xff),
-            Some(NdpTarget),
-        ),
-        (
-            "advertised group",
-            A,
-            A,
-            changed(&ADVERTISEMENT, 8, 0xff),
-            Some(NdpTarget),
-        ),
-        (
-            "solicited, to all",
-            A,
-            "ff02::1",
-            ADVERTISEMENT.to_vec(),
-            Some(NdpDestination),
-        ),
-        (
-            "unsolicited, to all",
-            A,
-            "ff02::1",
-            changed(&ADVERTISEMENT, 4, 0x20),
-            None,
-        ),
-        (
-            "router of another link",
-            "2001:db8::1",
-            A,
-            ROUTER.to_vec(),
-            Some(NdpSource),
-        ),
-        (
-            "question without address",
-            "::",
-            "ff02::2",
-            ROUTER_QUESTION.to_vec(),
-            None,
-        ),
-        (
-            "question with MAC address alone",
-            "::",
-            "ff02::2",
-            question.clone(),
-            Some(NdpSource),
-        ),
-        ("question with both", A, "ff02::2", question, None),
-    ] {
-        let found = parse(header(source, destination), &bytes).err();
-        assert_eq!(found, expected, "{name}");
-    }
+    let no_mac = &SOLICITATION[..24];
+    assert_rule("probe for duplicates", ["::", group], no_mac, None);
+    assert_rule(
+        "probe to a host",
+        ["::", "fe80::b"],
+        no_mac,
+        Some(NdpDestination),
+    );
+    assert_rule(
+        "probe with a MAC address",
+        ["::", group],
+        &SOLICITATION,
+        Some(NdpSource),
+    );
+    let target = changed(&SOLICITATION, 8, 0xff);
+    assert_rule("solicited group", [A, group], &target, Some(NdpTarget));
+    let target = changed(&ADVERTISEMENT, 8, 0xff);
+    assert_rule("advertised group", [A, A], &target, Some(NdpTarget));
+    assert_rule(
+        "solicited, to all",
+        [A, "ff02::1"],
+        &ADVERTISEMENT,
+        Some(NdpDestination),
+    );
+    let unsolicited = changed(&ADVERTISEMENT, 4, 0x20);
+    assert_rule("unsolicited, to all", [A, "ff02::1"], &unsolicited, None);
 }
 
 #[test]

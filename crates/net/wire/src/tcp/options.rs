@@ -5,6 +5,9 @@
 //! there, and options before it hold, as in Linux. Absent on purpose: the rule that some options
 //! belong into SYN segments only, which the connection applies.
 
+#[cfg(test)]
+mod tests;
+
 use super::sack::{SackBlock, SackBlocks};
 use crate::SeqNum;
 

@@ -241,7 +241,7 @@ pub(crate) fn ndp_message(ingredients: &Ingredients) -> ndp::Message<'_> {
             lifetime_s: u16::from_be_bytes([a, b]),
             reachable_ms: number,
             retransmit_ms: !number,
-            options: ndp::Options::parse(&ROUTER_OPTIONS).unwrap(),
+            options: ndp::Options::parse(&ROUTER_OPTIONS).expect("valid options"),
         }),
         2 => ndp::Message::NeighbourSolicitation {
             target,
@@ -280,19 +280,30 @@ fn written(write: impl Fn(&mut Writer<'_>) -> usize, link: &ethernet::Header) ->
 /// A valid frame of any kind.
 pub(crate) fn frame() -> impl Strategy<Value = Vec<u8>> {
     let tcp = (link(), network(), tcp_header(), bytes(100)).prop_map(|(link, ip, tcp, payload)| {
-        let write =
-            |writer: &mut Writer<'_>| writer.tcp(&ip, &tcp, &[&payload], Fill::Checksum).unwrap();
+        let write = |writer: &mut Writer<'_>| {
+            writer
+                .tcp(&ip, &tcp, &[&payload], Fill::Checksum)
+                .expect("room for the frame")
+        };
         written(write, &link)
     });
     let v4 = (link(), ipv4_header(), ingredients()).prop_map(|(link, ip, of)| {
         written(
-            |writer| writer.icmp4(&ip, &icmp4_message(&of)).unwrap(),
+            |writer| {
+                writer
+                    .icmp4(&ip, &icmp4_message(&of))
+                    .expect("room for the frame")
+            },
             &link,
         )
     });
     let v6 = (link(), ipv6_header(), ingredients()).prop_map(|(link, ip, of)| {
         written(
-            |writer| writer.icmp6(&ip, &icmp6_message(&of)).unwrap(),
+            |writer| {
+                writer
+                    .icmp6(&ip, &icmp6_message(&of))
+                    .expect("room for the frame")
+            },
             &link,
         )
     });
@@ -304,10 +315,17 @@ pub(crate) fn frame() -> impl Strategy<Value = Vec<u8>> {
             ..ip
         };
         let message = icmp6::Message::Ndp(ndp_message(&of));
-        written(|writer| writer.icmp6(&header, &message).unwrap(), &link)
+        written(
+            |writer| writer.icmp6(&header, &message).expect("room for the frame"),
+            &link,
+        )
     });
-    let arp = (link(), arp_packet())
-        .prop_map(|(link, packet)| written(|writer| writer.arp(&packet).unwrap(), &link));
+    let arp = (link(), arp_packet()).prop_map(|(link, packet)| {
+        written(
+            |writer| writer.arp(&packet).expect("room for the frame"),
+            &link,
+        )
+    });
     prop_oneof![4 => tcp, 2 => v4, 2 => v6, 2 => ndp, 1 => arp]
 }
 

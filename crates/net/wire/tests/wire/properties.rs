@@ -17,7 +17,7 @@ fn naive(bytes: &[u8]) -> u16 {
         let sum = sum + u32::from(u16::from_be_bytes([pair[0], low]));
         if sum > 0xffff { sum - 0xffff } else { sum }
     });
-    u16::try_from(sum).unwrap()
+    u16::try_from(sum).expect("a folded sum")
 }
 
 /// The content of the frame that `write` writes behind `link`.
@@ -31,7 +31,7 @@ fn reread<'a>(
         buffer,
     };
     let length = write(&mut writer);
-    let frame = Frame::parse(&buffer[..length], ChecksumState::Verify).unwrap();
+    let frame = Frame::parse(&buffer[..length], ChecksumState::Verify).expect("a valid frame");
     assert_eq!(frame.link.tags, link.tags);
     assert_eq!(
         (frame.link.source, frame.link.destination),
@@ -86,7 +86,7 @@ proptest! {
     ) {
         packet.extend([0x45, 0]); // A packet of zeros alone is the exception.
         let at = at.index(packet.len()) & !1;
-        let end = packet.len().min(at + new.len() & !1);
+        let end = packet.len().min(at + (new.len() & !1));
         let before = Sum::of(&packet);
         let old = Sum::of(&packet[at..end]);
         packet[at..end].copy_from_slice(&new[..end - at]);

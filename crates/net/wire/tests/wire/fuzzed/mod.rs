@@ -9,12 +9,17 @@ use saiga_wire::frame::{Content, Frame, Packet, Transport};
 use saiga_wire::offload::ChecksumState;
 use saiga_wire::{icmp6, ipv6, ndp, quote::Quoted};
 
+/// The input is a frame as [`prepare`] reads it.
+pub(crate) fn frame(input: &[u8]) {
+    if let Some((frame, state)) = prepare(input) {
+        check_frame(&frame, state);
+    }
+}
+
 /// The first byte says how the rest, an Ethernet frame, is treated: the lower two bits are the state
 /// of its checksum, the third bit sets the checksums right, and the fourth bit the length.
-pub(crate) fn frame(input: &[u8]) {
-    let Some((&treatment, frame)) = input.split_first() else {
-        return;
-    };
+pub(crate) fn prepare(input: &[u8]) -> Option<(Vec<u8>, ChecksumState)> {
+    let (&treatment, frame) = input.split_first()?;
     let state = match treatment & 3 {
         0 => ChecksumState::Trusted,
         1 => ChecksumState::Partial,
@@ -27,7 +32,7 @@ pub(crate) fn frame(input: &[u8]) {
     if treatment & 4 != 0 {
         repair(&mut frame);
     }
-    check_frame(&frame, state);
+    Some((frame, state))
 }
 
 /// The input is a TCP segment, whose checksum counts as right.
@@ -59,7 +64,7 @@ fn check_frame(frame: &[u8], state: ChecksumState) {
 fn answer(frame: &[u8]) {
     for packet in [frame, frame.get(14..).unwrap_or_default()] {
         if let Some(problem) = ipv6::parameter_problem(packet) {
-            let pointer = usize::try_from(problem.pointer).unwrap();
+            let pointer = usize::try_from(problem.pointer).expect("a small number");
             assert!(pointer < packet.len(), "{problem:?}");
         }
         let _ = Packet::parse_reassembled(packet);

@@ -49,7 +49,7 @@ fn repair_ipv4(packet: &mut [u8]) {
     let total = usize::from(u16::from_be_bytes([packet[2], packet[3]]));
     set(&mut packet[..header_bytes], 10, Sum::ZERO);
     let address = |at: usize| {
-        let octets: [u8; 4] = packet[at..at + 4].try_into().unwrap();
+        let octets: [u8; 4] = packet[at..at + 4].try_into().expect("as many bytes");
         Ipv4Addr::from(octets)
     };
     let addresses = Addresses::V4 {
@@ -68,7 +68,7 @@ fn repair_ipv6(packet: &mut [u8]) {
     };
     let (end, length) = (parsed.bytes.len(), parsed.payload.len());
     let address = |at: usize| {
-        let octets: [u8; 16] = packet[at..at + 16].try_into().unwrap();
+        let octets: [u8; 16] = packet[at..at + 16].try_into().expect("as many bytes");
         Ipv6Addr::from(octets)
     };
     let addresses = Addresses::V6 {
@@ -80,7 +80,7 @@ fn repair_ipv6(packet: &mut [u8]) {
 }
 
 fn repair_transport(addresses: &Addresses, protocol: Protocol, payload: &mut [u8]) {
-    let length = u32::try_from(payload.len()).unwrap();
+    let length = u32::try_from(payload.len()).expect("a short payload");
     let pseudo_header = addresses.pseudo_header(protocol, length);
     match protocol {
         Protocol::TCP => set(payload, 16, pseudo_header),

@@ -14,7 +14,7 @@ pub(crate) fn frame(parsed: &Frame<'_>) {
     let Some(length) = write(&parsed.link, &parsed.content, &mut buffer) else {
         return;
     };
-    let again = Frame::parse(&buffer[..length], ChecksumState::Verify).unwrap();
+    let again = Frame::parse(&buffer[..length], ChecksumState::Verify).expect("a valid frame");
     assert_eq!(again.link, parsed.link);
     match (again.content, parsed.content) {
         (Content::Ip(again), Content::Ip(before)) => same_packet(&again, &before),
@@ -62,8 +62,11 @@ pub(crate) fn tcp(bytes: &[u8]) {
         return;
     };
     let mut buffer = [0; tcp::MAX_HEADER_BYTES];
-    let length = before.header.emit(&mut buffer).unwrap();
-    let again = Segment::parse(&buffer[..length]).unwrap();
+    let length = before
+        .header
+        .emit(&mut buffer)
+        .expect("room for any header");
+    let again = Segment::parse(&buffer[..length]).expect("a valid header");
     let payload = before.payload;
     same_segment(&Segment { payload, ..again }, &before);
 }

@@ -1,6 +1,6 @@
 //! TCP headers and options.
 
-use super::{checksums, ip};
+use super::{checksums, ip, smoltcp_verifies};
 use saiga_wire::Malformed;
 use saiga_wire::ip::Addresses;
 use saiga_wire::tcp::{self, Flags, Header, Segment};
@@ -20,7 +20,7 @@ pub(super) fn compare(addresses: &Addresses, bytes: &[u8]) {
             assert_eq!(ours.header.flags.contains(Flags::ECE), packet.ece());
             assert_eq!(ours.header.flags.contains(Flags::CWR), packet.cwr());
             let right = packet.verify_checksum(&source, &destination);
-            assert!(cfg!(fuzzing) || tcp::is_intact(addresses, bytes) == right);
+            assert!(!smoltcp_verifies() || tcp::is_intact(addresses, bytes) == right);
         }
         (Err(reason), Ok((accepted, _))) => panic!("{reason}, but smoltcp accepts {accepted:?}"),
         (Ok(ours), Err(_)) => assert!(is_looser(&ours, bytes), "{ours:?}"),
