@@ -1,7 +1,7 @@
 //! How long parsing and emitting one packet takes, here and in smoltcp, on one core.
 //!
-//! `cargo run --release -p saiga-wire --example parse_throughput` prints nanoseconds per packet: the
-//! least of several rounds, because other work on the machine can only add time.
+//! `cargo run --release -p saiga-wire --example parse_throughput` prints nanoseconds per packet:
+//! the least of several rounds, because other work on the machine can only add time.
 
 use saiga_wire::checksum::Sum;
 use saiga_wire::ethernet::{self, EtherType, Mac, Tags};

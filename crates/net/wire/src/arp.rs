@@ -1,7 +1,7 @@
 //! ARP for IPv4 over Ethernet.
 //!
-//! Spec: RFC 826; hardware type 1, protocol type 0x0800. What a host learns from a packet is not
-//! decided here.
+//! Spec: RFC 826; hardware type 1, protocol type 0x0800. The neighbour table and its rules are not
+//! here.
 
 use crate::Malformed;
 use crate::bytes::{get_ipv4, put};
@@ -14,12 +14,12 @@ pub const PACKET_BYTES: usize = 28;
 /// Ethernet, IPv4, addresses of 6 and 4 bytes.
 const FORMAT: [u8; 6] = [0, 1, 8, 0, 6, 4];
 
-/// What a packet asks or answers.
+/// Kind of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Operation {
-    /// Which MAC address has the target?
+    /// Asks for the MAC address of the target.
     Request,
-    /// The sender's MAC address, for the target.
+    /// Answers with the MAC address of the sender.
     Reply,
 }
 
@@ -32,14 +32,14 @@ pub struct Packet {
     pub sender_mac: Mac,
     /// IPv4 address of the sender; 0.0.0.0 in a probe (RFC 5227 §2.1.1).
     pub sender: Ipv4Addr,
-    /// MAC address of the target; without meaning in a request.
+    /// MAC address of the target; ignored in a request.
     pub target_mac: Mac,
     /// IPv4 address of the target.
     pub target: Ipv4Addr,
 }
 
 impl Packet {
-    /// Reads a packet; bytes behind it are the frame's padding.
+    /// Reads a packet. Further bytes are padding.
     pub fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
         let bytes = bytes
             .first_chunk::<PACKET_BYTES>()

@@ -1,4 +1,4 @@
-//! Big-endian integers at fixed places of an array: the field accesses of all headers.
+//! Big-endian integers at fixed offsets of an array.
 //!
 //! The arrays have constant lengths, so that the compiler removes the bounds checks.
 

@@ -9,8 +9,7 @@ mod tests;
 
 /// A one's complement sum of bytes that follow each other in a packet.
 ///
-/// The bytes may be added in parts of any length: the sum knows whether the next byte is the first
-/// or the second byte of a word.
+/// The bytes may be added in parts of any length: the sum keeps the parity of their number.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Sum {
     /// Sum of 16-bit words in network byte order, not folded.
@@ -70,7 +69,7 @@ impl Sum {
         self.append(later.value(), later.odd)
     }
 
-    /// The sum folded to 16 bits, not complemented. It is 0 only if all bytes are 0.
+    /// The sum folded to 16 bits, not complemented. The value is 0 only if all bytes are 0.
     #[inline]
     #[must_use]
     pub const fn value(self) -> u16 {
@@ -84,7 +83,7 @@ impl Sum {
         !self.value()
     }
 
-    /// Whether the bytes, which include a checksum, are as they were when the checksum was formed.
+    /// Whether the checksum is right; the sum must include the checksum field.
     #[inline]
     #[must_use]
     pub const fn is_valid(self) -> bool {
@@ -103,9 +102,8 @@ impl Sum {
 
 /// The checksum of a packet in which the bytes summed in `old` are replaced by those of `new`.
 ///
-/// Both sums begin at an even offset of the packet, and their bytes are equally many. Equal to the
-/// checksum formed anew unless all bytes of the new packet are 0, which no IP, ICMP or TCP packet
-/// with its pseudo header is.
+/// Both sums must cover the same bytes and begin at an even offset of the packet. The result equals
+/// a new computation unless all bytes of the new packet are 0; headers of IP, ICMP and TCP are not.
 #[inline]
 #[must_use]
 pub const fn update(checksum: u16, old: Sum, new: Sum) -> u16 {
@@ -148,7 +146,7 @@ fn native_blocks(blocks: &[[u8; 32]]) -> u64 {
     lanes.iter().sum()
 }
 
-/// Adds the 16-bit words of `total` until one is left.
+/// Adds the 16-bit words of `total` with end-around carry.
 #[inline]
 #[expect(
     clippy::cast_possible_truncation,

@@ -1,8 +1,8 @@
-//! Why a packet cannot be emitted.
+//! Errors of emission.
 
 use core::{error, fmt};
 
-/// Why a packet cannot be emitted. The buffer's content is unspecified then.
+/// Why a packet cannot be emitted. The content of the buffer is unspecified after an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EmitError {
     /// The buffer is shorter than the packet.
@@ -12,7 +12,7 @@ pub enum EmitError {
     },
     /// A length field of 16 bits cannot hold the length of the packet.
     PacketTooLong {
-        /// Bytes of the packet that the field would have to count.
+        /// Value that does not fit into the field.
         length: usize,
     },
 }

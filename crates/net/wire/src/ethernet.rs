@@ -1,8 +1,8 @@
 //! Ethernet headers with up to two VLAN tags.
 //!
 //! Spec: IEEE 802.3 §3.2, 802.1Q §9.3 (tags 0x8100 and 0x88a8). Frames come without preamble and
-//! frame check sequence. Padding of short frames stays in the payload: the next layer knows its
-//! length. Emitted frames are not padded to 60 bytes, which devices do.
+//! frame check sequence. Padding of short frames stays in the payload: the next layer has a length
+//! field. Emitted frames are not padded to 60 bytes; devices pad them.
 
 use crate::Malformed;
 use crate::bytes::get_u16;
@@ -19,24 +19,24 @@ const TAG_BYTES: usize = 4;
 pub struct Mac(pub [u8; 6]);
 
 impl Mac {
-    /// All stations.
+    /// The broadcast address.
     pub const BROADCAST: Self = Self([0xff; 6]);
 
-    /// Whether this is the address of a group of stations; broadcast is one.
+    /// Whether this is a multicast address; the broadcast address is one.
     #[inline]
     #[must_use]
     pub const fn is_group(self) -> bool {
         self.0[0] & 1 != 0
     }
 
-    /// The group that receives an IPv4 multicast address (RFC 1112 §6.4).
+    /// The MAC address of an IPv4 multicast address (RFC 1112 §6.4).
     #[must_use]
     pub const fn of_ipv4_multicast(address: Ipv4Addr) -> Self {
         let [_, b, c, d] = address.octets();
         Self([0x01, 0x00, 0x5e, b & 0x7f, c, d])
     }
 
-    /// The group that receives an IPv6 multicast address (RFC 2464 §7).
+    /// The MAC address of an IPv6 multicast address (RFC 2464 §7).
     #[must_use]
     pub const fn of_ipv6_multicast(address: Ipv6Addr) -> Self {
         let [.., a, b, c, d] = address.octets();
@@ -51,7 +51,7 @@ impl fmt::Display for Mac {
     }
 }
 
-/// The type of a frame's payload; below 0x0600 it is the length of an 802.3 frame.
+/// The type of a frame's payload. Values below 0x0600 are lengths of 802.3 frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct EtherType(pub u16);
 
@@ -91,7 +91,7 @@ impl Tag {
         }
     }
 
-    /// Number of the VLAN; 0 for a frame that has a priority only.
+    /// VLAN identifier; 0 for a tag that carries a priority only.
     #[must_use]
     pub const fn vlan_id(self) -> u16 {
         self.control & 0x0fff
@@ -114,9 +114,9 @@ pub enum Tags {
     One(Tag),
     /// The frame has two tags.
     Two {
-        /// The tag behind the MAC addresses.
+        /// The first tag.
         outer: Tag,
-        /// The tag before the payload.
+        /// The second tag.
         inner: Tag,
     },
 }
@@ -137,9 +137,9 @@ impl Tags {
 /// The header of an Ethernet frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Header {
-    /// The station, or the group of stations, for which the frame is.
+    /// Address of the receiver, or a group address.
     pub destination: Mac,
-    /// The station that sent the frame.
+    /// Address of the sender.
     pub source: Mac,
     /// VLAN tags.
     pub tags: Tags,
@@ -148,7 +148,7 @@ pub struct Header {
 }
 
 impl Header {
-    /// Reads the header of a frame; returns it with the payload, padding included.
+    /// Reads the header of a frame; returns the header and the payload with its padding.
     #[inline]
     pub fn parse(frame: &[u8]) -> Result<(Self, &[u8]), Malformed> {
         let (fixed, rest) = frame
@@ -170,7 +170,7 @@ impl Header {
         Ok((untagged, rest))
     }
 
-    /// Reads the tags, the first of which `self.ether_type` announces.
+    /// Reads the tags; the type of the first tag is in `self.ether_type`.
     fn parse_tags(self, rest: &[u8]) -> Result<(Self, &[u8]), Malformed> {
         let (outer, ether_type, rest) = split_tag(self.ether_type, rest)?;
         let (tags, ether_type, rest) = if ether_type.is_tag() {

@@ -1,4 +1,4 @@
-//! Whole frames: all layers of a received frame in one pass, and the writer of frames.
+//! Frames: all layers of a received frame are read in one pass, and [`Writer`] writes frames.
 //!
 //! A frame is an Ethernet frame, or an IP packet alone on devices without a link layer (TUN).
 //! Layers are plain values; payloads are slices of the frame. Of the transports, TCP and ICMP are
@@ -21,11 +21,11 @@ use crate::{Malformed, arp, icmp4, icmp6, ipv4, ipv6, tcp};
 pub struct Frame<'a> {
     /// The Ethernet header.
     pub link: ethernet::Header,
-    /// What the frame carries.
+    /// Payload of the frame.
     pub content: Content<'a>,
 }
 
-/// What an Ethernet frame carries.
+/// Payload of an Ethernet frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Content<'a> {
     /// An ARP packet.
@@ -41,9 +41,9 @@ pub enum Content<'a> {
 pub struct Packet<'a> {
     /// The IP header.
     pub network: Network,
-    /// What the packet carries.
+    /// Payload of the packet.
     pub transport: Transport<'a>,
-    /// The packet without padding of the frame: what an ICMP error quotes.
+    /// The packet without padding of the frame, to be quoted in ICMP errors.
     pub bytes: &'a [u8],
 }
 
@@ -56,23 +56,23 @@ pub enum Network {
     V6(ipv6::Header),
 }
 
-/// What an IP packet carries.
+/// Payload of an IP packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Transport<'a> {
-    /// A TCP segment with a right checksum.
+    /// A TCP segment. Its checksum is right, or trusted.
     Tcp(tcp::Segment<'a>),
     /// An ICMP message in an IPv4 packet.
     Icmp4(icmp4::Message<'a>),
     /// An ICMPv6 message in an IPv6 packet.
     Icmp6(icmp6::Message<'a>),
-    /// A part of a packet, and the place of that part.
+    /// A fragment of a packet, and its place.
     Fragment(Fragment, &'a [u8]),
-    /// The payload of another protocol, which the IP header names.
+    /// Payload of the protocol in the IP header.
     Other(&'a [u8]),
 }
 
 impl<'a> Frame<'a> {
-    /// Reads an Ethernet frame. `state` says who verifies the checksum of a TCP segment.
+    /// Reads an Ethernet frame. `state` decides whether the checksum of a TCP segment is verified.
     #[inline]
     pub fn parse(frame: &'a [u8], state: ChecksumState) -> Result<Self, Malformed> {
         let (link, payload) = ethernet::Header::parse(frame)?;
@@ -95,9 +95,9 @@ impl<'a> Packet<'a> {
         }
     }
 
-    /// Reads an IP packet that was put together from fragments: the header of the first fragment,
-    /// emitted by [`Network::emit`], and the payloads of all fragments. Checksums are verified,
-    /// because devices do not see whole packets, and neighbour discovery is refused (RFC 6980 §5).
+    /// Reads an IP packet that was reassembled: the header of the first fragment, emitted by
+    /// [`Network::emit`], and the payloads of all fragments. The checksum is verified, because a
+    /// device sees fragments only. Neighbour discovery is refused (RFC 6980 §5).
     pub fn parse_reassembled(packet: &'a [u8]) -> Result<Self, Malformed> {
         let whole = Self::parse(packet, ChecksumState::Verify)?;
         if let Transport::Icmp6(icmp6::Message::Ndp(_)) = whole.transport {

@@ -1,4 +1,4 @@
-//! What ICMP for IPv4 and for IPv6 have in common: the layout of a message.
+//! The layout that messages of ICMP and ICMPv6 share.
 //!
 //! Spec: RFC 792, RFC 4443 §2.1: type, code, checksum, and four bytes whose meaning depends on the
 //! type, followed by data.
@@ -17,11 +17,11 @@ const MAX_HEAD_BYTES: usize = 32;
 /// The contents of an echo request or reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Echo<'a> {
-    /// Identifies the process that sends requests.
+    /// Identifier of the process that sends requests.
     pub id: u16,
-    /// Identifies the request.
+    /// Number of the request.
     pub sequence: u16,
-    /// Bytes that the reply repeats.
+    /// Data of the request, repeated in the reply.
     pub data: &'a [u8],
 }
 
@@ -42,24 +42,24 @@ impl<'a> Echo<'a> {
     }
 }
 
-/// A message of a type that has no meaning to this crate.
+/// A message of a type that this crate does not read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Other<'a> {
     /// Type of the message.
     pub kind: u8,
     /// Code of the message.
     pub code: u8,
-    /// The bytes behind the checksum.
+    /// The bytes after the checksum.
     pub body: &'a [u8],
 }
 
-/// A message as its bytes follow each other.
+/// The bytes of a message, before they are written.
 #[derive(Debug)]
 pub(crate) struct Layout<'a> {
-    /// Type, code, room for the checksum, and fields.
+    /// Type, code, a zero checksum, and fields.
     head: [u8; MAX_HEAD_BYTES],
     head_bytes: usize,
-    /// The bytes behind the fields.
+    /// The bytes after the fields.
     data: &'a [u8],
 }
 
@@ -76,7 +76,7 @@ impl<'a> Layout<'a> {
         }
     }
 
-    /// Appends a field to the head.
+    /// Appends a field.
     pub(crate) fn field<const N: usize>(mut self, bytes: [u8; N]) -> Self {
         self.head[self.head_bytes..][..N].copy_from_slice(&bytes);
         self.head_bytes += N;

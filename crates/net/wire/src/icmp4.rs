@@ -25,7 +25,7 @@ pub const PROTOCOL_UNREACHABLE: u8 = 2;
 pub const PORT_UNREACHABLE: u8 = 3;
 /// Code of "destination unreachable": the packet exceeds an MTU and must not be divided.
 pub const FRAGMENTATION_NEEDED: u8 = 4;
-/// Code of "destination unreachable": an administrator forbids it (RFC 1812 §5.2.7.1).
+/// Code of "destination unreachable": administratively prohibited (RFC 1812 §5.2.7.1).
 pub const PROHIBITED: u8 = 13;
 /// Code of "time exceeded": fragments of the packet were missing for too long.
 pub const REASSEMBLY_TIME_EXCEEDED: u8 = 1;
@@ -33,7 +33,7 @@ pub const REASSEMBLY_TIME_EXCEEDED: u8 = 1;
 /// Bytes of a packet that an error quotes: the error has at most 576 bytes (RFC 1812 §4.3.2.3).
 pub const MAX_QUOTE_BYTES: usize = 576 - crate::ipv4::HEADER_BYTES - HEADER_BYTES;
 
-/// An ICMP message. `quote` is the front of the packet that caused an error.
+/// An ICMP message. `quote` holds the first bytes of the packet that caused an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Message<'a> {
     /// Asks for a reply with the same contents.
@@ -42,32 +42,32 @@ pub enum Message<'a> {
     EchoReply(Echo<'a>),
     /// The packet did not reach its destination.
     Unreachable {
-        /// Why; never [`FRAGMENTATION_NEEDED`].
+        /// Reason; never [`FRAGMENTATION_NEEDED`].
         code: u8,
-        /// Front of the packet.
+        /// First bytes of the packet.
         quote: &'a [u8],
     },
     /// The packet exceeds the MTU of a link and must not be divided.
     FragmentationNeeded {
         /// MTU of the link; 0 from routers that do not know RFC 1191.
         mtu: u16,
-        /// Front of the packet.
+        /// First bytes of the packet.
         quote: &'a [u8],
     },
-    /// The packet passed too many routers, or was not reassembled in time.
+    /// The packet's TTL reached 0, or fragments were missing for too long.
     TimeExceeded {
-        /// Which of the two.
+        /// 0 for the TTL, or [`REASSEMBLY_TIME_EXCEEDED`].
         code: u8,
-        /// Front of the packet.
+        /// First bytes of the packet.
         quote: &'a [u8],
     },
     /// A field of the packet has an impossible value.
     ParameterProblem {
-        /// Place of the field, if the code is 0.
+        /// Offset of the field, if the code is 0.
         pointer: u8,
         /// Kind of the problem.
         code: u8,
-        /// Front of the packet.
+        /// First bytes of the packet.
         quote: &'a [u8],
     },
     /// Any other message.
@@ -75,7 +75,7 @@ pub enum Message<'a> {
 }
 
 impl<'a> Message<'a> {
-    /// Reads a message, and verifies its checksum, which devices do not.
+    /// Reads a message. The checksum is always verified, because devices do not verify it.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let (&[kind, code, _, _], body) = bytes
             .split_first_chunk::<PREFIX_BYTES>()
@@ -110,7 +110,7 @@ impl<'a> Message<'a> {
         })
     }
 
-    /// What the quote of an error says of the packet that caused it.
+    /// The packet that caused an error, as far as the quote goes.
     #[must_use]
     pub fn quoted(&self) -> Option<Quoted> {
         match self {
@@ -158,7 +158,7 @@ impl<'a> Message<'a> {
     }
 }
 
-/// The front of `packet` that an error quotes.
+/// The first bytes of `packet`, as many as an error quotes.
 #[must_use]
 pub fn quotable(packet: &[u8]) -> &[u8] {
     &packet[..packet.len().min(MAX_QUOTE_BYTES)]

@@ -21,7 +21,7 @@ const PARAMETER_PROBLEM: u8 = 4;
 const ECHO_REQUEST: u8 = 128;
 const ECHO_REPLY: u8 = 129;
 
-/// Code of "destination unreachable": an administrator forbids it.
+/// Code of "destination unreachable": administratively prohibited.
 pub const PROHIBITED: u8 = 1;
 /// Code of "destination unreachable": no process receives at the port.
 pub const PORT_UNREACHABLE: u8 = 4;
@@ -31,7 +31,7 @@ pub const REASSEMBLY_TIME_EXCEEDED: u8 = 1;
 /// Bytes of a packet that an error quotes: the error has at most 1,280 bytes (RFC 4443 §2.4 c).
 pub const MAX_QUOTE_BYTES: usize = ipv6::MIN_MTU_BYTES - ipv6::HEADER_BYTES - HEADER_BYTES;
 
-/// An ICMPv6 message. `quote` is the front of the packet that caused an error.
+/// An ICMPv6 message. `quote` holds the first bytes of the packet that caused an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Message<'a> {
     /// Asks for a reply with the same contents.
@@ -40,30 +40,30 @@ pub enum Message<'a> {
     EchoReply(Echo<'a>),
     /// The packet did not reach its destination.
     Unreachable {
-        /// Why.
+        /// Reason.
         code: u8,
-        /// Front of the packet.
+        /// First bytes of the packet.
         quote: &'a [u8],
     },
     /// The packet exceeds the MTU of a link.
     PacketTooBig {
         /// MTU of the link.
         mtu: u32,
-        /// Front of the packet.
+        /// First bytes of the packet.
         quote: &'a [u8],
     },
-    /// The packet passed too many routers, or was not reassembled in time.
+    /// The packet's hop limit reached 0, or fragments were missing for too long.
     TimeExceeded {
-        /// Which of the two.
+        /// 0 for the hop limit, or [`REASSEMBLY_TIME_EXCEEDED`].
         code: u8,
-        /// Front of the packet.
+        /// First bytes of the packet.
         quote: &'a [u8],
     },
     /// A field of the packet has an impossible or unknown value.
     ParameterProblem {
         /// The field and its fault.
         problem: ipv6::ParameterProblem,
-        /// Front of the packet.
+        /// First bytes of the packet.
         quote: &'a [u8],
     },
     /// Neighbour discovery.
@@ -73,7 +73,8 @@ pub enum Message<'a> {
 }
 
 impl<'a> Message<'a> {
-    /// Reads the message of a packet, and verifies its checksum, which devices do not.
+    /// Reads the message of a packet. The checksum is always verified, because devices do not
+    /// verify it.
     pub fn parse(packet: &ipv6::Packet<'a>) -> Result<Self, Malformed> {
         let bytes = packet.payload;
         let (&[kind, code, _, _], body) = bytes
@@ -114,7 +115,7 @@ impl<'a> Message<'a> {
         })
     }
 
-    /// What the quote of an error says of the packet that caused it.
+    /// The packet that caused an error, as far as the quote goes.
     #[must_use]
     pub fn quoted(&self) -> Option<Quoted> {
         match self {
@@ -162,13 +163,14 @@ impl<'a> Message<'a> {
     }
 }
 
-/// The pseudo header of a message; the length of one that no packet can hold does not matter.
+/// The pseudo header of a message. A message above 4 GiB does not fit into a packet, whatever its
+/// checksum.
 fn pseudo_header(addresses: &Addresses, length: usize) -> Sum {
     let length = u32::try_from(length).unwrap_or(u32::MAX);
     addresses.pseudo_header(Protocol::ICMP6, length)
 }
 
-/// The front of `packet` that an error quotes.
+/// The first bytes of `packet`, as many as an error quotes.
 #[must_use]
 pub fn quotable(packet: &[u8]) -> &[u8] {
     &packet[..packet.len().min(MAX_QUOTE_BYTES)]

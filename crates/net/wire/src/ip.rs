@@ -1,4 +1,4 @@
-//! What IPv4 and IPv6 have in common: protocol numbers, pairs of addresses, traffic class.
+//! Fields that IPv4 and IPv6 share: protocol numbers, addresses, ports, traffic class, fragments.
 
 use crate::checksum::Sum;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -33,16 +33,16 @@ impl Protocol {
 pub enum Addresses {
     /// Of an IPv4 packet.
     V4 {
-        /// The host that sent the packet.
+        /// Address of the sender.
         source: Ipv4Addr,
-        /// The host, or the group of hosts, for which the packet is.
+        /// Address of the receiver, or a multicast address.
         destination: Ipv4Addr,
     },
     /// Of an IPv6 packet.
     V6 {
-        /// The host that sent the packet.
+        /// Address of the sender.
         source: Ipv6Addr,
-        /// The host, or the group of hosts, for which the packet is.
+        /// Address of the receiver, or a multicast address.
         destination: Ipv6Addr,
     },
 }
@@ -135,7 +135,7 @@ pub enum Ecn {
     Capable1 = 1,
     /// ECT(0): the sender supports ECN.
     Capable0 = 2,
-    /// CE: a router on the way was congested.
+    /// CE: a router on the path was congested.
     Congested = 3,
 }
 
@@ -172,16 +172,16 @@ impl TrafficClass {
 /// The place of a fragment in its packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Fragment {
-    /// Identifies the packet among those with the same addresses (and, for IPv4, protocol).
+    /// Identifier that all fragments of a packet share.
     pub id: u32,
-    /// Where the fragment's first byte belongs in the packet, in bytes; a multiple of 8.
+    /// Offset of the fragment's payload in the packet's payload, in bytes; a multiple of 8.
     pub offset: u16,
-    /// Whether fragments follow this one.
+    /// Whether this is not the last fragment.
     pub more: bool,
 }
 
-/// Whether the fragment's `length` bytes fit into a packet, `before` bytes of which count as well,
-/// and divide at a multiple of 8 bytes.
+/// Whether a fragment with `length` bytes of payload is possible: all but the last fragment have a
+/// multiple of 8 bytes, and the packet, with `before` bytes of headers, has at most 65,535 bytes.
 pub(crate) fn is_possible(fragment: Fragment, before: usize, length: usize) -> bool {
     let divides = !fragment.more || (length > 0 && length.is_multiple_of(8));
     divides && before + usize::from(fragment.offset) + length <= usize::from(u16::MAX)

@@ -24,23 +24,23 @@ const OFFSET_MASK: u16 = 0x1fff;
 /// The fields of a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Header {
-    /// The host that sent the packet.
+    /// Address of the sender.
     pub source: Ipv4Addr,
-    /// The host, or the group of hosts, for which the packet is.
+    /// Address of the receiver, or a multicast address.
     pub destination: Ipv4Addr,
     /// Protocol of the payload.
     pub protocol: Protocol,
     /// DSCP and ECN.
     pub traffic_class: TrafficClass,
-    /// Routers that the packet may still pass.
+    /// Number of routers that may still forward the packet.
     pub ttl: u8,
-    /// Identifies the packet of a fragment.
+    /// Identifier that all fragments of a packet share.
     pub id: u16,
-    /// Routers must not divide the packet.
+    /// Routers must not fragment the packet.
     pub dont_fragment: bool,
-    /// Fragments of the same packet follow this one.
+    /// The packet is a fragment, and not the last one.
     pub more_fragments: bool,
-    /// Place of the payload in its packet, in bytes; a multiple of 8.
+    /// Offset of a fragment's payload in the payload of the packet, in bytes; a multiple of 8.
     pub fragment_offset: u16,
 }
 
@@ -55,7 +55,7 @@ impl Header {
         }
     }
 
-    /// The fragment that the packet is, if it is not a whole packet.
+    /// Place of the fragment; `None` for an unfragmented packet.
     #[inline]
     #[must_use]
     pub const fn fragment(&self) -> Option<Fragment> {
@@ -97,7 +97,7 @@ impl Header {
     }
 }
 
-/// A packet: whole, or a fragment.
+/// A packet or a fragment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Packet<'a> {
     /// The header without its options.
@@ -110,7 +110,7 @@ pub struct Packet<'a> {
 
 impl<'a> Packet<'a> {
     /// Reads a packet. Bytes behind its total length are the frame's padding. The header checksum
-    /// is always verified: a device would save less than the time to ask whether it did.
+    /// is always verified: [`crate::offload::ChecksumState`] is about the transport.
     #[inline]
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let fixed = bytes

@@ -2,8 +2,8 @@
 //!
 //! Spec: RFC 8200 §3 and §4. Options and routing headers are checked and skipped; fragments are
 //! described, not reassembled. A packet may have [`MAX_EXTENSIONS`] extension headers with
-//! [`MAX_EXTENSION_BYTES`] bytes, which bounds the work for it (RFC 8504 §5.3). Absent on purpose:
-//! extension headers in emitted packets, jumbograms, source routing.
+//! [`MAX_EXTENSION_BYTES`] bytes, which bounds the cost of a packet (RFC 8504 §5.3). Absent on
+//! purpose: extension headers in emitted packets, jumbograms, source routing.
 
 mod chain;
 #[cfg(test)]
@@ -22,17 +22,17 @@ pub const HEADER_BYTES: usize = 40;
 pub const MAX_EXTENSIONS: usize = 8;
 /// Bytes that the extension headers of a packet may have together.
 pub const MAX_EXTENSION_BYTES: usize = 512;
-/// Place of the next header field in the header.
+/// Offset of the next header field.
 const NEXT_HEADER_AT: usize = 6;
-/// Links carry packets of this length undivided (RFC 8200 §5).
+/// Length of a packet that every link carries without fragmentation (RFC 8200 §5).
 pub const MIN_MTU_BYTES: usize = 1_280;
 
 /// The fields of a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Header {
-    /// The host that sent the packet.
+    /// Address of the sender.
     pub source: Ipv6Addr,
-    /// The host, or the group of hosts, for which the packet is.
+    /// Address of the receiver, or a multicast address.
     pub destination: Ipv6Addr,
     /// Protocol of the payload: the next header field of the last extension header.
     pub protocol: Protocol,
@@ -40,7 +40,7 @@ pub struct Header {
     pub traffic_class: TrafficClass,
     /// Label of the packet's flow (RFC 6437), 20 bits.
     pub flow_label: u32,
-    /// Routers that the packet may still pass.
+    /// Number of routers that may still forward the packet.
     pub hop_limit: u8,
 }
 
@@ -72,14 +72,14 @@ impl Header {
     }
 }
 
-/// A packet: whole, or a fragment.
+/// A packet or a fragment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Packet<'a> {
     /// The header. Its protocol is that of `payload`.
     pub header: Header,
-    /// The fragment that the packet is, if it is not a whole packet.
+    /// Place of the fragment; `None` for an unfragmented packet.
     pub fragment: Option<Fragment>,
-    /// Whether there was a fragment header, be it that of a whole packet (RFC 6946).
+    /// Whether there was a fragment header; also true for atomic fragments (RFC 6946).
     pub fragment_header: bool,
     /// The bytes behind the extension headers, or behind the fragment header of a fragment.
     pub payload: &'a [u8],
@@ -147,25 +147,25 @@ fn fields(fixed: &[u8; HEADER_BYTES]) -> Header {
 pub struct ParameterProblem {
     /// Code of the message.
     pub code: u8,
-    /// Place of the fault in the packet, in bytes.
+    /// Offset of the fault in the packet, in bytes.
     pub pointer: u32,
 }
 
-/// The message with which a host answers a packet that [`Packet::parse`] refused, or whose protocol
-/// the host does not know. The host drops the packet without an answer if there is none.
+/// The Parameter Problem message for a packet that [`Packet::parse`] refused, or whose protocol the
+/// host does not know. `None`: the host drops the packet silently.
 ///
-/// The caller checks whether the source may get an answer (RFC 4443 §2.4 e) and how often.
+/// The caller checks the source address and the rate limit (RFC 4443 §2.4 e and f).
 #[must_use]
 pub fn parameter_problem(packet: &[u8]) -> Option<ParameterProblem> {
     let (header, bytes) = split(packet).ok()?;
-    let (problem, answers_groups) = match Chain::of_packet(bytes) {
+    let (problem, answers_multicast) = match Chain::of_packet(bytes) {
         Ok(chain) if chain.fragment.is_some() || chain.protocol == Protocol::NO_NEXT => {
             return None;
         }
         Ok(chain) => (chain.unknown_protocol(), false),
-        Err(refusal) => (refusal.problem?, refusal.answers_groups),
+        Err(refusal) => (refusal.problem?, refusal.answers_multicast),
     };
-    (answers_groups || !header.destination.is_multicast()).then_some(problem)
+    (answers_multicast || !header.destination.is_multicast()).then_some(problem)
 }
 
 /// The header of a packet that an ICMP message quotes, and as many bytes of the payload as the

@@ -1,12 +1,12 @@
 //! Packet headers: Ethernet, ARP, IPv4, IPv6, ICMP, NDP and TCP, parsed from and emitted to byte
 //! slices, with their checksums.
 //!
-//! A packet that cannot be used is an outcome, [`Malformed`], which callers count by reason. Headers
-//! become plain values; payloads stay where they are. Nothing here does I/O, reads a clock,
-//! allocates or panics on any input, and each loop is bounded by the length of its input.
+//! A bad packet is an outcome, [`Malformed`], which callers count by reason. Headers become plain
+//! values; payloads are slices of the input. Nothing here does I/O, reads a clock, allocates, or
+//! panics on any input. Each loop is bounded by the length of its input.
 //!
-//! Absent on purpose: UDP and all other transports (their bytes are handed out as they are), the
-//! validity of addresses that depends on the host's configuration, and reassembly.
+//! Absent on purpose: UDP and all other transports, whose bytes are handed out; checks of addresses
+//! that depend on the host's configuration; reassembly.
 
 #![no_std]
 #![forbid(unsafe_code)]

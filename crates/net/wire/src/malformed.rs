@@ -1,11 +1,11 @@
-//! Why a packet is dropped.
+//! Reasons to drop a packet.
 
 use core::fmt;
 
 /// Declares the reasons with their names, and the tables that follow from them.
 macro_rules! reasons {
     ($($(#[doc = $doc:literal])+ $reason:ident = $name:literal,)+) => {
-        /// Why a packet is dropped: its first fault, in the order of its layers.
+        /// Reason to drop a packet: the first fault in the order of the layers.
         ///
         /// `reason as usize` is below [`Malformed::COUNT`], so that an array counts each reason.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -31,7 +31,7 @@ macro_rules! reasons {
     };
 }
 
-// A new reason goes to the end: the numbers of the others stay the same.
+// New reasons are appended, so that the numbers of the others stay the same.
 reasons! {
     /// The frame ends inside the Ethernet header or a VLAN tag.
     EthernetTruncated = "ethernet_truncated",
@@ -41,7 +41,7 @@ reasons! {
     EthernetTags = "ethernet_tags",
     /// The ARP packet is shorter than 28 bytes.
     ArpTruncated = "arp_truncated",
-    /// The ARP packet is not about Ethernet and IPv4.
+    /// The address types of the ARP packet are not Ethernet and IPv4.
     ArpFormat = "arp_format",
     /// The ARP operation is neither a request nor a reply.
     ArpOperation = "arp_operation",
@@ -59,7 +59,7 @@ reasons! {
     Ipv4Source = "ipv4_source",
     /// An IPv4 option has an impossible length.
     Ipv4Option = "ipv4_option",
-    /// The packet has a source route, which hosts may refuse (RFC 7126 §4.3, §4.4).
+    /// The packet has a source route (RFC 7126 §4.3, §4.4).
     Ipv4SourceRoute = "ipv4_source_route",
     /// A fragment is empty, is not a multiple of 8 bytes, or ends past 65,535 bytes.
     Ipv4Fragment = "ipv4_fragment",
@@ -97,7 +97,7 @@ reasons! {
     Icmp6Truncated = "icmp6_truncated",
     /// The checksum of the ICMPv6 message is wrong.
     Icmp6Checksum = "icmp6_checksum",
-    /// The hop limit of a neighbour discovery message is not 255: it passed a router.
+    /// The hop limit of a neighbour discovery message is not 255 (RFC 4861 §7.1).
     NdpHopLimit = "ndp_hop_limit",
     /// The neighbour discovery message came with a fragment header (RFC 6980 §5).
     NdpFragment = "ndp_fragment",

@@ -1,8 +1,8 @@
 //! Neighbour discovery for IPv6.
 //!
 //! Spec: RFC 4861 §4 (layouts), §6.1 and §7.1 (validity), RFC 6980 (no fragments). A message that
-//! breaks a rule of validity is [`Malformed`]. Redirects are left to [`crate::icmp6::Message::Other`]:
-//! hosts may ignore them.
+//! breaks a rule of validity is [`Malformed`]. Redirects are left to
+//! [`crate::icmp6::Message::Other`]: hosts may ignore them.
 
 mod options;
 #[cfg(test)]
@@ -22,7 +22,7 @@ const ROUTER_ADVERTISEMENT: u8 = 134;
 const NEIGHBOUR_SOLICITATION: u8 = 135;
 const NEIGHBOUR_ADVERTISEMENT: u8 = 136;
 
-/// Hop limit of every message: no router forwarded it.
+/// Hop limit of every message; a lower value shows that a router forwarded the message.
 pub const HOP_LIMIT: u8 = 255;
 
 /// A neighbour discovery message.
@@ -49,17 +49,17 @@ pub enum Message<'a> {
 /// A router's description of itself and its link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RouterAdvertisement<'a> {
-    /// Hop limit for packets that leave the link; 0: not specified.
+    /// Default hop limit for the host's packets; 0 if not specified.
     pub hop_limit: u8,
     /// Addresses are available from DHCPv6.
     pub managed: bool,
     /// Other settings are available from DHCPv6.
     pub other_config: bool,
-    /// Time for which the router may be a default router; 0: it is not one.
+    /// Time for which the router is a default router; 0 if the router is not a default router.
     pub lifetime_s: u16,
-    /// Time for which a neighbour counts as reachable; 0: not specified.
+    /// Time for which a confirmed neighbour is reachable; 0 if not specified.
     pub reachable_ms: u32,
-    /// Time between solicitations of a neighbour; 0: not specified.
+    /// Time between retransmitted solicitations; 0 if not specified.
     pub retransmit_ms: u32,
     /// MAC address of the router, MTU and prefixes of the link.
     pub options: Options<'a>,
@@ -72,20 +72,20 @@ pub struct NeighbourAdvertisement {
     pub router: bool,
     /// The message answers a solicitation.
     pub solicited: bool,
-    /// The message replaces a MAC address that is known already.
-    pub replaces: bool,
+    /// The message overrides a cached MAC address.
+    pub overrides: bool,
     /// Address of the neighbour.
     pub target: Ipv6Addr,
     /// MAC address of the neighbour.
     pub target_mac: Option<Mac>,
 }
 
-/// Whether an ICMPv6 message of this type is read here.
+/// Whether [`Message::parse`] reads ICMPv6 messages of this type.
 pub(crate) const fn is_ndp(kind: u8) -> bool {
     matches!(kind, ROUTER_SOLICITATION..=NEIGHBOUR_ADVERTISEMENT)
 }
 
-/// The multicast address of all nodes that may have the address `target` (RFC 4291 §2.7.1).
+/// The solicited-node multicast address of `target` (RFC 4291 §2.7.1).
 #[must_use]
 pub const fn solicited_node(target: Ipv6Addr) -> Ipv6Addr {
     let [.., low, last] = target.segments();
@@ -93,7 +93,7 @@ pub const fn solicited_node(target: Ipv6Addr) -> Ipv6Addr {
 }
 
 impl<'a> Message<'a> {
-    /// Reads the message of `packet`; `body` is what follows the checksum.
+    /// Reads the message of `packet`; `body` is the part after the checksum.
     pub(crate) fn parse(
         packet: &ipv6::Packet<'a>,
         kind: u8,
@@ -150,7 +150,7 @@ impl NeighbourAdvertisement {
     fn layout<'a>(&self) -> Layout<'a> {
         let flags = u8::from(self.router) << 7
             | u8::from(self.solicited) << 6
-            | u8::from(self.replaces) << 5;
+            | u8::from(self.overrides) << 5;
         let head = Layout::new(NEIGHBOUR_ADVERTISEMENT, 0, &[])
             .field([flags, 0, 0, 0])
             .field(self.target.octets());
@@ -165,7 +165,7 @@ fn with_link<'a>(head: Layout<'a>, kind: u8, mac: Option<Mac>) -> Layout<'a> {
     }
 }
 
-/// The fixed part of a message behind its checksum, and its options.
+/// The fixed part of a message after the checksum, and the options.
 fn split<const N: usize>(body: &[u8]) -> Result<(&[u8; N], Options<'_>), Malformed> {
     let (fixed, options) = body.split_first_chunk().ok_or(Malformed::NdpTruncated)?;
     Ok((fixed, Options::parse(options)?))
@@ -232,7 +232,7 @@ fn neighbour_advertisement<'a>(
     let advertisement = NeighbourAdvertisement {
         router: fixed[0] & 0x80 != 0,
         solicited: fixed[0] & 0x40 != 0,
-        replaces: fixed[0] & 0x20 != 0,
+        overrides: fixed[0] & 0x20 != 0,
         target: unicast_target(fixed)?,
         target_mac: options.target_mac(),
     };

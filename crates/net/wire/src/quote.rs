@@ -1,34 +1,34 @@
 //! The packet that an ICMP error quotes.
 //!
 //! Spec: RFC 792 (header and 8 bytes of payload), RFC 1812 §4.3.2.3, RFC 4443 §2.4 c. Another host
-//! wrote the quote, so that all of it is a claim: RFC 5927 §4 says how TCP checks the claim.
+//! wrote the quote, possibly an attacker: RFC 5927 §4 lists the checks that TCP makes.
 
 use crate::ip::{Addresses, Ports, Protocol};
 use crate::{SeqNum, ipv4, ipv6};
 
-/// What a quote says of the packet, up to its end.
+/// The fields of a quoted packet that a host needs to find the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Quoted {
-    /// Addresses of the packet: its source is the host that receives the error.
+    /// Addresses of the packet; the source is the host that receives the error.
     pub addresses: Addresses,
     /// Protocol of the packet.
     pub protocol: Protocol,
-    /// Ports of a TCP segment or UDP datagram, if the quote holds them.
+    /// Ports of a TCP segment or UDP datagram; `None` if the quote ends before the ports.
     pub ports: Option<Ports>,
-    /// Sequence number of a TCP segment, if the quote holds it.
+    /// Sequence number of a TCP segment; `None` if the quote ends before the number.
     pub seq: Option<SeqNum>,
 }
 
 impl Quoted {
-    /// Reads the front of an IPv4 packet. Neither its checksum nor its length are checked: routers
-    /// change the header, and cut the packet.
+    /// Reads the first bytes of an IPv4 packet. Checksum and total length are not verified, because
+    /// routers change the header and truncate the packet.
     #[must_use]
     pub fn of_ipv4(bytes: &[u8]) -> Option<Self> {
         let (header, payload) = ipv4::quoted(bytes)?;
         Some(Self::new(header.addresses(), header.protocol, payload))
     }
 
-    /// Reads the front of an IPv6 packet.
+    /// Reads the first bytes of an IPv6 packet.
     #[must_use]
     pub fn of_ipv6(bytes: &[u8]) -> Option<Self> {
         let (header, payload) = ipv6::quoted(bytes)?;

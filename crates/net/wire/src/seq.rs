@@ -6,8 +6,8 @@ use core::ops::{Add, AddAssign, Sub};
 
 /// A TCP sequence number.
 ///
-/// There is no `Ord`: the order is not transitive. At a distance of exactly 2^31, where RFC 1982
-/// defines no order, each of the two numbers is before and after the other one, as in Linux.
+/// There is no `Ord`: the order is not transitive. RFC 1982 defines no order at a distance of 2^31;
+/// here, as in Linux, each of two such numbers is before and after the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct SeqNum(pub u32);
 
@@ -47,14 +47,14 @@ impl SeqNum {
         self.0.wrapping_sub(start.0) < length
     }
 
-    /// The greater one of two numbers.
+    /// The greater of two numbers.
     #[inline]
     #[must_use]
     pub const fn later_of(self, other: Self) -> Self {
         if self.before(other) { other } else { self }
     }
 
-    /// The lesser one of two numbers.
+    /// The lesser of two numbers.
     #[inline]
     #[must_use]
     pub const fn earlier_of(self, other: Self) -> Self {
@@ -87,7 +87,7 @@ impl Sub<u32> for SeqNum {
     }
 }
 
-/// The distance from `other` up to `self`, modulo 2^32: meaningful if `self` is not before `other`.
+/// The distance from `other` to `self`, modulo 2^32.
 impl Sub for SeqNum {
     type Output = u32;
 

@@ -24,7 +24,7 @@ use crate::{Malformed, SeqNum};
 pub const HEADER_BYTES: usize = 20;
 /// Length of the longest header.
 pub const MAX_HEADER_BYTES: usize = 60;
-/// Place of the checksum in the header.
+/// Offset of the checksum field in the header.
 pub const CHECKSUM_AT: usize = 16;
 
 /// The fields of a header.
@@ -34,13 +34,13 @@ pub struct Header {
     pub ports: Ports,
     /// Number of the first byte of the payload, or of the SYN.
     pub seq: SeqNum,
-    /// The next byte that the sender expects, if the ACK bit is set.
+    /// Number of the next byte that the sender expects; `None` without the ACK bit.
     pub ack: Option<SeqNum>,
     /// The other control bits.
     pub flags: Flags,
-    /// Bytes that the sender can take, before scaling.
+    /// Receive window of the sender, before scaling.
     pub window: u16,
-    /// Distance from `seq` to the last byte of urgent data, if the URG bit is set.
+    /// Urgent pointer, relative to `seq`; `None` without the URG bit.
     pub urgent: Option<u16>,
     /// Options.
     pub options: Options,
@@ -130,7 +130,7 @@ const fn offset_field(header_bytes: usize) -> u8 {
     (header_bytes as u8 / 4) << 4
 }
 
-/// Whether the checksum of a segment, given with its header, is right.
+/// Whether the checksum of a segment is right. `segment` begins with the header.
 #[inline]
 #[must_use]
 pub fn is_intact(addresses: &Addresses, segment: &[u8]) -> bool {

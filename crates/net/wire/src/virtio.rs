@@ -20,7 +20,7 @@ const TCP_V4: u8 = 1;
 const TCP_V6: u8 = 4;
 const ECN: u8 = 0x80;
 
-/// What a packet needs, or what the device found.
+/// Offload request of a sent packet, or result for a received packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
     /// The checksum that must be formed (`VIRTIO_NET_HDR_F_NEEDS_CSUM`).
@@ -31,16 +31,16 @@ pub struct Header {
     pub segmentation: Option<Segmentation>,
 }
 
-/// Where a checksum is formed: arguments of [`crate::offload::complete`].
+/// Arguments of [`crate::offload::complete`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChecksumPlace {
-    /// The first byte that the checksum covers; from here to the end of the packet.
+    /// Offset of the first byte that the checksum covers, up to the end of the packet.
     pub start: u16,
     /// The field, as a distance from `start`.
     pub offset: u16,
 }
 
-/// How a super-segment is divided, or was put together.
+/// How a super-segment is divided into segments, or was merged from them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Segmentation {
     /// Version of IP.
@@ -63,15 +63,15 @@ pub enum Version {
 }
 
 impl Header {
-    /// A header that asks for nothing.
+    /// A header without any request.
     pub const NONE: Self = Self {
         checksum: None,
         verified: false,
         segmentation: None,
     };
 
-    /// The header of a TCP segment whose checksum field has [`crate::offload::Fill::PseudoHeader`].
-    /// With `segment_bytes`, the device divides the segment into segments of that payload.
+    /// The header for a TCP segment written with [`crate::offload::Fill::PseudoHeader`]. With
+    /// `segment_bytes`, the device divides the segment into segments of that payload.
     #[must_use]
     pub fn of_tcp(
         network: &Network,
@@ -98,7 +98,7 @@ impl Header {
         }
     }
 
-    /// What the header says of the checksum of a received packet.
+    /// State of the checksum of a received packet.
     #[inline]
     #[must_use]
     pub const fn checksum_state(&self) -> ChecksumState {
@@ -171,7 +171,7 @@ impl Header {
     }
 }
 
-/// A place in the headers of a frame.
+/// An offset in the headers of a frame.
 fn short(place: usize) -> u16 {
     u16::try_from(place).unwrap_or(u16::MAX)
 }

@@ -1,4 +1,4 @@
-//! Literal examples of the RFCs, and every length and alignment against a naive sum.
+//! Examples of the RFCs, and a naive sum for every length and alignment.
 
 extern crate std;
 
@@ -106,13 +106,13 @@ fn the_example_of_rfc_1624() {
     let update = |checksum, old, new| update(checksum, Sum::ZERO.u16(old), Sum::ZERO.u16(new));
     assert_eq!(update(0xdd2f, 0x5555, 0x3285), 0x0000);
     assert_eq!(update(0x0000, 0x3285, 0x5555), 0xdd2f);
-    // The sum of the packet is 0xffff, which 0x0000 as a checksum says; it stays so.
+    // The checksum 0x0000 belongs to the sum 0xffff. 0x0000 and 0xffff are the same number.
     assert_eq!(update(0x0000, 0x0000, 0xffff), 0x0000);
     assert_eq!(update(0x0000, 0xffff, 0x0000), 0x0000);
     assert_eq!(update(0x1234, 0x0000, 0x0000), 0x1234);
 }
 
-/// All values of one word before and after, in packets whose sums are at every corner.
+/// Old and new values of one word at the limits of the arithmetic.
 #[test]
 fn an_update_equals_the_checksum_formed_anew() {
     let corners = [0x0000, 0x0001, 0x7fff, 0x8000, 0xfffe, 0xffff];

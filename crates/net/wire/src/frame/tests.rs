@@ -220,7 +220,7 @@ fn other_contents_are_handed_out() {
     assert_eq!(found.transport, Transport::Other(&[0; 8]));
     assert_eq!(found.network.protocol(), Protocol::UDP);
 
-    // 7 in the fragment header's next header, offset 8, the last fragment.
+    // A fragment header: next header 7, offset 8, the last fragment.
     buffer[6] = 44;
     buffer[40..48].copy_from_slice(&[7, 0, 0, 8, 0, 0, 0, 1]);
     let found = Packet::parse(&buffer[..at + 8], ChecksumState::Verify).unwrap();
@@ -311,7 +311,7 @@ fn headers_alone_know_the_payload_by_its_sum() {
     }
 }
 
-/// What a device with checksum offload makes of a frame is what this crate writes without it.
+/// A device with checksum offload completes a frame to the frame that is written without offload.
 #[test]
 fn a_device_completes_the_pseudo_header() {
     for (link, network, expected) in [

@@ -8,25 +8,26 @@ use crate::ip::Protocol;
 use crate::offload::Fill;
 use crate::{arp, icmp4, icmp6, ipv4, ipv6, tcp};
 
-/// Place of the checksum in an IPv4 header.
+/// Offset of the checksum in an IPv4 header.
 const IPV4_CHECKSUM_AT: usize = 10;
 
 /// Writes a frame to the front of a buffer. The types and protocols in the headers of the lower
 /// layers are set to suit the layer above; the other fields are written as they are.
 #[derive(Debug)]
 pub struct Writer<'a> {
-    /// The Ethernet header; none for devices without a link layer.
+    /// The Ethernet header; `None` for devices without a link layer.
     pub link: Option<&'a ethernet::Header>,
     /// Receives the frame.
     pub buffer: &'a mut [u8],
 }
 
-/// The payload of a TCP segment, which only the checksum reads.
+/// The payload of a TCP segment, as the checksum needs it.
 #[derive(Debug, Clone, Copy)]
 pub enum Payload<'a> {
     /// Slices that follow each other.
     Slices(&'a [&'a [u8]]),
-    /// A payload whose sum is known, or is not needed because a device forms the checksum.
+    /// A payload whose sum is known, or whose sum is not needed because a device forms the
+    /// checksum.
     Summed {
         /// Length of the payload.
         length: usize,
@@ -35,14 +36,14 @@ pub enum Payload<'a> {
     },
 }
 
-/// Where the layers of a frame begin.
+/// Offsets of the layers in a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Layout {
-    /// Place of the IP header: length of the Ethernet header.
+    /// Offset of the IP header: length of the Ethernet header.
     pub network_at: usize,
-    /// Place of the TCP header.
+    /// Offset of the TCP header.
     pub transport_at: usize,
-    /// Place of the payload: length of all headers.
+    /// Offset of the payload: length of all headers.
     pub payload_at: usize,
 }
 
@@ -67,12 +68,12 @@ impl Payload<'_> {
 }
 
 impl Writer<'_> {
-    /// Writes the headers of a TCP segment; the payload follows them on the network, but need not be
-    /// in the buffer.
+    /// Writes the headers of a TCP segment. The payload is not copied: it follows the headers on
+    /// the network, and may be in other buffers.
     ///
-    /// A payload above the connection's MSS makes a super-segment, which the device divides: the
-    /// length in the IP header is that of the whole packet, and [`Fill`] says what the device finds
-    /// in the checksum field.
+    /// A payload above the connection's MSS makes a super-segment, which the device divides. The IP
+    /// header has the length of the super-segment, and `fill` must be the sum that the device
+    /// expects.
     #[inline]
     pub fn tcp_headers(
         &mut self,
@@ -102,7 +103,7 @@ impl Writer<'_> {
         Ok(layout)
     }
 
-    /// Writes a TCP segment with its payload, which the slices make; returns the frame's length.
+    /// Writes a TCP segment with the slices as payload; returns the frame's length.
     pub fn tcp(
         &mut self,
         network: &Network,
@@ -137,8 +138,7 @@ impl Writer<'_> {
         Ok(layout.payload_at)
     }
 
-    /// Writes an ICMPv6 message, be it neighbour discovery, in an IPv6 packet; returns the frame's
-    /// length.
+    /// Writes an ICMPv6 message in an IPv6 packet; returns the frame's length.
     pub fn icmp6(
         &mut self,
         header: &ipv6::Header,
@@ -172,8 +172,8 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Writes the headers below a transport of `transport_bytes`, the first `emitted_bytes` of which
-    /// the buffer must hold; returns these.
+    /// Writes the headers below a transport of `transport_bytes`. Returns the part of the buffer
+    /// for the first `emitted_bytes` of the transport.
     #[inline]
     fn lower(
         &mut self,

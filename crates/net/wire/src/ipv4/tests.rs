@@ -1,4 +1,4 @@
-//! Packets byte by byte; their checksums were computed by hand or taken from RFCs.
+//! Packets byte by byte.
 
 extern crate std;
 
@@ -24,7 +24,7 @@ const HEADER: Header = Header {
     fragment_offset: 0,
 };
 
-/// [`PLAIN`] with options and payload, other bytes as `change` sets them, and a right checksum.
+/// [`PLAIN`] with options and payload, changed by `change`, with a right checksum.
 fn packet(options: &[u8], payload: &[u8], change: impl Fn(&mut [u8])) -> Vec<u8> {
     let mut bytes = [&PLAIN[..20], options, payload].concat();
     bytes[0] = 0x45 + u8::try_from(options.len() / 4).unwrap();

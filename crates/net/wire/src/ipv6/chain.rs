@@ -1,7 +1,10 @@
 //! The chain of extension headers: one walk from the IPv6 header to the payload.
 //!
-//! Spec: RFC 8200 §4; RFC 5095 (routing type 0), RFC 6946 (a fragment header on a whole packet),
-//! RFC 7112 (the first fragment holds all headers).
+//! Spec: RFC 8200 §4; RFC 5095 (routing type 0), RFC 6946 (atomic fragments), RFC 7112 (the first
+//! fragment holds all headers).
+
+#[cfg(test)]
+mod tests;
 
 use super::{HEADER_BYTES, MAX_EXTENSION_BYTES, MAX_EXTENSIONS, NEXT_HEADER_AT, ParameterProblem};
 use crate::Malformed;
@@ -13,7 +16,7 @@ const ERRONEOUS_FIELD: u8 = 0;
 const UNRECOGNIZED_NEXT_HEADER: u8 = 1;
 const UNRECOGNIZED_OPTION: u8 = 2;
 const INCOMPLETE_FIRST_FRAGMENT: u8 = 3;
-/// Place of the payload length field in the header.
+/// Offset of the payload length field.
 const PAYLOAD_LENGTH_AT: usize = 4;
 const FRAGMENT_BYTES: usize = 8;
 
@@ -23,8 +26,8 @@ pub(super) struct Refusal {
     pub(super) reason: Malformed,
     /// The message that tells the sender.
     pub(super) problem: Option<ParameterProblem>,
-    /// Whether the message is sent even if the packet went to a group (RFC 4443 §2.4 e.3).
-    pub(super) answers_groups: bool,
+    /// Whether the message also answers a multicast packet (RFC 4443 §2.4 e.3).
+    pub(super) answers_multicast: bool,
 }
 
 impl Refusal {
@@ -32,7 +35,7 @@ impl Refusal {
         Self {
             reason,
             problem: None,
-            answers_groups: false,
+            answers_multicast: false,
         }
     }
 
@@ -51,24 +54,24 @@ fn problem(code: u8, pointer: usize) -> ParameterProblem {
     }
 }
 
-/// What a walk found, or has found so far.
+/// State of a walk, and its result.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Chain {
     /// Protocol of the next bytes.
     pub(super) protocol: Protocol,
-    /// Place of the next bytes: in the end, of the payload.
+    /// Offset of the next bytes: at the end of the walk, of the payload.
     pub(super) payload_at: usize,
-    /// The fragment whose payload this is.
+    /// Place of the fragment, if the packet is a fragment.
     pub(super) fragment: Option<Fragment>,
     pub(super) fragment_header: bool,
-    /// Place of the field that names `protocol`.
+    /// Offset of the next header field that holds `protocol`.
     named_at: usize,
-    /// Number of extension headers before `payload_at`.
+    /// Number of extension headers so far.
     passed: usize,
 }
 
 impl Chain {
-    /// Walks through a packet, which is at least as long as its header.
+    /// Walks through a packet of at least [`HEADER_BYTES`].
     #[inline]
     pub(super) fn of_packet(packet: &[u8]) -> Result<Self, Refusal> {
         let mut chain = Self {
@@ -88,12 +91,12 @@ impl Chain {
         Ok(chain)
     }
 
-    /// The message that says that the host does not know the protocol of the payload.
+    /// The message for a payload whose protocol the host does not know.
     pub(super) fn unknown_protocol(&self) -> ParameterProblem {
         problem(UNRECOGNIZED_NEXT_HEADER, self.named_at)
     }
 
-    /// Walks up to the payload, or up to the payload of a fragment.
+    /// Walks to the payload of the packet or fragment.
     fn walk(&mut self, packet: &[u8]) -> Result<(), Refusal> {
         loop {
             match self.protocol {
@@ -113,7 +116,7 @@ impl Chain {
         }
     }
 
-    /// Checks that a first fragment holds the headers behind its fragment header, too.
+    /// Checks that a first fragment also holds all headers behind its fragment header (RFC 7112).
     fn check_first_fragment(&self, packet: &[u8]) -> Result<(), Refusal> {
         let incomplete = || {
             let reason = Malformed::Ipv6FragmentHeaders;
@@ -138,7 +141,7 @@ impl Chain {
         Ok(())
     }
 
-    /// The extension header here, whose second byte is its length.
+    /// The extension header at `payload_at`; its second byte is its length.
     fn extension<'a>(&self, packet: &'a [u8]) -> Result<&'a [u8], Refusal> {
         let rest = &packet[self.payload_at..];
         let length = rest
@@ -148,7 +151,7 @@ impl Chain {
             .ok_or(Refusal::silent(Malformed::Ipv6ExtensionTruncated))
     }
 
-    /// Goes behind an extension header; returns its place.
+    /// Advances over an extension header; returns its offset.
     fn pass(&mut self, header: &[u8]) -> Result<usize, Refusal> {
         let at = self.payload_at;
         self.protocol = Protocol(header[0]);
@@ -185,7 +188,7 @@ impl Chain {
         Ok(())
     }
 
-    /// Ignores a routing header that has no segments left, as the last node of a route does.
+    /// Ignores a routing header without segments left (RFC 8200 §4.4).
     fn routing(&mut self, packet: &[u8]) -> Result<(), Refusal> {
         let header = self.extension(packet)?;
         let at = self.pass(header)?;
@@ -217,7 +220,7 @@ impl Chain {
             more: place & 1 != 0,
         };
         if fragment.offset == 0 && !fragment.more {
-            return Ok(()); // Alone: the packet is whole (RFC 6946).
+            return Ok(()); // An atomic fragment is processed as a packet (RFC 6946 §4).
         }
         let length = packet.len() - self.payload_at;
         if !is_possible(fragment, at - HEADER_BYTES, length) {
@@ -235,14 +238,14 @@ impl Chain {
     }
 }
 
-/// The upper two bits of an option's type say how a host treats it that does not know the option.
+/// Treats an option that the host does not know as the upper two bits of its type demand.
 fn unknown_option(kind: u8, at: usize) -> Result<(), Refusal> {
     let reason = Malformed::Ipv6UnknownOption;
     match kind >> 6 {
         0 => Ok(()),
         1 => Err(Refusal::silent(reason)),
         action => Err(Refusal {
-            answers_groups: action == 2,
+            answers_multicast: action == 2,
             ..Refusal::answered(reason, UNRECOGNIZED_OPTION, at)
         }),
     }

@@ -15,24 +15,24 @@ const MTU: u8 = 5;
 const UNIT_BYTES: usize = 8;
 const PREFIX_BYTES: usize = 32;
 
-/// The options of a message, the lengths of which were checked.
+/// The options of a message; their lengths are valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options<'a>(&'a [u8]);
 
 /// A prefix of the link (RFC 4861 §4.6.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Prefix {
-    /// The prefix; bits behind its length have no meaning.
+    /// The prefix; bits after its length have no meaning.
     pub address: Ipv6Addr,
     /// Length of the prefix, 0 to 128.
     pub length_bits: u8,
-    /// Hosts with this prefix are neighbours.
+    /// Addresses with this prefix are on the link.
     pub on_link: bool,
     /// Hosts may form addresses with this prefix (RFC 4862).
     pub autonomous: bool,
-    /// Time for which the prefix is valid; all bits set: for ever.
+    /// Time for which the prefix is valid; `u32::MAX` is infinite.
     pub valid_s: u32,
-    /// Time for which addresses with this prefix are preferred; all bits set: for ever.
+    /// Time for which addresses with this prefix are preferred; `u32::MAX` is infinite.
     pub preferred_s: u32,
 }
 
@@ -92,7 +92,7 @@ impl<'a> Options<'a> {
         self.0
     }
 
-    /// All options of type `kind`, which have a fixed length.
+    /// The options of type `kind`, whose length is `N`.
     fn units<const N: usize>(&self, kind: u8) -> impl Iterator<Item = &'a [u8; N]> + use<'a, N> {
         let mut rest = self.0;
         let options = core::iter::from_fn(move || {
@@ -106,7 +106,7 @@ impl<'a> Options<'a> {
     }
 }
 
-/// The first option and the bytes behind it, unless its length is 0 or exceeds the bytes.
+/// The first option and the bytes after it. `None` if its length is 0 or exceeds `bytes`.
 fn split_option(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let units = usize::from(*bytes.get(1)?);
     bytes
@@ -119,7 +119,7 @@ fn mac(option: &[u8; UNIT_BYTES]) -> Mac {
     Mac([a, b, c, d, e, f])
 }
 
-/// An option that says a MAC address.
+/// An option with a MAC address.
 pub(super) fn link_option(kind: u8, mac: Mac) -> [u8; UNIT_BYTES] {
     let mut option = [kind, 1, 0, 0, 0, 0, 0, 0];
     put(&mut option, 2, mac.0);

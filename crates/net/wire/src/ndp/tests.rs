@@ -73,7 +73,7 @@ fn messages_are_read_and_written() {
     let advertisement = Message::NeighbourAdvertisement(NeighbourAdvertisement {
         router: false,
         solicited: true,
-        replaces: true,
+        overrides: true,
         target: target(),
         target_mac: Some(MAC_B),
     });
@@ -119,7 +119,7 @@ fn messages_are_read_and_written() {
 
 #[test]
 fn each_flag_has_its_bit() {
-    for (byte, router, solicited, replaces) in [
+    for (byte, router, solicited, overrides) in [
         (0x80, true, false, false),
         (0x40, false, true, false),
         (0x20, false, false, true),
@@ -130,8 +130,8 @@ fn each_flag_has_its_bit() {
         let Message::NeighbourAdvertisement(found) = message else {
             panic!("{message:?}");
         };
-        let flags = (found.router, found.solicited, found.replaces);
-        assert_eq!(flags, (router, solicited, replaces));
+        let flags = (found.router, found.solicited, found.overrides);
+        assert_eq!(flags, (router, solicited, overrides));
         assert_eq!(emitted(&message)[4], byte & 0xe0);
     }
     for (byte, managed, other_config) in [(0x80, true, false), (0x40, false, true)] {

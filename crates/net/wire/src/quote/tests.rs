@@ -13,7 +13,7 @@ const PORTS: Ports = Ports {
 const SEQ: SeqNum = SeqNum(0x1122_3344);
 const TRANSPORT: [u8; 8] = [0xc0, 0x01, 0x18, 0xeb, 0x11, 0x22, 0x33, 0x44];
 
-/// A packet with 4 bytes of options that says to be longer than it is, with a wrong checksum.
+/// A packet with 4 bytes of options, a wrong checksum, and a length field above its length.
 fn ipv4(protocol: Protocol, place: [u8; 2]) -> Vec<u8> {
     let [high, low] = place;
     let head = [0x46, 0, 5, 0xdc, 1, 2, high, low, 1, protocol.0, 0xba, 0xad];
@@ -77,7 +77,7 @@ fn ipv6_packets() {
             &atomic,
             found,
         ),
-        // The quote does not hold all headers, as a first fragment on the network must.
+        // The quote is shorter than the headers that a first fragment must hold.
         ("first fragment", Protocol::FRAGMENT, &first, (None, None)),
         ("second fragment", Protocol::FRAGMENT, &second, (None, None)),
         (

@@ -2,8 +2,8 @@
 //!
 //! Spec: RFC 9293 §3.2, RFC 7323 §2.2 and §3.2, RFC 2018 §2 and §3. Unknown options, and known ones
 //! of another length than theirs, are skipped (MUST-6). A list with an illegal length (MUST-7) ends
-//! there, and options before it hold, as in Linux. Absent on purpose: the rule that some options
-//! belong into SYN segments only, which the connection applies.
+//! there, and the options before it are valid, as in Linux. Absent on purpose: the rule that some
+//! options are valid in SYN segments only, which the connection applies.
 
 #[cfg(test)]
 mod tests;
@@ -19,7 +19,8 @@ const SACK_PERMITTED: u8 = 4;
 const SACK: u8 = 5;
 const TIMESTAMPS: u8 = 8;
 
-/// The front of the only option of most segments, as RFC 7323 appendix A lays it out.
+/// The first bytes of the timestamps option in the layout of RFC 7323 appendix A, which most
+/// segments have as their only option.
 const ALIGNED_TIMESTAMPS: [u8; 4] = [NO_OPERATION, NO_OPERATION, TIMESTAMPS, 10];
 const ALIGNED_TIMESTAMPS_BYTES: usize = 12;
 const BLOCK_BYTES: usize = 8;
@@ -34,24 +35,25 @@ pub const MAX_WINDOW_SCALE: u8 = 14;
 pub struct Timestamps {
     /// The sender's clock, TSval.
     pub value: u32,
-    /// The receiver's clock, as the sender heard of it, TSecr.
+    /// The latest timestamp that the sender received, TSecr.
     pub echo: u32,
 }
 
 /// The options of a segment. If an option occurs twice, the last one counts, as in Linux.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Options {
-    /// Largest payload that the sender takes.
+    /// Largest payload that the sender accepts.
     pub mss: Option<u16>,
-    /// Shift of the sender's windows. A larger one than [`MAX_WINDOW_SCALE`] is read as that.
+    /// Shift of the sender's windows. Larger values are read as [`MAX_WINDOW_SCALE`] (RFC 7323
+    /// §2.3).
     pub window_scale: Option<u8>,
-    /// The sender takes selective acknowledgements.
+    /// The sender accepts selective acknowledgements.
     pub sack_permitted: bool,
     /// Timestamps.
     pub timestamps: Option<Timestamps>,
     /// Selective acknowledgements.
     pub sack: SackBlocks,
-    /// The list ended with an illegal length. Such a list is never emitted.
+    /// The list ended at an illegal length. Ignored by [`super::Header::emit`].
     pub malformed: bool,
 }
 
@@ -162,8 +164,8 @@ impl Options {
         if blocks < room { blocks } else { room }
     }
 
-    /// Fills `buffer`, which has [`Self::len_bytes`], with the options. The last blocks are left out
-    /// if there is no room for them: three remain beside timestamps.
+    /// Fills `buffer`, which has [`Self::len_bytes`], with the options. Blocks that do not fit are
+    /// left out: three blocks fit beside timestamps.
     #[inline]
     pub(super) fn emit(&self, buffer: &mut [u8]) {
         if let Ok(only) = <&mut [u8; ALIGNED_TIMESTAMPS_BYTES]>::try_from(&mut *buffer)
@@ -212,7 +214,7 @@ impl Options {
     }
 }
 
-/// The part of the buffer that is not filled yet.
+/// The part of the buffer that is not written yet.
 struct List<'a> {
     rest: &'a mut [u8],
 }

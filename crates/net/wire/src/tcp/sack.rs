@@ -5,19 +5,19 @@
 
 use crate::SeqNum;
 
-/// A range of bytes that arrived.
+/// A range of received bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct SackBlock {
     /// Number of the first byte.
     pub left: SeqNum,
-    /// Number of the byte behind the last byte.
+    /// Number of the byte after the last byte.
     pub right: SeqNum,
 }
 
 /// Up to four blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SackBlocks {
-    /// The blocks; those behind `length` are all zero.
+    /// The first `length` entries are the blocks; the others are zero.
     blocks: [SackBlock; Self::MAX],
     length: u8,
 }
@@ -34,7 +34,7 @@ impl SackBlocks {
         length: 0,
     };
 
-    /// Appends a block; returns whether there was room for it.
+    /// Appends a block. Returns `false` if there are [`Self::MAX`] blocks already.
     pub const fn push(&mut self, block: SackBlock) -> bool {
         let length = self.length as usize;
         if length == Self::MAX {

@@ -1,4 +1,4 @@
-//! Segments and lists of options byte by byte.
+//! Segments byte by byte.
 
 extern crate std;
 
@@ -10,7 +10,8 @@ const PORTS: Ports = Ports {
     destination: 6379,
 };
 
-/// The SYN of a Linux client: MSS 1,460, SACK, timestamps, scale 7, ECN; checksum for [`ADDRESSES`].
+/// The SYN of a Linux client: MSS 1,460, SACK, timestamps, scale 7, ECN; checksum for
+/// [`ADDRESSES`].
 const SYN: [u8; 40] = [
     0xc0, 0x01, 0x18, 0xeb, 0x11, 0x22, 0x33, 0x44, 0x00, 0x00, 0x00, 0x00, // seq, no ack
     0xa0, 0xc2, 0xfa, 0xf0, 0x3e, 0xbf, 0x00, 0x00, // 40 bytes, CWR ECE SYN, window 64,240

@@ -1,4 +1,4 @@
-//! Packets for property tests: valid ones of every kind, and what may happen to them on the way.
+//! Strategies of property tests: valid packets of every kind, and damage to them.
 
 use proptest::prelude::*;
 use saiga_wire::ethernet::{self, EtherType, Mac, Tag, Tags};
@@ -150,11 +150,26 @@ pub(crate) fn bytes(longest: usize) -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(any::<u8>(), 0..=longest)
 }
 
-/// The numbers and bytes from which [`icmp4_message`] and [`icmp6_message`] make a message.
+/// Numbers and bytes for [`icmp4_message`], [`icmp6_message`] and [`ndp_message`].
 pub(crate) type Ingredients = (u8, u8, u32, Vec<u8>);
 
 pub(crate) fn ingredients() -> impl Strategy<Value = Ingredients> {
-    (0..8_u8, any::<u8>(), any::<u32>(), bytes(80))
+    let quote = prop_oneof![bytes(80), quote()];
+    (0..8_u8, any::<u8>(), any::<u32>(), quote)
+}
+
+/// The first bytes of a packet.
+fn quote() -> impl Strategy<Value = Vec<u8>> {
+    (network(), bytes(40), 0..20_usize).prop_map(|(network, payload, missing)| {
+        let mut bytes = vec![0; 40];
+        let length = network
+            .emit(payload.len(), &mut bytes)
+            .expect("room for the header");
+        bytes.truncate(length);
+        bytes.extend(payload);
+        bytes.truncate(bytes.len().saturating_sub(missing / 2));
+        bytes
+    })
 }
 
 pub(crate) fn icmp4_message(ingredients: &Ingredients) -> icmp4::Message<'_> {
@@ -250,7 +265,7 @@ pub(crate) fn ndp_message(ingredients: &Ingredients) -> ndp::Message<'_> {
         _ => ndp::Message::NeighbourAdvertisement(ndp::NeighbourAdvertisement {
             router: code & 1 != 0,
             solicited: code & 2 != 0,
-            replaces: code & 4 != 0,
+            overrides: code & 4 != 0,
             target,
             target_mac: mac,
         }),
@@ -265,7 +280,7 @@ const ROUTER_OPTIONS: [u8; 56] = [
     25, 1, 0, 0, 0, 0, 0, 0,
 ];
 
-/// A packet of a host: what the writer writes.
+/// The frame that `write` writes.
 fn written(write: impl Fn(&mut Writer<'_>) -> usize, link: &ethernet::Header) -> Vec<u8> {
     let mut buffer = vec![0; 4_096];
     let mut writer = Writer {
@@ -346,8 +361,8 @@ pub(crate) fn arp_packet() -> impl Strategy<Value = arp::Packet> {
     })
 }
 
-/// What happens to a frame: bytes replaced, bytes inserted, and its end cut off. Small indexes, which
-/// are in the headers, are more likely.
+/// Damage to a frame: replaced bytes, inserted bytes, and a missing end. Bytes of the headers are
+/// affected more often.
 #[derive(Debug, Clone)]
 pub(crate) struct Damage {
     replaced: Vec<(usize, u8)>,

@@ -1,4 +1,5 @@
-//! Properties: what was written is read, checksums equal naive ones, and any bytes are survived.
+//! Properties: packets are read as they were written, checksums equal naive ones, and no input
+//! panics or contradicts smoltcp.
 
 use crate::fuzzed;
 use crate::packets::*;
@@ -56,7 +57,7 @@ fn bytes_of<'a>(content: &Content<'a>) -> &'a [u8] {
     }
 }
 
-/// The header as it is read again: the length of its options says how many blocks had room.
+/// The header without the blocks that do not fit beside the other options.
 fn without_lost_blocks(header: &Header) -> Header {
     let mut others = *header;
     others.options.sack = SackBlocks::NONE;

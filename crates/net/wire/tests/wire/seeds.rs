@@ -1,5 +1,5 @@
-//! The committed inputs of the fuzz targets: each is run, so that an input that once failed stays a
-//! test, and each reason to drop a frame has an input of its name.
+//! The committed inputs of the fuzz targets. Each input is run, so an input that once failed
+//! remains a test. Each reason to drop a frame has an input of its name.
 
 use crate::fuzzed::{self, prepare};
 use saiga_wire::Malformed;

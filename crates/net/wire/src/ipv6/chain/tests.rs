@@ -1,4 +1,4 @@
-//! Packets with every extension header, and what a host answers to bad ones.
+//! Packets with every extension header, and the answers to bad packets.
 
 extern crate std;
 
@@ -43,7 +43,16 @@ fn extension(next: u8, contents: &[u8]) -> Vec<u8> {
 /// A fragment header with reserved bits that are set.
 const fn fragment(next: u8, offset: u16, more: bool) -> [u8; 8] {
     let [high, low] = offset.to_be_bytes();
-    [next, 0xff, high, low | 6 | more as u8, 0xde, 0xad, 0xbe, 0xef]
+    [
+        next,
+        0xff,
+        high,
+        low | 6 | more as u8,
+        0xde,
+        0xad,
+        0xbe,
+        0xef,
+    ]
 }
 
 const fn problem(code: u8, pointer: u32) -> Option<ParameterProblem> {
@@ -170,13 +179,28 @@ fn fragments_are_described() {
     let first = [&extension(6, &PADDING)[..], &TCP, &[0; 4]].concat();
     for (name, header, payload, expected) in [
         ("first", fragment(6, 0, true), &[7; 24][..], (0, true)),
-        ("first with options", fragment(60, 0, true), &first, (0, true)),
+        (
+            "first with options",
+            fragment(60, 0, true),
+            &first,
+            (0, true),
+        ),
         ("first of UDP", fragment(17, 0, true), &[7; 8], (0, true)),
         ("first of ICMPv6", fragment(58, 0, true), &[7; 8], (0, true)),
-        ("first of another", fragment(99, 0, true), &[7; 8], (0, true)),
+        (
+            "first of another",
+            fragment(99, 0, true),
+            &[7; 8],
+            (0, true),
+        ),
         ("middle", fragment(6, 1_232, true), &[7; 8], (1_232, true)),
         ("last", fragment(60, 1_240, false), &[7; 3], (1_240, false)),
-        ("limit", fragment(6, 65_512, false), &[7; 15], (65_512, false)),
+        (
+            "limit",
+            fragment(6, 65_512, false),
+            &[7; 15],
+            (65_512, false),
+        ),
     ] {
         let bytes = packet(60, &[&options, &header, payload]);
         let found = Packet::parse(&bytes).expect(name);
@@ -227,7 +251,13 @@ fn the_first_fragment_holds_all_headers() {
     let incomplete = (Ipv6FragmentHeaders, problem(3, 0));
     let (reason, answer) = incomplete;
     assert_first("16 bytes of TCP", 6, &[&TCP[..16]], reason, answer);
-    assert_first("half of the options", 60, &[&[6, 1, 0, 0, 0, 0, 0, 0]], reason, answer);
+    assert_first(
+        "half of the options",
+        60,
+        &[&[6, 1, 0, 0, 0, 0, 0, 0]],
+        reason,
+        answer,
+    );
     let udp = extension(17, &PADDING);
     assert_first("nothing of UDP", 60, &[&udp], reason, answer);
     let icmp = extension(58, &PADDING);
@@ -236,7 +266,13 @@ fn the_first_fragment_holds_all_headers() {
     assert_first("another fragment", 44, &[&second], Ipv6FragmentTwice, None);
     let late = extension(6, &PADDING);
     let answer = problem(1, 40);
-    assert_first("hop-by-hop", 0, &[&late, &TCP, &[0; 4]], Ipv6HopByHop, answer);
+    assert_first(
+        "hop-by-hop",
+        0,
+        &[&late, &TCP, &[0; 4]],
+        Ipv6HopByHop,
+        answer,
+    );
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What must hold for any bytes. The fuzz targets include this module, and so do the tests here.
+//! Properties that hold for any bytes. The fuzz targets and the tests of this crate include them.
 
 mod agreement;
 mod repair;
@@ -16,8 +16,8 @@ pub(crate) fn frame(input: &[u8]) {
     }
 }
 
-/// The first byte says how the rest, an Ethernet frame, is treated: the lower two bits are the state
-/// of its checksum, the third bit sets the checksums right, and the fourth bit the length.
+/// The first byte says how the rest, an Ethernet frame, is treated: the lower two bits are the
+/// state of its checksum, the third bit sets the checksums right, and the fourth bit the length.
 pub(crate) fn prepare(input: &[u8]) -> Option<(Vec<u8>, ChecksumState)> {
     let (&treatment, frame) = input.split_first()?;
     let state = match treatment & 3 {
@@ -60,7 +60,7 @@ fn check_frame(frame: &[u8], state: ChecksumState) {
     }
 }
 
-/// The answer of a host to a bad packet points into the packet, be the packet IPv6 or not.
+/// The answer to a bad packet points into the packet. The bytes are read as a packet of any kind.
 fn answer(frame: &[u8]) {
     for packet in [frame, frame.get(14..).unwrap_or_default()] {
         if let Some(problem) = ipv6::parameter_problem(packet) {
@@ -71,7 +71,7 @@ fn answer(frame: &[u8]) {
     }
 }
 
-/// Slices are parts of the frame, in the order of the layers.
+/// The slices of the result lie in the frame, and the payload ends with its packet.
 fn check_bounds(frame: &[u8], parsed: &Frame<'_>) {
     let (packet, payload) = match &parsed.content {
         Content::Arp(_) => return,
@@ -88,12 +88,12 @@ fn check_bounds(frame: &[u8], parsed: &Frame<'_>) {
     assert_eq!(payload.as_ptr_range().end, packet.as_ptr_range().end);
 }
 
-/// A packet is the same without its Ethernet header.
+/// The result for a packet does not depend on the Ethernet header.
 fn check_alone(packet: &Packet<'_>, state: ChecksumState) {
     assert_eq!(Packet::parse(packet.bytes, state), Ok(*packet));
 }
 
-/// Reads what is read only on demand.
+/// Calls the functions that read a part of a packet on demand.
 fn read_all(transport: &Transport<'_>) {
     match transport {
         Transport::Icmp4(message) => drop(message.quoted()),

@@ -1,11 +1,10 @@
-//! Sets the checksums of a frame right, as far as its layers can be found, so that changed bytes
-//! reach the parsers behind the checksums.
+//! Corrects the checksums of damaged frames, so that the damage reaches the parsers of all layers.
 
 use saiga_wire::checksum::Sum;
 use saiga_wire::ip::{Addresses, Protocol};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// Sets the checksums of IPv4, TCP and ICMP right.
+/// Corrects the checksums of IPv4, TCP and ICMP, if the frame has these layers.
 pub(crate) fn repair(frame: &mut [u8]) {
     let packet = packet(frame);
     match packet.first().map(|first| first >> 4) {
@@ -15,7 +14,7 @@ pub(crate) fn repair(frame: &mut [u8]) {
     }
 }
 
-/// Lets the length field of the IP header count all bytes of the frame.
+/// Sets the length field of the IP header to the length of the frame.
 pub(crate) fn set_length(frame: &mut [u8]) {
     let packet = packet(frame);
     let (first, length) = (packet.first().map(|first| first >> 4), packet.len());

@@ -1,4 +1,4 @@
-//! What was read and can be written is written, and read again.
+//! Packets that can be written are equal after writing and reading them again.
 
 use saiga_wire::ethernet;
 use saiga_wire::frame::{Content, Frame, Network, Packet, Transport, Writer};
@@ -47,7 +47,8 @@ fn write(link: &ethernet::Header, content: &Content<'_>, buffer: &mut [u8]) -> O
     }
 }
 
-/// The packets are equal but for extension headers and options that are not written.
+/// Compares the packets; `bytes` may differ, because IP options and extension headers are not
+/// written.
 fn same_packet(again: &Packet<'_>, before: &Packet<'_>) {
     assert_eq!(again.network, before.network);
     match (&again.transport, &before.transport) {
@@ -71,8 +72,8 @@ pub(crate) fn tcp(bytes: &[u8]) {
     same_segment(&Segment { payload, ..again }, &before);
 }
 
-/// The segments are equal but for the end of a malformed list of options, and for blocks for which
-/// the layout of the writer has no room.
+/// Compares the segments. A malformed list of options is not written as such, and blocks may not
+/// fit into the writer's layout.
 fn same_segment(again: &Segment<'_>, before: &Segment<'_>) {
     let (mut again, mut before) = (*again, *before);
     let blocks = again.header.options.sack;

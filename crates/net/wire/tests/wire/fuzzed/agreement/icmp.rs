@@ -121,8 +121,8 @@ pub(super) fn v6(packet: &ipv6::Packet<'_>) {
     }
 }
 
-/// smoltcp refuses unknown messages, quotes without a whole header, packets too big with a code, and
-/// two kinds of neighbour discovery options that are of no use to it.
+/// smoltcp refuses unknown messages, quotes without a whole header, packets too big with a code,
+/// and two kinds of neighbour discovery options that are of no use to it.
 fn is_looser_v6(ours: &icmp6::Message<'_>, bytes: &[u8]) -> bool {
     use icmp6::Message;
     match ours {
@@ -265,7 +265,7 @@ fn same_ndp(ours: &ndp::Message<'_>, theirs: &NdiscRepr<'_>) {
                 ours.solicited,
                 flags.contains(NdiscNeighborFlags::SOLICITED)
             );
-            assert_eq!(ours.replaces, flags.contains(NdiscNeighborFlags::OVERRIDE));
+            assert_eq!(ours.overrides, flags.contains(NdiscNeighborFlags::OVERRIDE));
             same_mac(ours.target_mac, lladdr);
         }
         (ndp::Message::RouterAdvertisement(ours), theirs) => same_router(&ours, &theirs),

@@ -1,5 +1,6 @@
-//! Agreement with `smoltcp::wire`: what both accept has the same fields. What only one of the two
-//! accepts has a reason in [`STRICTER`], or in the comment beside the check that allows it.
+//! Agreement with `smoltcp::wire`: packets that both accept have the same fields. A packet that
+//! only smoltcp accepts has a reason in [`STRICTER`]; one that only this crate accepts is described
+//! by the function `is_looser` of its layer.
 
 mod icmp;
 mod internet;
@@ -10,7 +11,7 @@ use saiga_wire::{Malformed, ethernet, ipv4, ipv6};
 use smoltcp::phy::ChecksumCapabilities;
 use smoltcp::wire::{EthernetFrame, EthernetRepr, IpAddress, Ipv4Packet};
 
-/// Why this crate refuses packets that smoltcp accepts.
+/// Reasons for which this crate refuses packets that smoltcp accepts.
 const STRICTER: [(Malformed, &str); 15] = [
     (
         Malformed::EthernetSource,
@@ -74,7 +75,7 @@ const STRICTER: [(Malformed, &str); 15] = [
     ),
 ];
 
-/// Fails unless a refusal is one of those that smoltcp does not share.
+/// Fails unless `reason` is in [`STRICTER`].
 fn assert_stricter(reason: Malformed, accepted: &dyn std::fmt::Debug) {
     let known = STRICTER.iter().any(|(stricter, _)| *stricter == reason);
     assert!(
@@ -83,7 +84,7 @@ fn assert_stricter(reason: Malformed, accepted: &dyn std::fmt::Debug) {
     );
 }
 
-/// smoltcp without checksums, which are compared apart.
+/// smoltcp without verification of checksums, which is compared separately.
 fn checksums() -> ChecksumCapabilities {
     ChecksumCapabilities::ignored()
 }

@@ -58,7 +58,7 @@ fn same(ours: &Segment<'_>, theirs: &TcpRepr<'_>) {
     assert_eq!(ours.payload, theirs.payload);
 }
 
-/// What smoltcp makes of the flags; none if it refuses them.
+/// The flags as smoltcp represents them; `None` if smoltcp refuses them.
 fn control(header: &Header) -> Option<TcpControl> {
     let [syn, fin, rst, psh] =
         [Flags::SYN, Flags::FIN, Flags::RST, Flags::PSH].map(|flag| header.flags.contains(flag));
