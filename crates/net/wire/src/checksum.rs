@@ -103,7 +103,8 @@ impl Sum {
 /// The checksum of a packet in which the bytes summed in `old` are replaced by those of `new`.
 ///
 /// Both sums must cover the same bytes and begin at an even offset of the packet. The result equals
-/// a new computation unless all bytes of the new packet are 0; headers of IP, ICMP and TCP are not.
+/// a new computation unless all other bytes of the new packet are 0. An IP header, or a TCP segment
+/// with its pseudo header, is never so; an ICMP echo reply may be.
 #[inline]
 #[must_use]
 pub const fn update(checksum: u16, old: Sum, new: Sum) -> u16 {

@@ -5,6 +5,8 @@
 //! read; the bytes of others are handed out.
 
 #[cfg(test)]
+mod samples;
+#[cfg(test)]
 mod tests;
 mod writer;
 

@@ -17,6 +17,8 @@ mod tests;
 
 /// Length of a header without options.
 pub const HEADER_BYTES: usize = 20;
+/// Offset of the checksum field.
+pub(crate) const CHECKSUM_AT: usize = 10;
 const DONT_FRAGMENT: u16 = 0x4000;
 const MORE_FRAGMENTS: u16 = 0x2000;
 const OFFSET_MASK: u16 = 0x1fff;
@@ -73,7 +75,7 @@ impl Header {
     /// header's length. The lower three bits of the fragment offset are lost.
     #[inline]
     pub fn emit(&self, payload_bytes: usize, buffer: &mut [u8]) -> Result<usize, EmitError> {
-        let total = length_field(HEADER_BYTES + payload_bytes)?;
+        let total = length_field(payload_bytes.saturating_add(HEADER_BYTES))?;
         let bytes = room_for::<HEADER_BYTES>(buffer)?;
         let dont = if self.dont_fragment { DONT_FRAGMENT } else { 0 };
         let more = if self.more_fragments {
@@ -92,7 +94,7 @@ impl Header {
         put(bytes, 8, [self.ttl, self.protocol.0, 0, 0]);
         put(bytes, 12, self.source.octets());
         put(bytes, 16, self.destination.octets());
-        put(bytes, 10, Sum::of(bytes).checksum().to_be_bytes());
+        put(bytes, CHECKSUM_AT, Sum::of(bytes).checksum().to_be_bytes());
         Ok(HEADER_BYTES)
     }
 }

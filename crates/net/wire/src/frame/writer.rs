@@ -1,5 +1,8 @@
 //! Writes frames into a caller's buffer.
 
+#[cfg(test)]
+mod tests;
+
 use super::Network;
 use crate::checksum::Sum;
 use crate::emit::{EmitError, room};
@@ -7,9 +10,6 @@ use crate::ethernet::{self, EtherType};
 use crate::ip::Protocol;
 use crate::offload::Fill;
 use crate::{arp, icmp4, icmp6, ipv4, ipv6, tcp};
-
-/// Offset of the checksum in an IPv4 header.
-const IPV4_CHECKSUM_AT: usize = 10;
 
 /// Writes a frame to the front of a buffer. The types and protocols in the headers of the lower
 /// layers are set to suit the layer above; the other fields are written as they are.
@@ -53,7 +53,9 @@ impl Payload<'_> {
     #[must_use]
     pub fn len_bytes(&self) -> usize {
         match self {
-            Self::Slices(slices) => slices.iter().map(|slice| slice.len()).sum(),
+            Self::Slices(slices) => slices
+                .iter()
+                .fold(0, |length, slice| length.saturating_add(slice.len())),
             Self::Summed { length, .. } => *length,
         }
     }
@@ -83,7 +85,7 @@ impl Writer<'_> {
         fill: Fill,
     ) -> Result<Layout, EmitError> {
         let header_bytes = header.len_bytes();
-        let segment_bytes = header_bytes + payload.len_bytes();
+        let segment_bytes = header_bytes.saturating_add(payload.len_bytes());
         let network = with_protocol(network, Protocol::TCP);
         let (layout, tcp) = self.lower(&network, segment_bytes, header_bytes)?;
         header.emit(tcp)?;
@@ -98,7 +100,7 @@ impl Writer<'_> {
         };
         tcp[tcp::CHECKSUM_AT..][..2].copy_from_slice(&field.to_be_bytes());
         if let (Fill::PseudoHeaderWithoutLength, Network::V4(_)) = (fill, network) {
-            self.buffer[layout.network_at + IPV4_CHECKSUM_AT..][..2].fill(0);
+            self.buffer[layout.network_at + ipv4::CHECKSUM_AT..][..2].fill(0);
         }
         Ok(layout)
     }
@@ -114,7 +116,7 @@ impl Writer<'_> {
         let slices = Payload::Slices(payload);
         let link_bytes = self.link.map_or(0, ethernet::Header::len_bytes);
         let headers_bytes = link_bytes + network.len_bytes() + header.len_bytes();
-        let length = headers_bytes + slices.len_bytes();
+        let length = slices.len_bytes().saturating_add(headers_bytes);
         room(self.buffer, length)?;
         let layout = self.tcp_headers(network, header, slices, fill)?;
         let mut at = layout.payload_at;

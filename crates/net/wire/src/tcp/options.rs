@@ -128,7 +128,7 @@ impl Options {
         }
     }
 
-    /// Length of the options as [`Self::emit`] lays them out; a multiple of 4.
+    /// Length of the options in an emitted header; a multiple of 4.
     #[inline]
     #[must_use]
     pub const fn len_bytes(&self) -> usize {
