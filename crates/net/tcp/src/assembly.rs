@@ -9,6 +9,7 @@
 #[cfg(test)]
 mod tests;
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use saiga_wire::SeqNum;
@@ -30,7 +31,14 @@ struct Island {
 pub(crate) struct Assembly {
     /// `RCV.NXT`.
     nxt: SeqNum,
-    /// Ranges above `nxt`, in order, with holes between them.
+    /// What there is to report beside `nxt`; most connections have nothing most of the time.
+    news: Option<Box<News>>,
+}
+
+/// What selective acknowledgements report.
+#[derive(Debug, Clone, Default)]
+struct News {
+    /// Ranges above `RCV.NXT`, in order, with holes between them.
     islands: Vec<Island>,
     clock: u32,
     /// The range that arrived twice with the last segment.
@@ -49,12 +57,7 @@ pub(crate) struct Inserted {
 
 impl Assembly {
     pub(crate) fn new(nxt: SeqNum) -> Self {
-        Self {
-            nxt,
-            islands: Vec::new(),
-            clock: 0,
-            duplicate: None,
-        }
+        Self { nxt, news: None }
     }
 
     /// `RCV.NXT`.
@@ -62,19 +65,9 @@ impl Assembly {
         self.nxt
     }
 
-    /// Whether there is a hole.
-    pub(crate) fn has_hole(&self) -> bool {
-        !self.islands.is_empty()
-    }
-
     /// Whether there is something to report in selective acknowledgements.
     pub(crate) fn has_sack(&self) -> bool {
-        self.has_hole() || self.duplicate.is_some()
-    }
-
-    /// The end of the highest byte that has arrived.
-    pub(crate) fn highest(&self) -> SeqNum {
-        self.islands.last().map_or(self.nxt, |last| last.block.right)
+        self.news.is_some()
     }
 
     /// Takes a range that is not empty; tells `place` the parts that are new, in order.
@@ -84,43 +77,88 @@ impl Assembly {
         end: SeqNum,
         mut place: impl FnMut(SackBlock),
     ) -> Inserted {
-        self.duplicate = None;
-        if start == self.nxt && self.islands.is_empty() {
-            place(SackBlock { left: start, right: end });
+        if start == self.nxt && self.news.is_none() {
+            place(SackBlock {
+                left: start,
+                right: end,
+            });
             self.nxt = end;
             return Inserted {
                 advanced: end - start,
                 is_out_of_order: false,
             };
         }
-        self.insert_beside(SackBlock { left: start, right: end }, &mut place)
+        let block = SackBlock {
+            left: start,
+            right: end,
+        };
+        let news = self.news.get_or_insert_default();
+        let inserted = news.insert(&mut self.nxt, block, &mut place);
+        self.forget_nothing();
+        inserted
     }
 
-    fn insert_beside(&mut self, block: SackBlock, place: &mut impl FnMut(SackBlock)) -> Inserted {
-        let before = self.nxt;
+    /// A segment that lies before the window altogether: its range is a duplicate.
+    pub(crate) fn on_old(&mut self, start: SeqNum, end: SeqNum) {
+        let news = self.news.get_or_insert_default();
+        news.duplicate = None;
+        news.note_duplicate(start, end);
+        self.forget_nothing();
+    }
+
+    /// The selective acknowledgements for the next segment, at most `room` blocks. A duplicate is
+    /// reported once.
+    pub(crate) fn sack(&mut self, room: usize) -> SackBlocks {
+        let Some(news) = &mut self.news else {
+            return SackBlocks::NONE;
+        };
+        let blocks = news.sack(room);
+        self.forget_nothing();
+        blocks
+    }
+
+    /// Frees the memory of news that there are not.
+    fn forget_nothing(&mut self) {
+        let is_empty = |news: &mut Box<News>| news.islands.is_empty() && news.duplicate.is_none();
+        self.news.take_if(is_empty);
+    }
+}
+
+impl News {
+    /// Takes a block. `nxt` moves over what is complete.
+    fn insert(
+        &mut self,
+        nxt: &mut SeqNum,
+        block: SackBlock,
+        place: &mut impl FnMut(SackBlock),
+    ) -> Inserted {
+        let before = *nxt;
+        self.duplicate = None;
         if block.left.before(before) {
             self.note_duplicate(block.left, block.right.earlier_of(before));
         }
-        let start = block.left.later_of(before);
-        if !start.before(block.right) {
+        let left = block.left.later_of(before);
+        if !left.before(block.right) {
             return Inserted::default();
         }
-        let had_hole = self.has_hole();
-        let block = SackBlock {
-            left: start,
-            right: block.right,
-        };
-        if start != before && !self.has_room(block) {
+        let had_hole = !self.islands.is_empty();
+        let block = SackBlock { left, ..block };
+        if left != before && !self.has_room(block) {
             return Inserted {
                 advanced: 0,
                 is_out_of_order: true,
             };
         }
         self.add(block, place);
-        self.advance();
+        if let Some(first) = self.islands.first()
+            && first.block.left.at_or_before(before)
+        {
+            *nxt = first.block.right;
+            self.islands.remove(0);
+        }
         Inserted {
-            advanced: self.nxt - before,
-            is_out_of_order: had_hole || self.has_hole(),
+            advanced: *nxt - before,
+            is_out_of_order: had_hole || !self.islands.is_empty(),
         }
     }
 
@@ -171,33 +209,19 @@ impl Assembly {
         self.islands.splice(first..after, [island]);
     }
 
-    /// Moves `nxt` over the first range if no hole is left before it.
-    fn advance(&mut self) {
-        if let Some(first) = self.islands.first()
-            && first.block.left.at_or_before(self.nxt)
-        {
-            self.nxt = first.block.right;
-            self.islands.remove(0);
-        }
-    }
-
     /// Remembers the first range of a segment that has arrived before.
     fn note_duplicate(&mut self, start: SeqNum, end: SeqNum) {
         if self.duplicate.is_none() && start.before(end) {
-            self.duplicate = Some(SackBlock { left: start, right: end });
+            self.duplicate = Some(SackBlock {
+                left: start,
+                right: end,
+            });
         }
     }
 
-    /// A segment that lies before the window altogether: its range is a duplicate.
-    pub(crate) fn on_old(&mut self, start: SeqNum, end: SeqNum) {
-        self.duplicate = None;
-        self.note_duplicate(start, end);
-    }
-
-    /// The selective acknowledgements for the next segment, at most `room` blocks: the duplicate
-    /// first (RFC 2883 §4), then the range of the last segment, then those before it (RFC 2018 §4).
-    /// A duplicate is reported once.
-    pub(crate) fn sack(&mut self, room: usize) -> SackBlocks {
+    /// The duplicate first (RFC 2883 §4), then the range of the last segment, then those before it
+    /// (RFC 2018 §4).
+    fn sack(&mut self, room: usize) -> SackBlocks {
         let mut sack = SackBlocks::NONE;
         let room = room.min(SackBlocks::MAX);
         if room == 0 {
@@ -209,7 +233,10 @@ impl Assembly {
         let recency = |island: &Island| self.clock.wrapping_sub(island.touched);
         let mut newer = None;
         while sack.len() < room {
-            let older = self.islands.iter().filter(|island| newer < Some(recency(island)));
+            let older = self
+                .islands
+                .iter()
+                .filter(|island| newer < Some(recency(island)));
             let Some(next) = older.min_by_key(|island| recency(island)) else {
                 break;
             };

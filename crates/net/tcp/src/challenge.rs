@@ -3,23 +3,22 @@
 //! Spec: RFC 5961 §7 (throttling). The limit is that of one connection, not of the host: a limit
 //! that connections share lets an attacker count the challenges of others (CVE-2016-5696).
 
-use crate::time::{Instant, Micros};
+use crate::time::Instant;
 
 /// Challenges of a connection in the present second.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Challenges {
-    second: Instant,
+    /// Whole seconds of the clock.
+    second: u32,
     sent: u8,
 }
 
 impl Challenges {
     /// Whether one more may be sent now; counts it.
     pub(crate) fn take(&mut self, now: Instant, per_second: u8) -> bool {
-        if now.since(self.second) >= Micros::from_secs(1) {
-            *self = Self {
-                second: now,
-                sent: 0,
-            };
+        let second = now.whole_seconds();
+        if second != self.second {
+            *self = Self { second, sent: 0 };
         }
         let is_allowed = self.sent < per_second;
         self.sent += u8::from(is_allowed);

@@ -70,9 +70,9 @@ impl Default for Config {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeepAlive {
     /// Time without segments before the first probe.
-    pub idle: Micros,
+    pub idle_ms: u32,
     /// Time between two probes.
-    pub interval: Micros,
+    pub interval_ms: u32,
     /// Probes without an answer before the connection ends.
     pub count: u8,
 }
@@ -80,8 +80,8 @@ pub struct KeepAlive {
 impl Default for KeepAlive {
     fn default() -> Self {
         Self {
-            idle: Micros::from_secs(7200),
-            interval: Micros::from_secs(75),
+            idle_ms: 7_200_000,
+            interval_ms: 75_000,
             count: 9,
         }
     }

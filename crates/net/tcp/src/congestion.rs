@@ -13,6 +13,8 @@ pub(crate) mod prr;
 #[cfg(test)]
 mod tests;
 
+use alloc::boxed::Box;
+
 use saiga_wire::SeqNum;
 
 use crate::time::{Instant, Micros};
@@ -62,7 +64,7 @@ pub(crate) struct Congestion {
     avoidance: Avoidance,
     hystart: HyStart,
     /// `cwnd` and `ssthresh` before the last reduction, for its undo.
-    before: Option<Before>,
+    before: Option<Box<Before>>,
 }
 
 #[derive(Debug, Clone)]
@@ -151,9 +153,7 @@ impl Congestion {
     fn avoid(&mut self, bytes: u32, acked: &Acked) {
         let mss = u32::from(self.mss);
         self.cwnd = match &mut self.avoidance {
-            Avoidance::Cubic(cubic) => {
-                cubic.grow(self.cwnd, bytes, mss, acked.srtt, acked.now)
-            }
+            Avoidance::Cubic(cubic) => cubic.grow(self.cwnd, bytes, mss, acked.srtt, acked.now),
             Avoidance::NewReno(newreno) => newreno.grow(self.cwnd, bytes, mss),
         };
     }
@@ -174,11 +174,11 @@ impl Congestion {
     /// Reduces `ssthresh` at the begin of recovery or on ECN-Echo. The caller reduces `cwnd` by PRR
     /// or by [`Self::set_cwnd`].
     pub(crate) fn on_congestion(&mut self, in_flight: u32) {
-        self.before = Some(Before {
+        self.before = Some(Box::new(Before {
             cwnd: self.cwnd,
             ssthresh: self.ssthresh,
             avoidance: self.avoidance.clone(),
-        });
+        }));
         self.reduce(in_flight);
     }
 
@@ -230,12 +230,6 @@ impl Congestion {
         // RFC 2861 §3.1: slow start goes up to three quarters of the window that was reached.
         self.ssthresh = self.ssthresh.max(self.cwnd / 4 * 3);
         self.cwnd = self.cwnd.min(initial_window(self.mss));
-    }
-
-    /// Path MTU discovery changed the segment size.
-    pub(crate) fn set_mss(&mut self, mss: u16) {
-        self.mss = mss;
-        self.cwnd = self.cwnd.max(u32::from(mss));
     }
 }
 

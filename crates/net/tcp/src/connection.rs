@@ -16,7 +16,6 @@ use crate::handshake::{self, Start};
 use crate::open::Open;
 use crate::syn_received::SynReceived;
 use crate::syn_sent::SynSent;
-use crate::time::Micros;
 use crate::time_wait::TimeWait;
 
 /// A TCP connection, without its buffers, addresses and ports.
@@ -37,7 +36,7 @@ pub struct Settings {
     /// Probes of an idle connection (SO_KEEPALIVE).
     pub keep_alive: Option<KeepAlive>,
     /// How long data may stay without acknowledgement (TCP_USER_TIMEOUT, RFC 5482).
-    pub user_timeout: Option<Micros>,
+    pub user_timeout_ms: Option<u32>,
 }
 
 /// Where the bytes of a payload go.
@@ -65,6 +64,10 @@ pub enum StateName {
 
 /// The state with what is valid in it.
 #[derive(Debug, Clone)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly all connections are in the largest state"
+)]
 pub(crate) enum Phase {
     SynSent(SynSent),
     SynReceived(SynReceived),
@@ -249,7 +252,14 @@ impl Connection {
             StateName::Established | StateName::CloseWait if reason != CloseReason::Finished => {
                 context.counters.estab_resets += 1;
             }
-            _ => {}
+            StateName::Established
+            | StateName::CloseWait
+            | StateName::FinWait1
+            | StateName::FinWait2
+            | StateName::Closing
+            | StateName::LastAck
+            | StateName::TimeWait
+            | StateName::Closed => {}
         }
         self.phase = Phase::Closed;
         Events::closed(reason)
@@ -282,3 +292,6 @@ impl Connection {
         };
     }
 }
+
+// Half a million idle connections fit into a gibibyte with their entries in tables.
+const _: () = assert!(size_of::<Connection>() <= 512);

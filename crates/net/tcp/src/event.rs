@@ -12,8 +12,8 @@ pub struct Events {
     pub readable: u32,
     /// The peer has sent its FIN, and all bytes before it are readable.
     pub is_finished: bool,
-    /// The number of bytes, from the first one of the connection, at which urgent data ends.
-    pub urgent: bool,
+    /// The peer has announced urgent data: [`crate::Connection::urgent_ahead`] tells where it ends.
+    pub is_urgent: bool,
     /// The connection has ended. Nothing follows.
     pub closed: Option<CloseReason>,
 }
@@ -25,7 +25,7 @@ impl Events {
         acked: 0,
         readable: 0,
         is_finished: false,
-        urgent: false,
+        is_urgent: false,
         closed: None,
     };
 

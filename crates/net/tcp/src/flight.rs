@@ -179,12 +179,7 @@ impl Flight {
     }
 
     /// Marks a range as selectively acknowledged; tells `each` the parts that were not yet.
-    pub(crate) fn sack(
-        &mut self,
-        start: SeqNum,
-        end: SeqNum,
-        mut each: impl FnMut(Delivered),
-    ) {
+    pub(crate) fn sack(&mut self, start: SeqNum, end: SeqNum, mut each: impl FnMut(Delivered)) {
         let start = start.later_of(self.una);
         let end = end.earlier_of(self.nxt());
         if !start.before(end) || self.is_sacked(start, end) {

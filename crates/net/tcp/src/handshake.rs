@@ -11,7 +11,7 @@ use crate::time::Instant;
 use crate::transmit::NO_PORTS;
 
 /// Segment size of a peer whose SYN has no such option, by the version of IP (RFC 9293 MUST-15).
-pub const DEFAULT_MSS_V4: u16 = 536;
+const DEFAULT_MSS_V4: u16 = 536;
 /// Bytes of the timestamps option with its padding.
 const TIMESTAMPS_BYTES: u16 = 12;
 /// Largest shift of a window (RFC 7323 §2.3).

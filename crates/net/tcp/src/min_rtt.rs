@@ -5,8 +5,8 @@
 
 use crate::time::{Instant, Micros};
 
-/// Length of a period.
-const PERIOD: Micros = Micros::from_secs(150);
+/// Length of a period in seconds.
+const PERIOD: u32 = 150;
 
 /// A minimum that forgets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,8 +14,8 @@ pub(crate) struct MinRtt {
     /// Microseconds in the last and in the present period.
     last: u32,
     present: u32,
-    /// Start of the present period.
-    began: Instant,
+    /// Start of the present period, in seconds.
+    began: u32,
 }
 
 impl Default for MinRtt {
@@ -23,7 +23,7 @@ impl Default for MinRtt {
         Self {
             last: u32::MAX,
             present: u32::MAX,
-            began: Instant(0),
+            began: 0,
         }
     }
 }
@@ -31,9 +31,10 @@ impl Default for MinRtt {
 impl MinRtt {
     pub(crate) fn on_sample(&mut self, sample: Micros, now: Instant) {
         let sample = u32::try_from(sample.0).unwrap_or(u32::MAX).max(1);
-        let age = now.since(self.began);
+        let now = now.whole_seconds();
+        let age = now.wrapping_sub(self.began);
         if age >= PERIOD {
-            self.last = if age >= PERIOD.times(2) {
+            self.last = if age >= 2 * PERIOD {
                 u32::MAX
             } else {
                 self.present

@@ -15,9 +15,9 @@ use crate::connection::{Outcome, Phase, Place, Reply, StateName};
 use crate::context::{Arrival, Context};
 use crate::event::{CloseReason, Events};
 use crate::handshake::{Agreed, Start, timestamp};
-use crate::receiver::{Due, Receiver, ReceiverStart, Verdict};
+use crate::receiver::{Receiver, ReceiverStart, Verdict};
 use crate::sender::{Ack, Echo, Sender, SenderStart};
-use crate::time::{Instant, Micros};
+use crate::time::{Micros, OptionalInstant};
 use crate::time_wait::TimeWait;
 use probe::Idle;
 
@@ -34,7 +34,7 @@ pub(crate) struct Open {
     /// the connection without TIME-WAIT.
     is_passive_close: bool,
     /// Since when FIN-WAIT-2 waits for the peer, once the application has gone.
-    fin_wait_since: Option<Instant>,
+    fin_wait_since: OptionalInstant,
     /// Whether the application does not read any more.
     is_abandoned: bool,
 }
@@ -92,7 +92,7 @@ impl Open {
             challenges: Challenges::default(),
             idle: Idle::new(now),
             is_passive_close: false,
-            fin_wait_since: None,
+            fin_wait_since: OptionalInstant::NONE,
             is_abandoned: false,
         }
     }
@@ -137,7 +137,7 @@ impl Open {
         }
         self.receiver.note_timestamp(arrival, context);
         let mut events = self.on_ack(number, arrival, context);
-        events.urgent = self.receiver.on_urgent(arrival);
+        events.is_urgent = self.receiver.on_urgent(arrival);
         self.on_data(arrival, place, &mut events, context);
         self.next_state(events, context)
     }
@@ -158,11 +158,13 @@ impl Open {
         let header = arrival.header;
         let now = timestamp(self.timestamp_offset, context.now);
         let echoed = header.options.timestamps.filter(|one| one.echo != 0);
-        let echo = echoed.filter(|_| self.agreed.has_timestamps).map(|one| Echo {
-            value: one.echo,
-            now,
-            offset: self.timestamp_offset,
-        });
+        let echo = echoed
+            .filter(|_| self.agreed.has_timestamps)
+            .map(|one| Echo {
+                value: one.echo,
+                now,
+                offset: self.timestamp_offset,
+            });
         let ack = Ack {
             number,
             seq: header.seq,
@@ -170,8 +172,7 @@ impl Open {
             sack: &header.options.sack,
             echo,
             has_data: arrival.sequence_length() > 0,
-            is_congested: self.agreed.has_ecn
-                && header.flags.contains(saiga_wire::tcp::Flags::ECE),
+            is_congested: self.agreed.has_ecn && header.flags.contains(saiga_wire::tcp::Flags::ECE),
         };
         let progress = self.sender.on_ack(&ack, context);
         if progress.is_progress {
@@ -217,7 +218,7 @@ impl Open {
             (true, true) => Outcome::Become(Phase::TimeWait(self.time_wait(context)), events),
             (true, false) => {
                 if self.is_abandoned {
-                    self.fin_wait_since.get_or_insert(context.now);
+                    self.fin_wait_since.set_first(context.now);
                 }
                 Outcome::Stay(events)
             }
@@ -254,6 +255,11 @@ impl Open {
         self.receiver.on_read(bytes);
     }
 
+    /// The receive buffer has another size.
+    pub(crate) fn resize(&mut self, buffer: u32) {
+        self.receiver.resize(buffer);
+    }
+
     /// The application will not write any more.
     pub(crate) fn on_shutdown(&mut self, context: &Context<'_>) {
         self.sender.on_close();
@@ -269,7 +275,7 @@ impl Open {
         self.is_abandoned = true;
         self.on_shutdown(context);
         if self.sender.is_fin_acked() {
-            self.fin_wait_since.get_or_insert(context.now);
+            self.fin_wait_since.set_first(context.now);
         }
         false
     }
@@ -291,12 +297,12 @@ impl Open {
         (self.sender.nxt(), self.receiver.nxt())
     }
 
-    /// Bytes up to the end of urgent data, if it is ahead (`man 2 ioctl_sockatmark`).
+    /// Bytes that the application has not read up to the end of urgent data.
     pub(crate) fn urgent_ahead(&self) -> Option<u32> {
         self.receiver.urgent_ahead()
     }
 
     fn is_ack_due(&self) -> bool {
-        self.receiver.due() == Due::Now
+        self.receiver.is_ack_due()
     }
 }

@@ -24,7 +24,7 @@ pub(crate) struct Rack {
     /// took.
     xmit_ts: Instant,
     end_seq: SeqNum,
-    rtt: Micros,
+    rtt_us: u32,
     /// The highest delivered sequence number (`RACK.fack`).
     fack: SeqNum,
     /// Whether a range was delivered behind one with a higher number.
@@ -51,7 +51,7 @@ impl Rack {
         Self {
             xmit_ts: Instant(0),
             end_seq: iss,
-            rtt: Micros::ZERO,
+            rtt_us: 0,
             fack: iss,
             is_reordering_seen: false,
             multiplier: 1,
@@ -79,7 +79,7 @@ impl Rack {
         if one.is_retransmitted && (is_echo_older || is_too_soon) {
             return;
         }
-        self.rtt = rtt;
+        self.rtt_us = u32::try_from(rtt.0).unwrap_or(u32::MAX);
         if is_sent_after((one.at, one.end), (self.xmit_ts, self.end_seq)) {
             (self.xmit_ts, self.end_seq) = (one.at, one.end);
         }
@@ -109,12 +109,13 @@ impl Rack {
     pub(crate) fn detect(&self, flight: &mut Flight, scene: &Scene) -> Option<Micros> {
         let window = self.window(flight, scene);
         let delivered = (self.xmit_ts, self.end_seq);
+        let rtt = Micros(self.rtt_us.into());
         let mut longest = Micros::ZERO;
         flight.mark_lost(|_, sent: &Sent| {
             if !is_sent_after(delivered, (sent.at, sent.end)) {
                 return false;
             }
-            let left = (sent.at + self.rtt + window).since(scene.now);
+            let left = (sent.at + rtt + window).since(scene.now);
             longest = longest.max(left);
             left == Micros::ZERO
         });
@@ -130,11 +131,7 @@ impl Rack {
             }
         }
         let quarters = u64::from(self.multiplier);
-        scene
-            .min_rtt
-            .times(quarters)
-            .divided_by(4)
-            .min(scene.srtt)
+        scene.min_rtt.times(quarters).divided_by(4).min(scene.srtt)
     }
 }
 

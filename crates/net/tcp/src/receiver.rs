@@ -10,14 +10,13 @@ mod acceptable;
 mod acknowledgement;
 
 pub(crate) use acceptable::Verdict;
-pub(crate) use acknowledgement::Due;
 
 use saiga_wire::SeqNum;
 use saiga_wire::tcp::{Flags, SackBlock, SackBlocks};
 
 use crate::assembly::Assembly;
 use crate::context::{Arrival, Context};
-use crate::time::Instant;
+use crate::time::{Instant, OptionalInstant};
 
 /// The state of the receive half.
 #[derive(Debug, Clone)]
@@ -35,11 +34,12 @@ pub(crate) struct Receiver {
     is_finished: bool,
     /// The peer's segment size: how much data makes an acknowledgement due.
     peer_mss: u32,
-    /// `TS.Recent` and when it was set, if timestamps are in use.
-    ts_recent: Option<(u32, Instant)>,
+    /// `TS.Recent`, if timestamps are in use, and the second in which it was set.
+    ts_recent: Option<(u32, u32)>,
     /// `Last.ACK.sent`.
     last_ack: SeqNum,
-    due: Due,
+    /// When an acknowledgement is due; instant zero stands for now.
+    due: OptionalInstant,
     /// Acknowledgements that are sent at once at the begin of a connection.
     quick: u8,
     /// Bytes since the last acknowledgement.
@@ -85,9 +85,11 @@ impl Receiver {
             fin: None,
             is_finished: false,
             peer_mss: u32::from(start.peer_mss),
-            ts_recent: start.ts_recent.map(|value| (value, start.now)),
+            ts_recent: start
+                .ts_recent
+                .map(|value| (value, start.now.whole_seconds())),
             last_ack: start.nxt,
-            due: Due::None,
+            due: OptionalInstant::NONE,
             quick: acknowledgement::QUICK,
             unacked: 0,
             has_ecn: start.has_ecn,
@@ -159,10 +161,10 @@ impl Receiver {
         let is_now_finished = !self.is_finished && self.fin == Some(self.assembly.nxt());
         if is_now_finished {
             self.is_finished = true;
-            self.due = Due::Now;
+            self.acknowledge_now();
         } else if header.flags.contains(Flags::FIN) {
             // Sent again, or above a hole.
-            self.due = Due::Now;
+            self.acknowledge_now();
         }
         Added {
             readable,
@@ -201,7 +203,7 @@ impl Receiver {
         }
         if arrival.is_congested {
             self.is_echoing = true;
-            self.due = Due::Now;
+            self.acknowledge_now();
         }
     }
 }

@@ -49,7 +49,9 @@ impl Rtt {
     /// is one for each acknowledgement, and each weighs accordingly less (RFC 7323 appendix G).
     pub(crate) fn on_sample(&mut self, sample: Micros, expected: u32) {
         // A sample of zero would read as "no sample"; above four minutes the fields would overflow.
-        let sample = u32::try_from(sample.0).unwrap_or(u32::MAX).clamp(1, 1 << 28);
+        let sample = u32::try_from(sample.0)
+            .unwrap_or(u32::MAX)
+            .clamp(1, 1 << 28);
         self.backoff = 0;
         if self.scaled_srtt == 0 {
             self.scaled_srtt = sample * 8;
@@ -61,7 +63,12 @@ impl Rtt {
         let deviation = srtt.abs_diff(sample);
         // RTTVAR moves by a quarter of the difference and SRTT by an eighth: with the scaled
         // fields, these are whole differences.
-        self.scaled_rttvar = moved(self.scaled_rttvar, deviation, self.scaled_rttvar / 4, expected);
+        self.scaled_rttvar = moved(
+            self.scaled_rttvar,
+            deviation,
+            self.scaled_rttvar / 4,
+            expected,
+        );
         self.scaled_srtt = moved(self.scaled_srtt, sample, srtt, expected);
     }
 
@@ -71,7 +78,8 @@ impl Rtt {
     }
 
     /// The mean deviation of the samples.
-    pub(crate) fn rttvar(&self) -> Micros {
+    #[cfg(test)]
+    fn rttvar(&self) -> Micros {
         Micros(u64::from(self.scaled_rttvar / 4))
     }
 
@@ -102,11 +110,6 @@ impl Rtt {
     /// time-out.
     pub(crate) fn undo_backoff(&mut self) {
         self.backoff = 0;
-    }
-
-    /// Times that the time-out was doubled.
-    pub(crate) fn backoff(&self) -> u8 {
-        self.backoff
     }
 
     /// The time-out is 3 s for the data of a connection whose SYN was retransmitted without
@@ -198,7 +201,7 @@ mod tests {
         }
         assert_eq!(rtt.rto(&bounds), Micros::from_secs(120));
         rtt.on_sample(millis(100), 1);
-        assert_eq!((rtt.backoff(), rtt.rto(&bounds)), (0, millis(300)));
+        assert_eq!((rtt.backoff, rtt.rto(&bounds)), (0, millis(300)));
     }
 
     #[test]

@@ -65,6 +65,8 @@ pub(crate) struct Sender {
     reno_sacked: u32,
     /// `SND.NXT` when the congestion window last held data back.
     limited_at: Option<SeqNum>,
+    /// The last transmission.
+    sent_at: Instant,
     timers: Timers,
     /// ECN: the window was reduced for this much data, and the peer must learn of it.
     reduced_until: Option<SeqNum>,
@@ -105,12 +107,7 @@ impl Sender {
             end: start.una,
             fin: Fin::Open,
             window: PeerWindow::new(start.window, start.wl1, start.una),
-            congestion: Congestion::new(
-                start.algorithm,
-                start.mss,
-                start.is_syn_lost,
-                start.una,
-            ),
+            congestion: Congestion::new(start.algorithm, start.mss, start.is_syn_lost, start.una),
             rtt,
             min_rtt,
             rack: Rack::new(start.una),
@@ -118,7 +115,8 @@ impl Sender {
             recovery: Recovery::Normal { dup_acks: 0 },
             reno_sacked: 0,
             limited_at: None,
-            timers: Timers::default(),
+            sent_at: start.now,
+            timers: Timers::NONE,
             reduced_until: None,
             must_send_cwr: false,
         }
@@ -156,11 +154,6 @@ impl Sender {
     /// See `is_fin_sent`.
     pub(crate) fn is_fin_acked(&self) -> bool {
         self.fin == Fin::Sent && self.una() == self.end + 1
-    }
-
-    /// Whether the application has closed.
-    pub(crate) fn is_closed(&self) -> bool {
-        self.fin != Fin::Open
     }
 
     /// Whether all data and the FIN were acknowledged.

@@ -139,7 +139,10 @@ impl SynReceived {
         let now = context.now;
         self.sent_at = (self.retries == 0).then_some(now);
         let rto = context.config.rto;
-        let timeout = rto.initial.doubled(u32::from(self.retries)).min(rto.ceiling);
+        let timeout = rto
+            .initial
+            .doubled(u32::from(self.retries))
+            .min(rto.ceiling);
         self.due = now + timeout;
     }
 

@@ -70,10 +70,13 @@ impl SynSent {
         };
         let mut open = Open::new(&born, context);
         open.acknowledge_now();
-        Outcome::Become(Phase::Open(open), Events {
-            is_established: true,
-            ..Events::NONE
-        })
+        Outcome::Become(
+            Phase::Open(open),
+            Events {
+                is_established: true,
+                ..Events::NONE
+            },
+        )
     }
 
     /// Both sides open at the same time (RFC 9293 §3.5 figure 7).
@@ -88,7 +91,10 @@ impl SynSent {
         let now = context.now;
         self.sent_at = (self.retries == 0).then_some(now);
         let rto = context.config.rto;
-        let timeout = rto.initial.doubled(u32::from(self.retries)).min(rto.ceiling);
+        let timeout = rto
+            .initial
+            .doubled(u32::from(self.retries))
+            .min(rto.ceiling);
         self.due = now + timeout;
     }
 

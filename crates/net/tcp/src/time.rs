@@ -17,10 +17,61 @@ impl Instant {
     /// Later than every instant of a connection.
     pub const NEVER: Self = Self(u64::MAX);
 
+    /// Whole seconds, which wrap after 136 years.
+    #[expect(clippy::cast_possible_truncation, reason = "the clock wraps")]
+    pub(crate) const fn whole_seconds(self) -> u32 {
+        (self.0 / 1_000_000) as u32
+    }
+
     /// The time since `earlier`; zero if that is later.
     #[must_use]
     pub const fn since(self, earlier: Self) -> Micros {
         Micros(self.0.saturating_sub(earlier.0))
+    }
+}
+
+/// An instant that can be missing, in eight bytes: a connection has many of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct OptionalInstant(u64);
+
+impl OptionalInstant {
+    pub(crate) const NONE: Self = Self(u64::MAX);
+
+    pub(crate) const fn get(self) -> Option<Instant> {
+        if self.0 == u64::MAX {
+            None
+        } else {
+            Some(Instant(self.0))
+        }
+    }
+
+    pub(crate) const fn is_some(self) -> bool {
+        self.0 != u64::MAX
+    }
+
+    /// Whether the instant is there and not after `now`.
+    pub(crate) const fn has_come(self, now: Instant) -> bool {
+        self.is_some() && self.0 <= now.0
+    }
+
+    /// Sets the instant if it is missing.
+    pub(crate) fn set_first(&mut self, at: Instant) {
+        if !self.is_some() {
+            *self = Self::from(Some(at));
+        }
+    }
+}
+
+impl From<Option<Instant>> for OptionalInstant {
+    fn from(at: Option<Instant>) -> Self {
+        // An instant at the end of time is as good as none.
+        Self(at.map_or(u64::MAX, |at| at.0))
+    }
+}
+
+impl From<Instant> for OptionalInstant {
+    fn from(at: Instant) -> Self {
+        Self(at.0)
     }
 }
 

@@ -55,7 +55,9 @@ impl TimeWait {
     fn may_reopen(&self, arrival: &Arrival<'_>) -> bool {
         let header = arrival.header;
         match (self.timestamps, header.options.timestamps) {
-            (Some((last, _)), Some(new)) if new.value != last => SeqNum(new.value).after(SeqNum(last)),
+            (Some((last, _)), Some(new)) if new.value != last => {
+                SeqNum(new.value).after(SeqNum(last))
+            }
             (Some(_) | None, Some(_) | None) => header.seq.after(self.rcv_nxt),
         }
     }

@@ -1,8 +1,8 @@
 //! A segment that the caller must send.
 
+use saiga_wire::SeqNum;
 use saiga_wire::ip::Ports;
 use saiga_wire::tcp::{Flags, Header, Options};
-use saiga_wire::SeqNum;
 
 /// The caller sets the ports.
 pub(crate) const NO_PORTS: Ports = Ports {

@@ -39,7 +39,11 @@ impl Receiver {
     /// `RCV.NXT` and the blocks.
     fn acknowledged(&mut self) -> (u32, Vec<(u32, u32)>) {
         let sack = self.assembly.sack(4);
-        let blocks = sack.as_slice().iter().map(|one| (one.left.0, one.right.0)).collect();
+        let blocks = sack
+            .as_slice()
+            .iter()
+            .map(|one| (one.left.0, one.right.0))
+            .collect();
         (self.assembly.nxt().0, blocks)
     }
 }
@@ -109,7 +113,7 @@ fn only_new_bytes_are_placed() {
     receiver.take(50, 450);
     let expected = [(100, 200), (300, 400), (50, 100), (200, 300), (400, 450)];
     assert_eq!(receiver.placed, expected);
-    assert_eq!(receiver.assembly.highest(), SeqNum(450));
+    assert_eq!(receiver.acknowledged(), (0, vec![(100, 200), (50, 450)]));
 }
 
 #[test]
@@ -132,7 +136,10 @@ fn the_number_of_ranges_is_limited() {
     for number in 1..1000 {
         receiver.take(number * 2, number * 2 + 1);
     }
-    assert_eq!(receiver.assembly.islands.len(), MOST_RANGES);
+    assert_eq!(
+        receiver.assembly.news.as_ref().unwrap().islands.len(),
+        MOST_RANGES
+    );
     assert_eq!(receiver.placed.len(), MOST_RANGES);
     // What fills the hole before all of them is taken all the same.
     assert_eq!(receiver.take(0, 2).advanced, 3);
@@ -159,8 +166,6 @@ proptest! {
             known.extend(arrived);
             let next = (0..).find(|byte| !known.contains(byte)).unwrap();
             prop_assert_eq!(assembly.nxt() - SeqNum(base), next);
-            let last = known.last().map_or(next, |last| next.max(last + 1));
-            prop_assert_eq!(assembly.highest() - SeqNum(base), last);
             let blocks: Vec<SackBlock> = assembly.sack(4).as_slice().to_vec();
             for one in &blocks {
                 let inside = one.left - SeqNum(base)..one.right - SeqNum(base);

@@ -23,17 +23,17 @@ pub(super) struct Cubic {
     epoch: Option<Epoch>,
     /// What the window of NewReno would be, in bytes, and the remainder of its growth.
     w_est: u32,
-    est_left: u64,
+    est_left: u32,
     /// The remainder of the growth of the window.
-    left: u64,
+    left: u32,
 }
 
-/// A stage of congestion avoidance (§4.2).
+/// A stage of congestion avoidance (§4.2). Times are ticks, which wrap after 48 days.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Epoch {
-    start: Instant,
+    start: u32,
     /// The last time at which the window could grow; a pause moves `start`.
-    active: Instant,
+    active: u32,
     /// Ticks from `start` until the window reaches `w_max`.
     k: u32,
 }
@@ -52,21 +52,24 @@ impl Cubic {
             Some(epoch) => epoch,
             None => self.begin(cwnd, mss, now),
         };
-        self.epoch = Some(Epoch { active: now, ..epoch });
+        self.epoch = Some(Epoch {
+            active: clock(now),
+            ..epoch
+        });
         self.grow_estimate(cwnd, bytes, mss);
-        let elapsed = now.since(epoch.start);
-        if self.at(ticks(elapsed), epoch, mss) < self.w_est {
+        let elapsed = u64::from(clock(now).wrapping_sub(epoch.start));
+        if self.at(elapsed, epoch, mss) < self.w_est {
             // §4.3: the Reno-friendly region.
             return cwnd.max(self.w_est);
         }
         // §4.2: the target lies a round trip ahead, at most half of the window above it.
         let most = cwnd.saturating_add(cwnd / 2);
-        let target = self.at(ticks(elapsed + srtt), epoch, mss).clamp(cwnd, most);
+        let target = self.at(elapsed + ticks(srtt), epoch, mss).clamp(cwnd, most);
         // §4.4 and §4.5: (target - cwnd) / cwnd for each acknowledged byte.
-        self.left += u64::from(target - cwnd) * u64::from(bytes);
-        let growth = self.left / u64::from(cwnd);
-        self.left %= u64::from(cwnd);
-        cwnd.saturating_add(u32::try_from(growth).unwrap_or(u32::MAX))
+        let due = u64::from(target - cwnd) * u64::from(bytes) + u64::from(self.left);
+        let (growth, left) = divided(due, cwnd);
+        self.left = left;
+        cwnd.saturating_add(growth)
     }
 
     /// Begins a stage with the present window.
@@ -77,10 +80,10 @@ impl Cubic {
         (self.est_left, self.left) = (0, 0);
         // K³ = (w_max - cwnd) / C, with w_max and cwnd in segments and K in seconds.
         let missing = u64::from(self.w_max - cwnd);
-        let k = cube_root((missing * 5 << (3 * TICKS - 1)) / u64::from(mss));
+        let k = cube_root(((missing * 5) << (3 * TICKS - 1)) / u64::from(mss));
         Epoch {
-            start: now,
-            active: now,
+            start: clock(now),
+            active: clock(now),
             k,
         }
     }
@@ -92,7 +95,7 @@ impl Cubic {
         // 0.4 segments for each cubic second. The cube is shifted in two steps, because the product
         // would not fit otherwise.
         let per_cubic_second = u64::from(mss) * 2 / 5;
-        let moved = (distance.pow(3) >> TICKS) * per_cubic_second >> (2 * TICKS);
+        let moved = ((distance.pow(3) >> TICKS) * per_cubic_second) >> (2 * TICKS);
         let moved = u32::try_from(moved).unwrap_or(u32::MAX);
         if elapsed >= k {
             self.w_max.saturating_add(moved)
@@ -109,17 +112,17 @@ impl Cubic {
         } else {
             [1, 1]
         };
-        self.est_left += u64::from(bytes) * u64::from(mss) * alpha[0] / alpha[1];
-        let growth = self.est_left / u64::from(cwnd);
-        self.est_left %= u64::from(cwnd);
-        let growth = u32::try_from(growth).unwrap_or(u32::MAX);
+        let bytes = u64::from(bytes) * u64::from(mss) * alpha[0] / alpha[1];
+        let (growth, left) = divided(bytes + u64::from(self.est_left), cwnd);
+        self.est_left = left;
         self.w_est = self.w_est.saturating_add(growth);
     }
 
     /// §5.8: time in which the application limits the load does not count.
     pub(super) fn pause(&mut self, now: Instant) {
         if let Some(epoch) = &mut self.epoch {
-            epoch.start = epoch.start + now.since(epoch.active);
+            let now = clock(now);
+            epoch.start = epoch.start.wrapping_add(now.wrapping_sub(epoch.active));
             epoch.active = now;
         }
     }
@@ -142,6 +145,18 @@ impl Cubic {
         self.w_max = 0;
         self.epoch = None;
     }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "the clock wraps")]
+fn clock(now: Instant) -> u32 {
+    ticks(Micros(now.0)) as u32
+}
+
+/// Quotient and remainder.
+fn divided(number: u64, divisor: u32) -> (u32, u32) {
+    let divisor = u64::from(divisor);
+    let whole = u32::try_from(number / divisor).unwrap_or(u32::MAX);
+    (whole, u32::try_from(number % divisor).unwrap_or(0))
 }
 
 fn ticks(span: Micros) -> u64 {

@@ -56,8 +56,8 @@ impl HyStart {
                 if self.last_round_min == INFINITE {
                     return;
                 }
-                let threshold = (self.last_round_min / MIN_RTT_DIVISOR)
-                    .clamp(MIN_RTT_THRESH, MAX_RTT_THRESH);
+                let threshold =
+                    (self.last_round_min / MIN_RTT_DIVISOR).clamp(MIN_RTT_THRESH, MAX_RTT_THRESH);
                 if self.current_round_min >= self.last_round_min.saturating_add(threshold) {
                     self.css_baseline = Some(self.current_round_min);
                     self.css_rounds = 0;

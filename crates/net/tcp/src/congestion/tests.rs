@@ -155,11 +155,20 @@ fn time_without_load_does_not_count() {
 fn a_time_out_leaves_one_segment_and_reduces_once() {
     let mut congestion = reduced(Algorithm::Cubic, 100 * 1460);
     congestion.on_timeout(70 * 1460, true);
-    assert_eq!((congestion.cwnd(), congestion.ssthresh()), (1460, 49 * 1460));
+    assert_eq!(
+        (congestion.cwnd(), congestion.ssthresh()),
+        (1460, 49 * 1460)
+    );
     congestion.on_timeout(1460, false);
-    assert_eq!((congestion.cwnd(), congestion.ssthresh()), (1460, 49 * 1460));
+    assert_eq!(
+        (congestion.cwnd(), congestion.ssthresh()),
+        (1460, 49 * 1460)
+    );
     congestion.undo();
-    assert_eq!((congestion.cwnd(), congestion.ssthresh()), (70 * 1460, 70 * 1460));
+    assert_eq!(
+        (congestion.cwnd(), congestion.ssthresh()),
+        (70 * 1460, 70 * 1460)
+    );
 }
 
 #[test]

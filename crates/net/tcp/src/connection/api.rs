@@ -26,8 +26,13 @@ impl Connection {
             }
             Phase::SynReceived(state) if state.due <= context.now => {
                 let echo = (state.irs + 1, state.ts_recent);
-                let header =
-                    syn_ack(context.config, &state.start, &state.agreed, echo, context.now);
+                let header = syn_ack(
+                    context.config,
+                    &state.start,
+                    &state.agreed,
+                    echo,
+                    context.now,
+                );
                 context.counters.out_segs += 1;
                 state.on_sent(context);
                 Some(bare(header))
@@ -141,6 +146,24 @@ impl Connection {
         self.end(CloseReason::Aborted, context)
     }
 
+    /// The receive buffer has another size in bytes. What was announced to the peer stays valid, so
+    /// a smaller buffer must still have room for it.
+    pub fn resize(&mut self, buffer: u32) {
+        if let Phase::Open(open) = &mut self.phase {
+            open.resize(buffer);
+        }
+    }
+
+    /// Bytes that the application has not read up to the end of urgent data, if there is any
+    /// (`man 3 sockatmark`).
+    #[must_use]
+    pub fn urgent_ahead(&self) -> Option<u32> {
+        match &self.phase {
+            Phase::Open(open) => open.urgent_ahead(),
+            Phase::SynSent(_) | Phase::SynReceived(_) | Phase::TimeWait(_) | Phase::Closed => None,
+        }
+    }
+
     /// Changes the settings of the application.
     pub fn set(&mut self, settings: Settings) {
         self.settings = settings;
@@ -150,10 +173,12 @@ impl Connection {
 impl TimeWait {
     /// The acknowledgement of the peer's FIN.
     fn header(&self, now: Instant) -> Header {
-        let timestamps = self.timestamps.map(|(echo, offset)| saiga_wire::tcp::Timestamps {
-            value: timestamp(offset, now),
-            echo,
-        });
+        let timestamps = self
+            .timestamps
+            .map(|(echo, offset)| saiga_wire::tcp::Timestamps {
+                value: timestamp(offset, now),
+                echo,
+            });
         Header {
             window: self.window,
             flags: saiga_wire::tcp::Flags::NONE,

@@ -42,10 +42,24 @@ fn a_selective_acknowledgement_divides_and_merges() {
     let mut flight = Flight::new(seq(0));
     flight.on_send(seq(5000), at(1));
     let mut seen = Vec::new();
-    for (start, end) in [(1000, 2000), (3000, 4000), (1000, 2000), (2000, 3000), (0, 9000)] {
-        flight.sack(seq(start), seq(end), |one| seen.push((one.start.0, one.end.0)));
+    for (start, end) in [
+        (1000, 2000),
+        (3000, 4000),
+        (1000, 2000),
+        (2000, 3000),
+        (0, 9000),
+    ] {
+        flight.sack(seq(start), seq(end), |one| {
+            seen.push((one.start.0, one.end.0))
+        });
     }
-    let parts = [(1000, 2000), (3000, 4000), (2000, 3000), (0, 1000), (4000, 5000)];
+    let parts = [
+        (1000, 2000),
+        (3000, 4000),
+        (2000, 3000),
+        (0, 1000),
+        (4000, 5000),
+    ];
     assert_eq!(seen, parts);
     assert_eq!(shown(&flight), [(0, 5000, State::Sacked)]);
     assert!(flight.has_reneged());
@@ -199,12 +213,14 @@ fn apply(flight: &mut Flight, naive: &mut Naive, op: &Op, now: Instant) {
         Op::Lose(before) => {
             let limit = seq(naive.una) + before;
             flight.mark_lost(|_, record| record.end.before(limit));
-            let ends: Vec<_> = flight.iter().map(|(start, record)| (start, record.end)).collect();
+            let ends: Vec<_> = flight
+                .iter()
+                .map(|(start, record)| (start, record.end))
+                .collect();
             for (index, state) in naive.bytes.iter_mut().enumerate() {
                 let byte = seq(naive.una) + u32::try_from(index).unwrap();
-                let holds = |(start, end): &&(SeqNum, SeqNum)| {
-                    !byte.before(*start) && byte.before(*end)
-                };
+                let holds =
+                    |(start, end): &&(SeqNum, SeqNum)| !byte.before(*start) && byte.before(*end);
                 let (_, end) = ends.iter().find(holds).unwrap();
                 if *state == State::InFlight && end.before(limit) {
                     *state = State::Lost;

@@ -8,7 +8,7 @@ use crate::connection::Settings;
 use crate::context::Context;
 use crate::event::CloseReason;
 use crate::sender::Expired;
-use crate::time::Instant;
+use crate::time::{Instant, Micros};
 
 /// Silence of the peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,8 +44,15 @@ impl Idle {
 
 impl Open {
     /// The next instant at which [`Self::on_timeout`] must be called.
-    pub(crate) fn next_timeout(&self, settings: &Settings, context: &Context<'_>) -> Option<Instant> {
-        let fin_wait = self.fin_wait_since.map(|since| since + context.config.fin_wait);
+    pub(crate) fn next_timeout(
+        &self,
+        settings: &Settings,
+        context: &Context<'_>,
+    ) -> Option<Instant> {
+        let fin_wait = self
+            .fin_wait_since
+            .get()
+            .map(|since| since + context.config.fin_wait);
         [
             self.sender.next_timeout(),
             self.receiver.delayed(),
@@ -78,6 +85,7 @@ impl Open {
         }
         if self
             .fin_wait_since
+            .get()
             .is_some_and(|since| now.since(since) >= context.config.fin_wait)
         {
             return Some(CloseReason::Finished);
@@ -88,8 +96,9 @@ impl Open {
     /// A keep-alive probe is due while nothing is in flight.
     fn keep_alive_at(&self, settings: &Settings) -> Option<Instant> {
         let keep_alive = settings.keep_alive.filter(|_| self.sender.is_idle())?;
-        let interval = u64::from(self.idle.probes);
-        Some(self.idle.heard_at + keep_alive.idle + keep_alive.interval.times(interval))
+        let silent_ms = u64::from(keep_alive.interval_ms) * u64::from(self.idle.probes)
+            + u64::from(keep_alive.idle_ms);
+        Some(self.idle.heard_at + Micros::from_millis(silent_ms))
     }
 
     fn keep_alive(
@@ -112,6 +121,6 @@ impl Open {
     /// Data was not acknowledged for the user time-out.
     fn patience_ends_at(&self, settings: &Settings) -> Option<Instant> {
         let since = self.sender.waiting_since()?;
-        Some(since + settings.user_timeout?)
+        Some(since + Micros::from_millis(settings.user_timeout_ms?.into()))
     }
 }

@@ -103,7 +103,10 @@ impl Open {
         let echoing = self.agreed.has_ecn && self.receiver.is_echoing();
         let flags = if echoing { flags | Flags::ECE } else { flags };
         let value = timestamp(self.timestamp_offset, context.now);
-        let timestamps = self.receiver.ts_recent().map(|echo| Timestamps { value, echo });
+        let timestamps = self
+            .receiver
+            .ts_recent()
+            .map(|echo| Timestamps { value, echo });
         Header {
             ports: NO_PORTS,
             seq,

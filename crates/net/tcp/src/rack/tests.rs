@@ -71,9 +71,18 @@ fn the_third_delivery_above_a_hole_makes_it_a_loss() {
     let mut sender = Sender::new(5);
     // A quarter of the round-trip time is left for reordering.
     let wait = sender.ack(at(101), 0, &[1]);
-    assert_eq!((wait, sender.lost()), (Some(Micros::from_millis(24)), vec![]));
-    assert_eq!(sender.ack(at(102), 0, &[2]).map(Micros::as_millis), Some(23));
-    assert_eq!((sender.ack(at(103), 0, &[3]), sender.lost()), (None, vec![0]));
+    assert_eq!(
+        (wait, sender.lost()),
+        (Some(Micros::from_millis(24)), vec![])
+    );
+    assert_eq!(
+        sender.ack(at(102), 0, &[2]).map(Micros::as_millis),
+        Some(23)
+    );
+    assert_eq!(
+        (sender.ack(at(103), 0, &[3]), sender.lost()),
+        (None, vec![0])
+    );
 }
 
 /// Only one segment came after the hole, so the timer decides.
@@ -111,7 +120,7 @@ fn the_acknowledgement_of_a_spurious_retransmission_tells_no_time() {
         .flight
         .on_retransmit(SeqNum(0), SeqNum(1000), at(104));
     sender.ack(at(110), 4, &[]);
-    assert_eq!(sender.rack.rtt, Micros::from_millis(100));
+    assert_eq!(sender.rack.rtt_us, 100_000);
     assert_eq!(sender.rack.xmit_ts, at(3));
 }
 
@@ -136,7 +145,9 @@ fn reordering_opens_the_window_and_duplicates_widen_it() {
     assert_eq!(sender.rack.multiplier, 3);
     // The window is at most a round trip.
     for round in 9..20 {
-        sender.rack.on_dsack(SeqNum(round * 1000), SeqNum(round * 1000 + 1000));
+        sender
+            .rack
+            .on_dsack(SeqNum(round * 1000), SeqNum(round * 1000 + 1000));
     }
     assert_eq!(sender.detect(at(106)).map(Micros::as_millis), Some(116));
     // Sixteen recoveries without a duplicate close it.

@@ -5,12 +5,11 @@
 use saiga_wire::SeqNum;
 use saiga_wire::tcp::Flags;
 
-use super::{Due, Receiver};
+use super::Receiver;
 use crate::context::{Arrival, Context};
-use crate::time::Micros;
 
-/// After this time, a timestamp may have wrapped (RFC 7323 §5.5).
-const TIMESTAMP_LIFETIME: Micros = Micros::from_secs(24 * 24 * 3600);
+/// After this time in seconds, a timestamp may have wrapped (RFC 7323 §5.5).
+const TIMESTAMP_LIFETIME: u32 = 24 * 24 * 3600;
 
 /// The result of the first checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,12 +63,12 @@ impl Receiver {
         let end = (start + arrival.length).earlier_of(self.assembly.nxt());
         if arrival.length > 0 && start.before(end) {
             self.assembly.on_old(start, end);
-            self.due = Due::Now;
+            self.acknowledge_now();
             return Verdict::Drop;
         }
         if arrival.sequence_length() > 0 {
             // A FIN again, or data above the window: the peer must learn the state.
-            self.due = Due::Now;
+            self.acknowledge_now();
             return Verdict::Drop;
         }
         Verdict::Answer
@@ -80,14 +79,19 @@ impl Receiver {
     fn is_in_window(&self, arrival: &Arrival<'_>) -> bool {
         let (seq, length) = (arrival.header.seq, arrival.sequence_length());
         let nxt = self.nxt();
-        let window = if nxt.before(self.edge) { self.edge - nxt } else { 0 };
+        let window = if nxt.before(self.edge) {
+            self.edge - nxt
+        } else {
+            0
+        };
         if window == 0 {
             return length == 0 && seq == nxt;
         }
         if seq.in_window(nxt, window) {
             return true;
         }
-        length > 0 && (seq + (length - 1)).in_window(nxt, window) || self.covers(seq, length, window)
+        length > 0 && (seq + (length - 1)).in_window(nxt, window)
+            || self.covers(seq, length, window)
     }
 
     /// Whether a segment begins before the window and ends behind it.
@@ -104,7 +108,7 @@ impl Receiver {
         let Some(timestamps) = arrival.header.options.timestamps else {
             return true;
         };
-        let is_valid = context.now.since(set_at) < TIMESTAMP_LIFETIME;
+        let is_valid = context.now.whole_seconds().wrapping_sub(set_at) < TIMESTAMP_LIFETIME;
         let is_old = is_valid && SeqNum(timestamps.value).before(SeqNum(recent));
         context.counters.paws_estab += u64::from(is_old);
         is_old
@@ -121,7 +125,7 @@ impl Receiver {
         };
         let is_newer = !SeqNum(timestamps.value).before(SeqNum(recent));
         if is_newer && arrival.header.seq.at_or_before(self.last_ack) {
-            self.ts_recent = Some((timestamps.value, context.now));
+            self.ts_recent = Some((timestamps.value, context.now.whole_seconds()));
         }
     }
 }

@@ -7,36 +7,28 @@
 use super::Receiver;
 use crate::assembly::Inserted;
 use crate::context::Context;
-use crate::time::Instant;
+use crate::time::{Instant, OptionalInstant};
 
 /// Segments at the begin of a connection that are acknowledged at once.
 pub(super) const QUICK: u8 = 16;
 
-/// When an acknowledgement is due, if no data carries one before.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Due {
-    #[default]
-    None,
-    At(Instant),
-    Now,
-}
+/// Before every instant of a connection.
+const NOW: Instant = Instant(0);
 
 impl Receiver {
-    pub(crate) fn due(&self) -> Due {
-        self.due
+    /// Whether an acknowledgement must be sent now, if no data carries it.
+    pub(crate) fn is_ack_due(&self) -> bool {
+        self.due.get() == Some(NOW)
     }
 
     /// When the delayed acknowledgement is due.
     pub(crate) fn delayed(&self) -> Option<Instant> {
-        match self.due {
-            Due::At(at) => Some(at),
-            Due::None | Due::Now => None,
-        }
+        self.due.get().filter(|at| *at != NOW)
     }
 
     /// An acknowledgement is due at once.
     pub(crate) fn acknowledge_now(&mut self) {
-        self.due = Due::Now;
+        self.due = NOW.into();
     }
 
     /// Decides when the data of a segment is acknowledged.
@@ -47,16 +39,16 @@ impl Receiver {
         self.quick = self.quick.saturating_sub(1);
         let must_not_wait = inserted.is_out_of_order || inserted.advanced < bytes;
         if must_not_wait || is_second || is_quick {
-            self.due = Due::Now;
-        } else if self.due == Due::None {
-            self.due = Due::At(context.now + context.config.ack_delay);
+            self.acknowledge_now();
+        } else {
+            self.due.set_first(context.now + context.config.ack_delay);
         }
     }
 
     /// The time of a delayed acknowledgement has come.
     pub(crate) fn on_timeout(&mut self, now: Instant) {
-        if matches!(self.due, Due::At(at) if at <= now) {
-            self.due = Due::Now;
+        if self.due.has_come(now) {
+            self.acknowledge_now();
         }
     }
 
@@ -69,7 +61,7 @@ impl Receiver {
         let least = self.peer_mss.min(self.buffer / 2).max(1);
         let opens = announced < least && free >= least;
         if opens || free.saturating_sub(announced) >= self.buffer / 2 && !self.is_finished {
-            self.due = Due::Now;
+            self.acknowledge_now();
         }
     }
 
@@ -82,7 +74,11 @@ impl Receiver {
     /// Bytes of the announced window that are not used.
     fn announced(&self) -> u32 {
         let nxt = self.nxt();
-        if nxt.before(self.edge) { self.edge - nxt } else { 0 }
+        if nxt.before(self.edge) {
+            self.edge - nxt
+        } else {
+            0
+        }
     }
 
     /// Bytes of the buffer that are free behind what has come in order.
@@ -105,7 +101,7 @@ impl Receiver {
         let field = (window >> self.shift).min(u32::from(u16::MAX));
         self.edge = self.edge.later_of(nxt + (field << self.shift));
         self.last_ack = nxt;
-        self.due = Due::None;
+        self.due = OptionalInstant::NONE;
         self.unacked = 0;
         u16::try_from(field).unwrap_or(u16::MAX)
     }

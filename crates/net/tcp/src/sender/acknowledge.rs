@@ -185,7 +185,10 @@ impl Sender {
 
     /// Reduces the window for ECN-Echo, once in a round trip (RFC 3168 §6.1.2).
     fn react_to_congestion(&mut self, ack: &Ack<'_>, context: &mut Context<'_>) {
-        if self.reduced_until.is_some_and(|until| self.una().at_or_after(until)) {
+        if self
+            .reduced_until
+            .is_some_and(|until| self.una().at_or_after(until))
+        {
             self.reduced_until = None;
         }
         if ack.is_congested && self.reduced_until.is_none() && self.recovery.is_normal() {
@@ -211,7 +214,9 @@ fn note(tally: &mut Tally, one: &Delivered) {
         return;
     }
     tally.newest = tally.newest.max(Some(one.at));
-    let end = tally.original_end.map_or(one.end, |end| end.later_of(one.end));
+    let end = tally
+        .original_end
+        .map_or(one.end, |end| end.later_of(one.end));
     tally.original_end = Some(end);
 }
 
@@ -220,9 +225,9 @@ fn note(tally: &mut Tally, one: &Delivered) {
 fn duplicate_block(ack: &Ack<'_>, una: SeqNum) -> Option<SackBlock> {
     let (first, rest) = ack.sack.as_slice().split_first()?;
     let number = ack.number.later_of(una);
-    let is_inside = rest.first().is_some_and(|second| {
-        !first.left.before(second.left) && !first.right.after(second.right)
-    });
+    let is_inside = rest
+        .first()
+        .is_some_and(|second| !first.left.before(second.left) && !first.right.after(second.right));
     (first.right.at_or_before(number) || is_inside).then_some(*first)
 }
 

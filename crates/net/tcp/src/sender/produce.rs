@@ -37,11 +37,8 @@ pub(crate) struct Limits {
 
 impl Sender {
     /// The next range that the windows allow; it counts as sent.
-    pub(crate) fn produce(
-        &mut self,
-        limits: Limits,
-        context: &mut Context<'_>,
-    ) -> Option<Part> {
+    pub(crate) fn produce(&mut self, limits: Limits, context: &mut Context<'_>) -> Option<Part> {
+        self.restart_after_idle(context);
         let part = if self.recovery.prefers_new_data() {
             self.new_data(limits).or_else(|| self.lost_data(limits))
         } else {
@@ -49,6 +46,17 @@ impl Sender {
         }?;
         self.on_sent(&part, context);
         Some(part)
+    }
+
+    /// RFC 5681 §4.1: after a pause of more than a time-out, the window says nothing of the path any
+    /// more.
+    fn restart_after_idle(&mut self, context: &Context<'_>) {
+        let pause = context.now.since(self.sent_at);
+        if self.flight.is_empty() && self.unsent() > 0 && pause > self.rtt.rto(&context.config.rto)
+        {
+            self.congestion.on_idle();
+            self.sent_at = context.now;
+        }
     }
 
     /// A probe of the tail: new data if there is room in the peer's window, or else the last segment
@@ -175,10 +183,11 @@ impl Sender {
             if part.is_fin {
                 self.fin = Fin::Sent;
             }
-            if part.length % u32::from(self.mss) > 0 {
+            if !part.length.is_multiple_of(u32::from(self.mss)) {
                 self.window.on_small_segment(end);
             }
         }
+        self.sent_at = now;
         self.recovery.on_sent(part.length, is_retransmission, now);
         self.arm_after_send(!is_retransmission, context);
     }

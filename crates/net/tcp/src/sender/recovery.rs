@@ -8,15 +8,17 @@
 //! the time-out proves that the time-out was spurious. RFC 5682 §2, for peers without them, is left
 //! out: such peers are rare, and a spurious time-out costs them one slow start.
 
+use alloc::boxed::Box;
+
 use saiga_wire::SeqNum;
 
-use super::acknowledge::{Ack, Tally};
 use super::Sender;
+use super::acknowledge::{Ack, Tally};
 use crate::congestion::Acked;
 use crate::congestion::prr::Prr;
 use crate::context::Context;
 use crate::rack::Scene;
-use crate::time::{Instant, Micros};
+use crate::time::{Instant, Micros, OptionalInstant};
 
 /// Duplicate acknowledgements that make a loss (RFC 5681 §3.2).
 const DUP_THRESH: u8 = 3;
@@ -26,21 +28,26 @@ const DUP_THRESH: u8 = 3;
 pub(super) enum Recovery {
     /// No loss is known. Duplicate acknowledgements are counted for peers without selective ones.
     Normal { dup_acks: u8 },
-    /// Losses are being repaired. Ends when everything up to `recover` is acknowledged.
-    Fast {
-        recover: SeqNum,
-        prr: Prr,
-        /// One retransmission is due whatever the window says (RFC 6675 §5 step 4.3).
-        is_first_due: bool,
-        /// The first retransmission.
-        retransmitted_at: Option<Instant>,
-    },
+    /// Losses are being repaired.
+    Fast(Box<Fast>),
     /// A time-out has expired: slow start from one segment.
     Loss {
         recover: SeqNum,
         frto: Frto,
-        retransmitted_at: Option<Instant>,
+        retransmitted_at: OptionalInstant,
     },
+}
+
+/// An episode of fast recovery.
+#[derive(Debug, Clone)]
+pub(super) struct Fast {
+    /// The episode ends when everything up to this number is acknowledged.
+    recover: SeqNum,
+    prr: Prr,
+    /// One retransmission is due whatever the window says (RFC 6675 §5 step 4.3).
+    is_first_due: bool,
+    /// The first retransmission.
+    retransmitted_at: OptionalInstant,
 }
 
 /// The test whether a time-out was spurious.
@@ -72,29 +79,18 @@ impl Recovery {
 
     /// Whether a retransmission is due whatever the window says.
     pub(super) fn is_first_due(&self) -> bool {
-        matches!(
-            self,
-            Self::Fast {
-                is_first_due: true,
-                ..
-            }
-        )
+        matches!(self, Self::Fast(fast) if fast.is_first_due)
     }
 
     /// Notes a transmission.
     pub(super) fn on_sent(&mut self, bytes: u32, is_retransmission: bool, now: Instant) {
         match self {
             Self::Normal { .. } => {}
-            Self::Fast {
-                prr,
-                is_first_due,
-                retransmitted_at,
-                recover: _,
-            } => {
-                prr.on_send(bytes);
+            Self::Fast(fast) => {
+                fast.prr.on_send(bytes);
                 if is_retransmission {
-                    *is_first_due = false;
-                    retransmitted_at.get_or_insert(now);
+                    fast.is_first_due = false;
+                    fast.retransmitted_at.set_first(now);
                 }
             }
             Self::Loss {
@@ -103,7 +99,7 @@ impl Recovery {
                 frto: _,
             } => {
                 if is_retransmission {
-                    retransmitted_at.get_or_insert(now);
+                    retransmitted_at.set_first(now);
                 }
             }
         }
@@ -130,10 +126,10 @@ impl Sender {
         }
         match &mut self.recovery {
             Recovery::Normal { .. } => self.grow(tally, rtt, context.now),
-            Recovery::Fast { prr, .. } => {
+            Recovery::Fast(fast) => {
                 let pipe = self.flight.in_flight().saturating_sub(self.reno_sacked);
                 let ssthresh = self.congestion.ssthresh();
-                let more = prr.on_ack(delivered, pipe, ssthresh, self.mss);
+                let more = fast.prr.on_ack(delivered, pipe, ssthresh, self.mss);
                 self.congestion.set_cwnd(pipe.saturating_add(more));
             }
             Recovery::Loss { frto, .. } => {
@@ -143,7 +139,7 @@ impl Sender {
                     Frto::Repeated | Frto::New if tally.is_duplicate || tally.delivered > 0 => {
                         Frto::Off
                     }
-                    same => same,
+                    same @ (Frto::Off | Frto::Repeated | Frto::New) => same,
                 };
                 self.grow(tally, rtt, context.now);
             }
@@ -153,16 +149,15 @@ impl Sender {
     /// Ends a recovery when everything that was sent before it is acknowledged.
     fn end_recovery(&mut self) {
         let una = self.una();
-        let is_over = match self.recovery {
+        let is_over = match &self.recovery {
             Recovery::Normal { .. } => false,
-            Recovery::Fast { recover, .. } | Recovery::Loss { recover, .. } => {
-                una.at_or_after(recover)
-            }
+            Recovery::Fast(fast) => una.at_or_after(fast.recover),
+            Recovery::Loss { recover, .. } => una.at_or_after(*recover),
         };
         if !is_over {
             return;
         }
-        if matches!(self.recovery, Recovery::Fast { .. }) {
+        if matches!(self.recovery, Recovery::Fast(_)) {
             self.congestion.set_cwnd(self.congestion.ssthresh());
         }
         self.recovery = Recovery::Normal { dup_acks: 0 };
@@ -172,23 +167,22 @@ impl Sender {
 
     /// Whether the acknowledgement shows that nothing was lost.
     fn is_spurious(&self, ack: &Ack<'_>, tally: &Tally) -> bool {
-        let is_older = |at: Option<Instant>| {
-            let at = at.filter(|_| tally.is_advance);
-            at.zip(ack.echo).is_some_and(|(at, echo)| echo.is_before(at))
+        let is_older = |at: OptionalInstant| {
+            let at = at.get().filter(|_| tally.is_advance);
+            at.zip(ack.echo)
+                .is_some_and(|(at, echo)| echo.is_before(at))
         };
-        match self.recovery {
+        match &self.recovery {
             Recovery::Normal { .. } => false,
-            Recovery::Fast {
-                retransmitted_at, ..
-            } => is_older(retransmitted_at),
+            Recovery::Fast(fast) => is_older(fast.retransmitted_at),
             Recovery::Loss {
                 recover,
                 frto,
                 retransmitted_at,
             } => {
                 let end = tally.original_end.filter(|_| self.has_sack);
-                let by_original = end.is_some_and(|end| end.at_or_before(recover));
-                frto != Frto::Off && by_original || is_older(retransmitted_at)
+                let by_original = end.is_some_and(|end| end.at_or_before(*recover));
+                *frto != Frto::Off && by_original || is_older(*retransmitted_at)
             }
         }
     }
@@ -219,7 +213,7 @@ impl Sender {
             if let Recovery::Normal { dup_acks } = &mut self.recovery {
                 *dup_acks = 0;
                 self.reno_sacked = 0;
-            } else if matches!(self.recovery, Recovery::Fast { .. }) {
+            } else if matches!(self.recovery, Recovery::Fast(_)) {
                 self.flight.lose_first(mss);
             }
             return 0;
@@ -239,7 +233,7 @@ impl Sender {
 
     /// Lets RACK mark losses, and notes when to look again.
     pub(super) fn detect_losses(&mut self, now: Instant) {
-        self.timers.reorder = None;
+        self.timers.reorder = OptionalInstant::NONE;
         if !self.has_sack || self.flight.is_empty() {
             return;
         }
@@ -251,7 +245,7 @@ impl Sender {
             is_in_recovery: !self.recovery.is_normal(),
         };
         let wait = self.rack.detect(&mut self.flight, &scene);
-        self.timers.reorder = wait.map(|wait| now + wait);
+        self.timers.reorder = wait.map(|wait| now + wait).into();
     }
 
     pub(super) fn begin_fast(&mut self, context: &mut Context<'_>) {
@@ -263,15 +257,15 @@ impl Sender {
         let in_flight = self.nxt() - self.una();
         self.congestion.on_congestion(in_flight);
         self.tlp.reset();
-        self.timers.probe = None;
+        self.timers.probe = OptionalInstant::NONE;
         self.reduced_until = Some(self.nxt());
         self.must_send_cwr = true;
-        self.recovery = Recovery::Fast {
+        self.recovery = Recovery::Fast(Box::new(Fast {
             recover: self.nxt(),
             prr: Prr::new(in_flight),
             is_first_due: true,
-            retransmitted_at: None,
-        };
+            retransmitted_at: OptionalInstant::NONE,
+        }));
     }
 
     /// Begins recovery after a time-out: everything in flight is lost.
@@ -294,7 +288,7 @@ impl Sender {
             } else {
                 Frto::Off
             },
-            retransmitted_at: None,
+            retransmitted_at: OptionalInstant::NONE,
         };
     }
 

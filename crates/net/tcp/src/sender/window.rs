@@ -79,7 +79,11 @@ impl Sender {
     /// Bytes that the application has written and that were not sent.
     pub(super) fn unsent(&self) -> u32 {
         let nxt = self.nxt();
-        if nxt.before(self.end) { self.end - nxt } else { 0 }
+        if nxt.before(self.end) {
+            self.end - nxt
+        } else {
+            0
+        }
     }
 
     /// Whether a segment of `length` bytes may be sent, of which `unsent` wait. The rules of RFC 9293
@@ -90,9 +94,8 @@ impl Sender {
             return true;
         }
         let is_all = length == unsent;
-        let is_held = !is_nodelay
-            && self.fin == Fin::Open
-            && self.window.small_end.after(self.una());
+        let is_held =
+            !is_nodelay && self.fin == Fin::Open && self.window.small_end.after(self.una());
         is_all && !is_held || length >= self.window.largest() / 2 && length > 0
     }
 }
@@ -113,7 +116,11 @@ mod tests {
         ] {
             let before = window.size;
             let is_changed = window.update(SeqNum(seq), SeqNum(ack), size);
-            assert_eq!((window.size, is_changed), (expected, before != expected), "{name}");
+            assert_eq!(
+                (window.size, is_changed),
+                (expected, before != expected),
+                "{name}"
+            );
             assert_eq!(window.end, window.wl2 + expected, "{name}");
         }
         assert_eq!(window.largest(), 3000);

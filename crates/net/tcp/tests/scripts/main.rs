@@ -46,5 +46,10 @@ fn every_script_holds() {
         }
     }
     assert!(count > 0, "no script");
-    assert!(failures.is_empty(), "{} of {count} failed\n{}", failures.len(), failures.join("\n"));
+    assert!(
+        failures.is_empty(),
+        "{} of {count} failed\n{}",
+        failures.len(),
+        failures.join("\n")
+    );
 }

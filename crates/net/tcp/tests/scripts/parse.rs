@@ -67,7 +67,11 @@ fn line_of(number: usize, words: &[&str]) -> Result<Line, String> {
     };
     let (first, rest) = words.split_first().ok_or("nothing follows the time")?;
     let action = match *first {
-        "config" => Action::Config(rest.iter().map(|word| pair(word)).collect::<Result<_, _>>()?),
+        "config" => Action::Config(
+            rest.iter()
+                .map(|word| pair(word))
+                .collect::<Result<_, _>>()?,
+        ),
         "<" => Action::In(segment(rest)?),
         ">" => Action::Out(segment(rest)?),
         "state" => Action::State(rest.join(" ")),
@@ -84,7 +88,9 @@ fn line_of(number: usize, words: &[&str]) -> Result<Line, String> {
 }
 
 fn pair(word: &str) -> Result<(String, String), String> {
-    let (name, value) = word.split_once('=').ok_or_else(|| format!("{word} has no ="))?;
+    let (name, value) = word
+        .split_once('=')
+        .ok_or_else(|| format!("{word} has no ="))?;
     Ok((name.to_owned(), value.to_owned()))
 }
 
@@ -93,7 +99,8 @@ fn number_of(word: &str) -> Result<u32, String> {
 }
 
 fn small(word: &str) -> Result<u16, String> {
-    word.parse().map_err(|_| format!("{word} is not a number below 65536"))
+    word.parse()
+        .map_err(|_| format!("{word} is not a number below 65536"))
 }
 
 fn segment(words: &[&str]) -> Result<Segment, String> {

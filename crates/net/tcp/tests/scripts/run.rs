@@ -72,7 +72,10 @@ pub(crate) fn run(text: &str, is_shown: bool) -> Result<(), String> {
     }
     match script.sent.front() {
         None => Ok(()),
-        Some((at, segment)) => Err(format!("at the end: {} was not expected", shown(*at, segment))),
+        Some((at, segment)) => Err(format!(
+            "at the end: {} was not expected",
+            shown(*at, segment)
+        )),
     }
 }
 
@@ -109,7 +112,10 @@ impl Script {
             self.send();
             let again = self.context(|connection, context| connection.next_timeout(context));
             let is_stuck = again.flatten().is_some_and(|again| again <= self.now);
-            assert!(!is_stuck || self.sent.len() > before, "a timer stands still");
+            assert!(
+                !is_stuck || self.sent.len() > before,
+                "a timer stands still"
+            );
         }
         self.now = until;
     }
@@ -167,12 +173,12 @@ impl Script {
                 "data_retries" => self.config.data_retries = u8::try_from(number).unwrap(),
                 "nodelay" => self.settings.is_nodelay = is_on,
                 "user_timeout" => {
-                    self.settings.user_timeout = Some(Micros::from_millis(number.into()));
+                    self.settings.user_timeout_ms = Some(number);
                 }
                 "keepalive" => {
                     self.settings.keep_alive = Some(KeepAlive {
-                        idle: Micros::from_millis(number.into()),
-                        interval: Micros::from_millis(1000),
+                        idle_ms: number,
+                        interval_ms: 1000,
                         count: 3,
                     });
                 }
@@ -241,7 +247,11 @@ impl Script {
         self.call("connect", 0)?;
         self.sent.clear();
         self.advance(self.now + Micros::from_millis(20));
-        let ecn = if self.config.has_ecn { Flags::ECE } else { Flags::NONE };
+        let ecn = if self.config.has_ecn {
+            Flags::ECE
+        } else {
+            Flags::NONE
+        };
         self.receive(&Segment {
             flags: Flags::SYN | ecn,
             ack: Some(1),
@@ -277,9 +287,8 @@ impl Script {
             length: segment.length,
             is_congested: segment.is_congested,
         };
-        let events = self.context(|connection, context| {
-            connection.on_segment(&arrival, &mut Nowhere, context)
-        });
+        let events = self
+            .context(|connection, context| connection.on_segment(&arrival, &mut Nowhere, context));
         self.note(events.ok_or("there is no connection")?);
         self.send();
         Ok(())
@@ -308,7 +317,10 @@ impl Script {
     }
 
     fn check_state(&self, name: &str) -> Result<(), String> {
-        let state = self.connection.as_ref().map_or(StateName::Closed, Connection::state);
+        let state = self
+            .connection
+            .as_ref()
+            .map_or(StateName::Closed, Connection::state);
         let found = match (state, self.closed) {
             (StateName::SynSent, _) => "SYN-SENT".to_owned(),
             (StateName::SynReceived, _) => "SYN-RECEIVED".to_owned(),
@@ -371,7 +383,9 @@ fn absolute(segment: &Segment) -> Header {
             mss: segment.mss,
             window_scale: segment.scale,
             sack_permitted: segment.has_sack_permitted,
-            timestamps: segment.timestamps.map(|[value, echo]| Timestamps { value, echo }),
+            timestamps: segment
+                .timestamps
+                .map(|[value, echo]| Timestamps { value, echo }),
             sack: segment.sack.iter().map(block).collect(),
             malformed: false,
         },

@@ -68,7 +68,10 @@ struct Copy<'a> {
 
 impl Place for Copy<'_> {
     fn place(&mut self, from: u32, to: u32, length: u32) {
-        assert!(to + length <= self.limit, "{to} + {length} is behind the buffer");
+        assert!(
+            to + length <= self.limit,
+            "{to} + {length} is behind the buffer"
+        );
         let (from, to, length) = (from as usize, to as usize, length as usize);
         let bytes = &mut self.receive.bytes;
         if bytes.len() < to + length {
@@ -111,13 +114,22 @@ fn cut(header: &Header, payload: &[u8], mss: usize) -> Vec<Packet> {
 }
 
 impl Host {
-    pub(crate) fn connect(name: &'static str, task: Task, config: Config, start: Start, now: Instant) -> Self {
+    pub(crate) fn connect(
+        name: &'static str,
+        task: Task,
+        config: Config,
+        start: Start,
+        now: Instant,
+    ) -> Self {
         let mut counters = Counters::default();
-        let connection = Connection::connect(start, &mut Context {
-            now,
-            config: &config,
-            counters: &mut counters,
-        });
+        let connection = Connection::connect(
+            start,
+            &mut Context {
+                now,
+                config: &config,
+                counters: &mut counters,
+            },
+        );
         Self::with(name, task, config, start, connection, counters)
     }
 
@@ -130,11 +142,15 @@ impl Host {
         now: Instant,
     ) -> Self {
         let mut counters = Counters::default();
-        let connection = Connection::accept(start, syn, &mut Context {
-            now,
-            config: &config,
-            counters: &mut counters,
-        });
+        let connection = Connection::accept(
+            start,
+            syn,
+            &mut Context {
+                now,
+                config: &config,
+                counters: &mut counters,
+            },
+        );
         Self::with(name, task, config, start, connection, counters)
     }
 
@@ -213,7 +229,11 @@ impl Host {
 
     fn note(&mut self, events: &Events) {
         let acked = events.acked as usize;
-        assert!(acked <= self.unacked.len(), "{} acknowledges what was not written", self.name);
+        assert!(
+            acked <= self.unacked.len(),
+            "{} acknowledges what was not written",
+            self.name
+        );
         self.unacked.drain(..acked);
         self.receive.readable += events.readable as usize;
         self.is_finished |= events.is_finished;
@@ -231,7 +251,9 @@ impl Host {
         most: u32,
         peer: Option<&Self>,
     ) -> Option<Vec<Packet>> {
-        let segment = self.call(now, |connection, context| connection.transmit(most, context))?;
+        let segment = self.call(now, |connection, context| {
+            connection.transmit(most, context)
+        })?;
         let from = segment.offset as usize;
         let payload: Vec<u8> = self
             .unacked
@@ -244,7 +266,11 @@ impl Host {
             && segment.length > 0
         {
             let end = segment.header.seq + segment.length;
-            assert!(!end.after(edge), "{} sends up to {end:?}, the window ends at {edge:?}", self.name);
+            assert!(
+                !end.after(edge),
+                "{} sends up to {end:?}, the window ends at {edge:?}",
+                self.name
+            );
         }
         Some(cut(&segment.header, &payload, usize::from(segment.mss)))
     }
@@ -257,7 +283,11 @@ impl Host {
         let position = u64::from(header.seq - self.first);
         let base = self.written - self.unacked.len() as u64;
         // Streams of this simulation are shorter than the sequence space.
-        assert!(position >= base || base > u64::from(u32::MAX), "{}", self.name);
+        assert!(
+            position >= base || base > u64::from(u32::MAX),
+            "{}",
+            self.name
+        );
         for (at, byte) in (position..).zip(payload) {
             assert_eq!(*byte, byte_at(at), "{} at {at}", self.name);
         }
@@ -270,7 +300,11 @@ impl Host {
             self.shift = u32::from(header.options.window_scale.unwrap_or(0));
         }
         let Some(ack) = header.ack else { return };
-        let shift = if header.flags.contains(Flags::SYN) { 0 } else { self.shift };
+        let shift = if header.flags.contains(Flags::SYN) {
+            0
+        } else {
+            self.shift
+        };
         let edge = ack + (u32::from(header.window) << shift);
         self.edge = Some(self.edge.map_or(edge, |known| known.later_of(edge)));
     }
@@ -301,7 +335,9 @@ impl Host {
         self.unacked.extend((written..written + count).map(byte_at));
         self.written += count;
         let count = u32::try_from(count).unwrap();
-        self.call(now, |connection, context| connection.on_write(count, context));
+        self.call(now, |connection, context| {
+            connection.on_write(count, context)
+        });
     }
 
     fn read_some(&mut self, random: &mut fastrand::Rng) {
@@ -311,7 +347,13 @@ impl Host {
         }
         let count = random.usize(1..=readable);
         for byte in self.receive.bytes.drain(..count) {
-            assert_eq!(byte, Some(byte_at(self.read)), "{} reads byte {}", self.name, self.read);
+            assert_eq!(
+                byte,
+                Some(byte_at(self.read)),
+                "{} reads byte {}",
+                self.name,
+                self.read
+            );
             self.read += 1;
         }
         self.receive.readable -= count;

@@ -4,10 +4,6 @@
 //! `SEED=7 cargo test -p saiga-tcp --test simulation` repeats one seed; `SAIGA_SEEDS=100000` asks for
 //! more of them.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-#![expect(
-    clippy::cast_possible_truncation,
-    reason = "a test computes with small numbers"
-)]
 
 mod host;
 mod link;

@@ -96,7 +96,9 @@ impl World {
                 self.server = Some(server);
                 continue;
             }
-            let Some(server) = &mut self.server else { continue };
+            let Some(server) = &mut self.server else {
+                continue;
+            };
             if server.is_ended() {
                 answer_for_none(&packet, &mut self.to_client, self.now);
             } else {
@@ -127,13 +129,17 @@ impl World {
         client.on_timeout(*now);
         client.run_application(random, *now);
         while let Some(packets) = client.transmit(*now, most, server.as_ref()) {
-            packets.into_iter().for_each(|packet| to_server.send(packet, *now));
+            packets
+                .into_iter()
+                .for_each(|packet| to_server.send(packet, *now));
         }
         let Some(server) = server else { return };
         server.on_timeout(*now);
         server.run_application(random, *now);
         while let Some(packets) = server.transmit(*now, most, Some(client)) {
-            packets.into_iter().for_each(|packet| to_client.send(packet, *now));
+            packets
+                .into_iter()
+                .for_each(|packet| to_client.send(packet, *now));
         }
     }
 
@@ -145,7 +151,11 @@ impl World {
             .flatten()
         {
             if host.must_have_timer() {
-                assert!(host.next_timeout(now).is_some(), "{} waits for ever", host.name);
+                assert!(
+                    host.next_timeout(now).is_some(),
+                    "{} waits for ever",
+                    host.name
+                );
             }
             assert!(host.memory() <= 400_000);
         }
@@ -159,7 +169,9 @@ impl World {
         let turn = is_application_busy.then_some(Instant(now.0 + TURN_US));
         let timeouts = [
             self.client.next_timeout(now),
-            self.server.as_mut().and_then(|server| server.next_timeout(now)),
+            self.server
+                .as_mut()
+                .and_then(|server| server.next_timeout(now)),
         ];
         let next = [
             self.to_server.next_arrival(),
