@@ -1,0 +1,90 @@
+//! Proportional rate reduction: how fast recovery reduces what is in flight.
+//!
+//! Spec: RFC 6937 §3. For each acknowledgement during recovery, gives the number of bytes that may
+//! be sent, so that `ssthresh` is reached at the end of recovery, and bursts after large losses are
+//! small. Uses the slow start reduction bound (PRR-SSRB).
+
+/// Bytes in one episode of recovery.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Prr {
+    /// Delivered and sent since recovery began.
+    delivered: u32,
+    out: u32,
+    /// In flight when recovery began (`RecoverFS`).
+    recover_fs: u32,
+}
+
+impl Prr {
+    /// Begins recovery with this many bytes in flight.
+    pub(crate) fn new(in_flight: u32) -> Self {
+        Self {
+            recover_fs: in_flight.max(1),
+            ..Self::default()
+        }
+    }
+
+    /// Takes an acknowledgement that delivered bytes; returns how many bytes may be sent.
+    pub(crate) fn on_ack(&mut self, delivered: u32, pipe: u32, ssthresh: u32, mss: u16) -> u32 {
+        self.delivered = self.delivered.saturating_add(delivered);
+        if pipe > ssthresh {
+            // The proportional part.
+            let share = u64::from(self.delivered) * u64::from(ssthresh);
+            let due = share.div_ceil(u64::from(self.recover_fs));
+            let due = u32::try_from(due).unwrap_or(u32::MAX);
+            return due.saturating_sub(self.out);
+        }
+        let behind = self.delivered.saturating_sub(self.out);
+        let limit = behind.max(delivered).saturating_add(u32::from(mss));
+        limit.min(ssthresh - pipe)
+    }
+
+    /// Counts bytes that were sent during recovery, first time or again.
+    pub(crate) fn on_send(&mut self, bytes: u32) {
+        self.out = self.out.saturating_add(bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MSS: u16 = 1000;
+
+    /// The example of a single loss in a window of 20 segments: 19 acknowledgements of one segment
+    /// each, a reduction to 10.
+    #[test]
+    fn a_single_loss_sends_one_segment_for_two_acknowledgements() {
+        let mut prr = Prr::new(20_000);
+        let mut pipe: u32 = 19_000;
+        let mut sent = 0;
+        for _ in 0..19 {
+            pipe -= 1000;
+            let may = prr.on_ack(1000, pipe, 10_000, MSS) / 1000 * 1000;
+            prr.on_send(may);
+            pipe += may;
+            sent += may;
+        }
+        // Half as much was sent as was delivered, and then what is missing at the threshold.
+        assert_eq!((sent, pipe), (10_000, 10_000));
+    }
+
+    /// Fifteen of twenty segments are lost: slow start from what is left.
+    #[test]
+    fn after_a_large_loss_the_pipe_grows_as_in_slow_start() {
+        let mut prr = Prr::new(20_000);
+        // Lost segments left the pipe: four are left, of which one is acknowledged.
+        assert_eq!(prr.on_ack(1000, 4000, 10_000, MSS), 2000);
+        prr.on_send(2000);
+        assert_eq!(prr.on_ack(1000, 5000, 10_000, MSS), 2000);
+        prr.on_send(2000);
+        assert_eq!(prr.on_ack(1000, 9500, 10_000, MSS), 500);
+    }
+
+    #[test]
+    fn nothing_is_sent_above_the_threshold_for_too_few_deliveries() {
+        let mut prr = Prr::new(20_000);
+        assert_eq!(prr.on_ack(0, 19_000, 10_000, MSS), 0);
+        assert_eq!(prr.on_ack(1000, 18_000, 10_000, MSS), 500);
+        assert_eq!(prr.on_ack(1000, 17_000, 10_000, MSS), 1000);
+    }
+}

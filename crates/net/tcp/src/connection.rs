@@ -1,0 +1,297 @@
+//! A connection: the one door through which its state changes.
+//!
+//! Spec: RFC 9293 §3.10. Each state decides about a segment, a call or a time-out and returns an
+//! [`Outcome`]; only this module applies outcomes. The caller asks for segments after each call, and
+//! for the next time-out.
+
+mod api;
+
+use saiga_wire::SeqNum;
+use saiga_wire::tcp::Header;
+
+use crate::config::KeepAlive;
+use crate::context::{Arrival, Context};
+use crate::event::{CloseReason, Events};
+use crate::handshake::{self, Start};
+use crate::open::Open;
+use crate::syn_received::SynReceived;
+use crate::syn_sent::SynSent;
+use crate::time_wait::TimeWait;
+
+/// A TCP connection, without its buffers, addresses and ports.
+#[derive(Debug, Clone)]
+pub struct Connection {
+    phase: Phase,
+    settings: Settings,
+    /// Written and closed before the handshake was complete.
+    early: Early,
+    reply: Reply,
+}
+
+/// Settings that the application can change at any time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Settings {
+    /// Whether small segments are sent at once (TCP_NODELAY).
+    pub is_nodelay: bool,
+    /// Probes of an idle connection (SO_KEEPALIVE).
+    pub keep_alive: Option<KeepAlive>,
+    /// How long data may stay without acknowledgement (TCP_USER_TIMEOUT, RFC 5482).
+    pub user_timeout_ms: Option<u32>,
+}
+
+/// Where the bytes of a payload go.
+pub trait Place {
+    /// Copies `length` bytes at `from` in the payload of the segment to `to` bytes behind the first
+    /// unread byte of the receive buffer. `to + length` is at most the size of the buffer.
+    fn place(&mut self, from: u32, to: u32, length: u32);
+}
+
+/// The states of RFC 9293 §3.3.2.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "the RFC defines them")]
+pub enum StateName {
+    SynSent,
+    SynReceived,
+    Established,
+    FinWait1,
+    FinWait2,
+    CloseWait,
+    Closing,
+    LastAck,
+    TimeWait,
+    Closed,
+}
+
+/// The state with what is valid in it.
+#[derive(Debug, Clone)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly all connections are in the largest state"
+)]
+pub(crate) enum Phase {
+    SynSent(SynSent),
+    SynReceived(SynReceived),
+    Open(Open),
+    TimeWait(TimeWait),
+    Closed,
+}
+
+/// What a state has decided.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    /// The state stays.
+    Stay(Events),
+    /// The state stays, and the segment is answered.
+    Answer(Reply),
+    /// Another state follows.
+    Become(Phase, Events),
+    /// The handshake is complete, and the rest of the segment is for the new state.
+    Continue(Open, Events),
+    /// The connection ends in order.
+    Finish(Events),
+    /// The connection ends.
+    Close(CloseReason),
+    /// The connection ends, and the peer is reset.
+    Reset(CloseReason),
+    /// A SYN in TIME-WAIT begins a new connection: the caller removes this one.
+    Reopen,
+}
+
+/// A segment that answers one which is not acceptable.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Reply {
+    #[default]
+    None,
+    /// The present state.
+    Ack,
+    /// The present state, at most so often in a second.
+    Challenge,
+    /// A reset with this number.
+    Rst(SeqNum),
+    /// A reset of a synchronised connection, with an acknowledgement.
+    Abort(SeqNum, SeqNum),
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Early {
+    written: u32,
+    is_shut: bool,
+}
+
+impl Connection {
+    /// An active open (RFC 9293 §3.10.1).
+    #[must_use]
+    pub fn connect(start: Start, context: &mut Context<'_>) -> Self {
+        context.counters.active_opens += 1;
+        Self::with(Phase::SynSent(SynSent::new(start, context.now)))
+    }
+
+    /// A passive open: answers the SYN of a peer, which the caller has decided to accept.
+    #[must_use]
+    pub fn accept(start: Start, syn: &Header, context: &mut Context<'_>) -> Self {
+        context.counters.passive_opens += 1;
+        let agreed = handshake::Agreed::of(context.config, &start, syn, false);
+        let state = SynReceived::new(start, agreed, syn, false, context.now);
+        Self::with(Phase::SynReceived(state))
+    }
+
+    fn with(phase: Phase) -> Self {
+        Self {
+            phase,
+            settings: Settings::default(),
+            early: Early::default(),
+            reply: Reply::None,
+        }
+    }
+
+    /// The name of the state.
+    #[must_use]
+    pub fn state(&self) -> StateName {
+        match &self.phase {
+            Phase::SynSent(_) => StateName::SynSent,
+            Phase::SynReceived(_) => StateName::SynReceived,
+            Phase::Open(open) => open.name(),
+            Phase::TimeWait(_) => StateName::TimeWait,
+            Phase::Closed => StateName::Closed,
+        }
+    }
+
+    /// Takes a segment of this connection. `place` gets the bytes of its payload that are new.
+    pub fn on_segment(
+        &mut self,
+        arrival: &Arrival<'_>,
+        place: &mut impl Place,
+        context: &mut Context<'_>,
+    ) -> Events {
+        context.counters.in_segs += 1;
+        let outcome = match &mut self.phase {
+            Phase::SynSent(state) => state.on_segment(arrival, context),
+            Phase::SynReceived(state) => state.on_segment(arrival, context),
+            Phase::Open(state) => state.on_segment(arrival, place, context),
+            Phase::TimeWait(state) => state.on_segment(arrival, context),
+            Phase::Closed => Outcome::Stay(Events::NONE),
+        };
+        match outcome {
+            Outcome::Continue(open, events) => {
+                let _same = self.apply(Outcome::Become(Phase::Open(open), events), context);
+                let more = self.on_segment_again(arrival, place, context);
+                Events {
+                    is_established: events.is_established,
+                    ..more
+                }
+            }
+            other => self.apply(other, context),
+        }
+    }
+
+    /// The rest of the segment that completed the handshake.
+    fn on_segment_again(
+        &mut self,
+        arrival: &Arrival<'_>,
+        place: &mut impl Place,
+        context: &mut Context<'_>,
+    ) -> Events {
+        let Phase::Open(open) = &mut self.phase else {
+            return Events::NONE;
+        };
+        let outcome = open.on_segment(arrival, place, context);
+        self.apply(outcome, context)
+    }
+
+    /// Applies what a state has decided.
+    fn apply(&mut self, outcome: Outcome, context: &mut Context<'_>) -> Events {
+        match outcome {
+            Outcome::Stay(events) => events,
+            Outcome::Answer(reply) => {
+                self.answer(reply, context);
+                Events::NONE
+            }
+            Outcome::Become(phase, events) => self.enter(phase, events, context),
+            Outcome::Continue(open, events) => self.enter(Phase::Open(open), events, context),
+            Outcome::Finish(events) => {
+                self.phase = Phase::Closed;
+                Events {
+                    closed: Some(CloseReason::Finished),
+                    ..events
+                }
+            }
+            Outcome::Close(reason) => self.end(reason, context),
+            Outcome::Reset(reason) => {
+                self.prepare_reset();
+                self.end(reason, context)
+            }
+            Outcome::Reopen => self.end(CloseReason::Finished, context),
+        }
+    }
+
+    fn enter(&mut self, phase: Phase, events: Events, context: &mut Context<'_>) -> Events {
+        self.phase = phase;
+        if events.is_established {
+            self.apply_early(context);
+        }
+        events
+    }
+
+    /// Does what the application asked for before the handshake was complete.
+    fn apply_early(&mut self, context: &mut Context<'_>) {
+        let early = core::mem::take(&mut self.early);
+        let Phase::Open(open) = &mut self.phase else {
+            return;
+        };
+        if early.written > 0 {
+            open.on_write(early.written, context);
+        }
+        if early.is_shut {
+            open.on_shutdown(context);
+        }
+    }
+
+    fn end(&mut self, reason: CloseReason, context: &mut Context<'_>) -> Events {
+        match self.state() {
+            StateName::SynSent | StateName::SynReceived => context.counters.attempt_fails += 1,
+            StateName::Established | StateName::CloseWait if reason != CloseReason::Finished => {
+                context.counters.estab_resets += 1;
+            }
+            StateName::Established
+            | StateName::CloseWait
+            | StateName::FinWait1
+            | StateName::FinWait2
+            | StateName::Closing
+            | StateName::LastAck
+            | StateName::TimeWait
+            | StateName::Closed => {}
+        }
+        self.phase = Phase::Closed;
+        Events::closed(reason)
+    }
+
+    /// Notes a reply for the next [`Self::transmit`]. A challenge takes part in the limit.
+    fn answer(&mut self, reply: Reply, context: &mut Context<'_>) {
+        self.reply = match (reply, &mut self.phase) {
+            (Reply::Challenge, Phase::Open(open)) => {
+                if open.may_challenge(context) {
+                    Reply::Ack
+                } else {
+                    Reply::None
+                }
+            }
+            (Reply::Challenge, _) => Reply::Ack,
+            (other, _) => other,
+        };
+    }
+
+    /// A reset is due.
+    fn prepare_reset(&mut self) {
+        self.reply = match &self.phase {
+            Phase::Open(open) => {
+                let (seq, ack) = open.reset_numbers();
+                Reply::Abort(seq, ack)
+            }
+            Phase::SynReceived(state) => Reply::Abort(state.start.iss + 1, state.irs + 1),
+            Phase::SynSent(_) | Phase::TimeWait(_) | Phase::Closed => Reply::None,
+        };
+    }
+}
+
+// Half a million idle connections fit into a gibibyte with their entries in tables.
+const _: () = assert!(size_of::<Connection>() <= 512);

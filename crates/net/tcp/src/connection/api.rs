@@ -1,0 +1,202 @@
+//! The calls of the caller: segments to send, time-outs, and what the application does.
+
+use saiga_wire::tcp::Header;
+
+use super::{Connection, Phase, Reply, Settings};
+use crate::context::Context;
+use crate::event::{CloseReason, Events};
+use crate::handshake::{syn, syn_ack, timestamp};
+use crate::time::Instant;
+use crate::time_wait::TimeWait;
+use crate::transmit::{Transmit, reset};
+
+impl Connection {
+    /// The next segment to send, until there is none. `most` is the largest payload that the device
+    /// takes, several segments with TSO.
+    pub fn transmit(&mut self, most: u32, context: &mut Context<'_>) -> Option<Transmit> {
+        if let Some(reply) = self.reply(context) {
+            return Some(reply);
+        }
+        match &mut self.phase {
+            Phase::SynSent(state) if state.due <= context.now => {
+                let header = syn(context.config, &state.start, context.now);
+                context.counters.out_segs += 1;
+                state.on_sent(context);
+                Some(bare(header))
+            }
+            Phase::SynReceived(state) if state.due <= context.now => {
+                let echo = (state.irs + 1, state.ts_recent);
+                let header = syn_ack(
+                    context.config,
+                    &state.start,
+                    &state.agreed,
+                    echo,
+                    context.now,
+                );
+                context.counters.out_segs += 1;
+                state.on_sent(context);
+                Some(bare(header))
+            }
+            Phase::Open(open) => open.transmit(most, &self.settings, context),
+            Phase::TimeWait(state) if state.is_ack_due => {
+                state.is_ack_due = false;
+                Some(bare(state.header(context.now)))
+            }
+            Phase::SynSent(_) | Phase::SynReceived(_) | Phase::TimeWait(_) | Phase::Closed => None,
+        }
+    }
+
+    /// The answer to a segment that was not acceptable.
+    fn reply(&mut self, context: &mut Context<'_>) -> Option<Transmit> {
+        let reply = core::mem::take(&mut self.reply);
+        match (reply, &mut self.phase) {
+            (Reply::None | Reply::Challenge, _) => None,
+            (Reply::Rst(seq), _) => Some(bare(reset(seq, None))),
+            (Reply::Abort(seq, ack), _) => Some(bare(reset(seq, Some(ack)))),
+            (Reply::Ack, Phase::Open(open)) => Some(open.answer(context)),
+            (Reply::Ack, Phase::TimeWait(state)) => {
+                state.is_ack_due = false;
+                Some(bare(state.header(context.now)))
+            }
+            (Reply::Ack, Phase::SynReceived(state)) => Some(bare(state.acknowledgement(context))),
+            (Reply::Ack, Phase::SynSent(_) | Phase::Closed) => None,
+        }
+    }
+
+    /// The instant at which [`Self::on_timeout`] must be called, if no segment or call changes that.
+    #[must_use]
+    pub fn next_timeout(&self, context: &Context<'_>) -> Option<Instant> {
+        match &self.phase {
+            Phase::SynSent(state) => Some(state.due),
+            Phase::SynReceived(state) => Some(state.due),
+            Phase::Open(open) => open.next_timeout(&self.settings, context),
+            Phase::TimeWait(state) => Some(state.end),
+            Phase::Closed => None,
+        }
+    }
+
+    /// Handles what is due now. Calls that come too early do nothing.
+    pub fn on_timeout(&mut self, context: &mut Context<'_>) -> Events {
+        let now = context.now;
+        let reason = match &mut self.phase {
+            Phase::SynSent(state) if state.due <= now => state.on_timeout(context),
+            Phase::SynReceived(state) if state.due <= now => state.on_timeout(context),
+            Phase::Open(open) => open.on_timeout(&self.settings, context),
+            Phase::TimeWait(state) if state.end <= now => Some(CloseReason::Finished),
+            Phase::SynSent(_) | Phase::SynReceived(_) | Phase::TimeWait(_) | Phase::Closed => None,
+        };
+        match reason {
+            None => Events::NONE,
+            Some(reason) => {
+                // A handshake ends silently; a peer that was there once is reset.
+                if reason == CloseReason::TimedOut && matches!(self.phase, Phase::Open(_)) {
+                    self.prepare_reset();
+                }
+                self.end(reason, context)
+            }
+        }
+    }
+
+    /// The application has put `bytes` more bytes into the send buffer.
+    pub fn on_write(&mut self, bytes: u32, context: &mut Context<'_>) {
+        match &mut self.phase {
+            Phase::Open(open) => open.on_write(bytes, context),
+            Phase::SynSent(_) | Phase::SynReceived(_) => self.early.written += bytes,
+            Phase::TimeWait(_) | Phase::Closed => {}
+        }
+    }
+
+    /// The application has taken `bytes` from the front of the receive buffer.
+    pub fn on_read(&mut self, bytes: u32) {
+        if let Phase::Open(open) = &mut self.phase {
+            open.on_read(bytes);
+        }
+    }
+
+    /// The application will not write any more: `shutdown(SHUT_WR)`. A FIN follows the data.
+    pub fn shutdown(&mut self, context: &mut Context<'_>) {
+        match &mut self.phase {
+            Phase::Open(open) => open.on_shutdown(context),
+            Phase::SynSent(_) | Phase::SynReceived(_) => self.early.is_shut = true,
+            Phase::TimeWait(_) | Phase::Closed => {}
+        }
+    }
+
+    /// The application has gone: `close()`. The connection ends in order, or with a reset if data
+    /// was not read.
+    pub fn close(&mut self, context: &mut Context<'_>) -> Events {
+        let must_reset = match &mut self.phase {
+            Phase::Open(open) => open.on_close(context),
+            Phase::SynReceived(_) => {
+                self.early.is_shut = true;
+                false
+            }
+            Phase::SynSent(_) => return self.end(CloseReason::Aborted, context),
+            Phase::TimeWait(_) | Phase::Closed => false,
+        };
+        if must_reset {
+            return self.abort(context);
+        }
+        Events::NONE
+    }
+
+    /// Ends the connection at once with a reset (RFC 9293 §3.10.5).
+    pub fn abort(&mut self, context: &mut Context<'_>) -> Events {
+        self.prepare_reset();
+        self.end(CloseReason::Aborted, context)
+    }
+
+    /// The receive buffer has another size in bytes. What was announced to the peer stays valid, so
+    /// a smaller buffer must still have room for it.
+    pub fn resize(&mut self, buffer: u32) {
+        if let Phase::Open(open) = &mut self.phase {
+            open.resize(buffer);
+        }
+    }
+
+    /// Bytes that the application has not read up to the end of urgent data, if there is any
+    /// (`man 3 sockatmark`).
+    #[must_use]
+    pub fn urgent_ahead(&self) -> Option<u32> {
+        match &self.phase {
+            Phase::Open(open) => open.urgent_ahead(),
+            Phase::SynSent(_) | Phase::SynReceived(_) | Phase::TimeWait(_) | Phase::Closed => None,
+        }
+    }
+
+    /// Changes the settings of the application.
+    pub fn set(&mut self, settings: Settings) {
+        self.settings = settings;
+    }
+}
+
+impl TimeWait {
+    /// The acknowledgement of the peer's FIN.
+    fn header(&self, now: Instant) -> Header {
+        let timestamps = self
+            .timestamps
+            .map(|(echo, offset)| saiga_wire::tcp::Timestamps {
+                value: timestamp(offset, now),
+                echo,
+            });
+        Header {
+            window: self.window,
+            flags: saiga_wire::tcp::Flags::NONE,
+            options: saiga_wire::tcp::Options {
+                timestamps,
+                ..saiga_wire::tcp::Options::NONE
+            },
+            ..reset(self.snd_nxt, Some(self.rcv_nxt))
+        }
+    }
+}
+
+/// A segment without data.
+fn bare(header: Header) -> Transmit {
+    Transmit {
+        header,
+        offset: 0,
+        length: 0,
+        mss: u16::MAX,
+    }
+}

@@ -1,0 +1,308 @@
+//! The synchronised states, from ESTABLISHED to the acknowledgement of the last FIN.
+//!
+//! Spec: RFC 9293 §3.10.7.4. A synchronised connection is two halves, [`Sender`] and [`Receiver`];
+//! the six states of the RFC are the products of "our FIN is not sent, sent, acknowledged" and
+//! "their FIN has come or not". This module joins the halves: the order of the checks, and the
+//! segments that carry news of both.
+
+mod probe;
+mod segment;
+
+use saiga_wire::SeqNum;
+
+use crate::challenge::Challenges;
+use crate::connection::{Outcome, Phase, Place, Reply, StateName};
+use crate::context::{Arrival, Context};
+use crate::event::{CloseReason, Events};
+use crate::handshake::{Agreed, Start, timestamp};
+use crate::receiver::{Receiver, ReceiverStart, Verdict};
+use crate::sender::{Ack, Echo, Sender, SenderStart};
+use crate::time::{Micros, OptionalInstant};
+use crate::time_wait::TimeWait;
+use probe::Idle;
+
+/// The state.
+#[derive(Debug, Clone)]
+pub(crate) struct Open {
+    agreed: Agreed,
+    timestamp_offset: u32,
+    sender: Sender,
+    receiver: Receiver,
+    challenges: Challenges,
+    idle: Idle,
+    /// Whether the peer's FIN came before this side's was sent: then the last acknowledgement ends
+    /// the connection without TIME-WAIT.
+    is_passive_close: bool,
+    /// Since when FIN-WAIT-2 waits for the peer, once the application has gone.
+    fin_wait_since: OptionalInstant,
+    /// Whether the application does not read any more.
+    is_abandoned: bool,
+}
+
+/// What the handshake hands over.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Born {
+    pub(crate) start: Start,
+    pub(crate) agreed: Agreed,
+    /// The peer's initial sequence number.
+    pub(crate) irs: SeqNum,
+    /// The peer's window in bytes.
+    pub(crate) window: u32,
+    pub(crate) ts_recent: u32,
+    /// The round-trip time of the SYN, if it was sent once.
+    pub(crate) rtt: Option<Micros>,
+    pub(crate) is_syn_lost: bool,
+}
+
+impl Open {
+    pub(crate) fn new(born: &Born, context: &Context<'_>) -> Self {
+        let Born {
+            start,
+            agreed,
+            irs,
+            window,
+            ts_recent,
+            rtt,
+            is_syn_lost,
+        } = *born;
+        let now = context.now;
+        Self {
+            agreed,
+            timestamp_offset: start.timestamp_offset,
+            sender: Sender::new(&SenderStart {
+                una: start.iss + 1,
+                mss: agreed.mss,
+                has_sack: agreed.has_sack,
+                algorithm: context.config.congestion,
+                window,
+                wl1: irs,
+                rtt,
+                is_syn_lost,
+                now,
+            }),
+            receiver: Receiver::new(&ReceiverStart {
+                nxt: irs + 1,
+                buffer: start.buffer,
+                shift: agreed.recv_shift,
+                peer_mss: agreed.mss,
+                ts_recent: agreed.has_timestamps.then_some(ts_recent),
+                has_ecn: agreed.has_ecn,
+                now,
+            }),
+            challenges: Challenges::default(),
+            idle: Idle::new(now),
+            is_passive_close: false,
+            fin_wait_since: OptionalInstant::NONE,
+            is_abandoned: false,
+        }
+    }
+
+    /// The name of the state in RFC 9293.
+    pub(crate) fn name(&self) -> StateName {
+        let (sender, is_finished) = (&self.sender, self.receiver.is_finished());
+        match (sender.is_fin_sent(), sender.is_fin_acked(), is_finished) {
+            (false, _, false) => StateName::Established,
+            (false, _, true) => StateName::CloseWait,
+            (true, false, false) => StateName::FinWait1,
+            (true, true, false) => StateName::FinWait2,
+            (true, _, true) if self.is_passive_close => StateName::LastAck,
+            (true, _, true) => StateName::Closing,
+        }
+    }
+
+    /// Handles a segment in the order of RFC 9293 §3.10.7.4: window, RST, SYN, ACK, URG, data, FIN.
+    pub(crate) fn on_segment(
+        &mut self,
+        arrival: &Arrival<'_>,
+        place: &mut impl Place,
+        context: &mut Context<'_>,
+    ) -> Outcome {
+        self.idle.on_segment(context.now);
+        match self.receiver.judge(arrival, context) {
+            Verdict::Acceptable => {}
+            Verdict::Answer => return Outcome::Answer(Reply::Ack),
+            Verdict::Drop => return Outcome::Stay(Events::NONE),
+            Verdict::Challenge => return Outcome::Answer(Reply::Challenge),
+            Verdict::Reset => return Outcome::Close(CloseReason::Reset),
+        }
+        let Some(number) = arrival.header.ack else {
+            return Outcome::Stay(Events::NONE);
+        };
+        if self.is_impossible(number) {
+            return Outcome::Answer(Reply::Challenge);
+        }
+        if self.is_abandoned && arrival.length > 0 {
+            // RFC 9293 §3.6.1: data that nobody will read is answered with a reset.
+            return Outcome::Reset(CloseReason::Reset);
+        }
+        self.receiver.note_timestamp(arrival, context);
+        let mut events = self.on_ack(number, arrival, context);
+        events.is_urgent = self.receiver.on_urgent(arrival);
+        self.on_data(arrival, place, &mut events, context);
+        self.next_state(events, context)
+    }
+
+    /// Whether an acknowledgement is of data that was never sent, or older than the peer can be
+    /// (RFC 5961 §5.2).
+    fn is_impossible(&self, number: SeqNum) -> bool {
+        let oldest = self.sender.una() - self.sender.largest_window();
+        number.after(self.sender.nxt()) || number.before(oldest)
+    }
+
+    fn on_ack(
+        &mut self,
+        number: SeqNum,
+        arrival: &Arrival<'_>,
+        context: &mut Context<'_>,
+    ) -> Events {
+        let header = arrival.header;
+        let now = timestamp(self.timestamp_offset, context.now);
+        let echoed = header.options.timestamps.filter(|one| one.echo != 0);
+        let echo = echoed
+            .filter(|_| self.agreed.has_timestamps)
+            .map(|one| Echo {
+                value: one.echo,
+                now,
+                offset: self.timestamp_offset,
+            });
+        let ack = Ack {
+            number,
+            seq: header.seq,
+            window: u32::from(header.window) << self.agreed.send_shift,
+            sack: &header.options.sack,
+            echo,
+            has_data: arrival.sequence_length() > 0,
+            is_congested: self.agreed.has_ecn && header.flags.contains(saiga_wire::tcp::Flags::ECE),
+        };
+        let progress = self.sender.on_ack(&ack, context);
+        if progress.is_progress {
+            self.idle.on_progress();
+        }
+        Events {
+            acked: progress.acked,
+            ..Events::NONE
+        }
+    }
+
+    fn on_data(
+        &mut self,
+        arrival: &Arrival<'_>,
+        place: &mut impl Place,
+        events: &mut Events,
+        context: &mut Context<'_>,
+    ) {
+        let seq = arrival.header.seq;
+        let unread = self.receiver.unread();
+        let nxt = self.receiver.data_nxt();
+        let added = self.receiver.on_data(
+            arrival,
+            |block| {
+                // Bytes from the front of the receive buffer.
+                let at = unread + (block.left - nxt);
+                place.place(block.left - seq, at, block.right - block.left);
+            },
+            context,
+        );
+        events.readable = added.readable;
+        events.is_finished = added.is_finished;
+        if added.is_finished && !self.sender.is_fin_sent() {
+            self.is_passive_close = true;
+        }
+    }
+
+    /// Leaves the state when both FINs are acknowledged.
+    fn next_state(&mut self, events: Events, context: &Context<'_>) -> Outcome {
+        let is_acked = self.sender.is_fin_acked();
+        match (is_acked, self.receiver.is_finished()) {
+            (true, true) if self.is_passive_close => Outcome::Finish(events),
+            (true, true) => Outcome::Become(Phase::TimeWait(self.time_wait(context)), events),
+            (true, false) => {
+                if self.is_abandoned {
+                    self.fin_wait_since.set_first(context.now);
+                }
+                Outcome::Stay(events)
+            }
+            (false, _) => Outcome::Stay(events),
+        }
+    }
+
+    fn time_wait(&mut self, context: &Context<'_>) -> TimeWait {
+        let timestamps = self.receiver.ts_recent();
+        let is_ack_due = self.is_ack_due();
+        TimeWait {
+            snd_nxt: self.sender.nxt(),
+            rcv_nxt: self.receiver.nxt(),
+            window: self.receiver.announce(),
+            timestamps: timestamps.map(|recent| (recent, self.timestamp_offset)),
+            end: context.now + context.config.time_wait,
+            is_ack_due,
+        }
+    }
+
+    /// An acknowledgement is due at once.
+    pub(crate) fn acknowledge_now(&mut self) {
+        self.receiver.acknowledge_now();
+    }
+
+    /// The application has written bytes behind those that it wrote before.
+    pub(crate) fn on_write(&mut self, bytes: u32, context: &Context<'_>) {
+        self.sender.on_write(bytes);
+        self.sender.arm_after_write(context);
+    }
+
+    /// The application has read bytes.
+    pub(crate) fn on_read(&mut self, bytes: u32) {
+        self.receiver.on_read(bytes);
+    }
+
+    /// The receive buffer has another size.
+    pub(crate) fn resize(&mut self, buffer: u32) {
+        self.receiver.resize(buffer);
+    }
+
+    /// The application will not write any more.
+    pub(crate) fn on_shutdown(&mut self, context: &Context<'_>) {
+        self.sender.on_close();
+        self.sender.arm_after_write(context);
+    }
+
+    /// The application will neither write nor read any more. Returns whether the peer must be reset,
+    /// because data that it sent was not read (RFC 2525 §2.17).
+    pub(crate) fn on_close(&mut self, context: &Context<'_>) -> bool {
+        if self.receiver.unread() > 0 {
+            return true;
+        }
+        self.is_abandoned = true;
+        self.on_shutdown(context);
+        if self.sender.is_fin_acked() {
+            self.fin_wait_since.set_first(context.now);
+        }
+        false
+    }
+
+    /// Whether a challenge acknowledgement may be sent now.
+    pub(crate) fn may_challenge(&mut self, context: &mut Context<'_>) -> bool {
+        let per_second = context.config.challenges_per_second;
+        let is_allowed = self.challenges.take(context.now, per_second);
+        if is_allowed {
+            context.counters.challenge_acks += 1;
+        } else {
+            context.counters.acks_skipped_challenge += 1;
+        }
+        is_allowed
+    }
+
+    /// `SND.NXT` and `RCV.NXT`: the numbers of a reset.
+    pub(crate) fn reset_numbers(&self) -> (SeqNum, SeqNum) {
+        (self.sender.nxt(), self.receiver.nxt())
+    }
+
+    /// Bytes that the application has not read up to the end of urgent data.
+    pub(crate) fn urgent_ahead(&self) -> Option<u32> {
+        self.receiver.urgent_ahead()
+    }
+
+    fn is_ack_due(&self) -> bool {
+        self.receiver.is_ack_due()
+    }
+}

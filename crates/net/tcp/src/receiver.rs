@@ -1,0 +1,209 @@
+//! The receive half of a synchronised connection: which segments are acceptable, what they add, and
+//! what the next acknowledgement says.
+//!
+//! Spec: RFC 9293 §3.10.7.4 and §3.8.6.2.2, RFC 5681 §4.2, RFC 7323 §4.3 and §5, RFC 3168 §6.1.3.
+//!
+//! - `acceptable`: the window test, and old timestamps
+//! - `acknowledgement`: when an acknowledgement is due, and the window in it
+
+mod acceptable;
+mod acknowledgement;
+
+pub(crate) use acceptable::Verdict;
+
+use saiga_wire::SeqNum;
+use saiga_wire::tcp::{Flags, SackBlock, SackBlocks};
+
+use crate::assembly::Assembly;
+use crate::context::{Arrival, Context};
+use crate::time::{Instant, OptionalInstant};
+
+/// The state of the receive half.
+#[derive(Debug, Clone)]
+pub(crate) struct Receiver {
+    assembly: Assembly,
+    /// Shift of the announced windows.
+    shift: u8,
+    /// Size of the caller's buffer, and the first byte in it that the application has not read.
+    buffer: u32,
+    read: SeqNum,
+    /// The right edge of the largest window that was announced.
+    edge: SeqNum,
+    /// Number of the peer's FIN, once it has come, and whether all before it has.
+    fin: Option<SeqNum>,
+    is_finished: bool,
+    /// The peer's segment size: how much data makes an acknowledgement due.
+    peer_mss: u32,
+    /// `TS.Recent`, if timestamps are in use, and the second in which it was set.
+    ts_recent: Option<(u32, u32)>,
+    /// `Last.ACK.sent`.
+    last_ack: SeqNum,
+    /// When an acknowledgement is due; instant zero stands for now.
+    due: OptionalInstant,
+    /// Acknowledgements that are sent at once at the begin of a connection.
+    quick: u8,
+    /// Bytes since the last acknowledgement.
+    unacked: u32,
+    /// Whether acknowledgements echo congestion (ECE).
+    has_ecn: bool,
+    is_echoing: bool,
+    /// The end of urgent data, if it is ahead.
+    urgent: Option<SeqNum>,
+}
+
+/// What a new receiver knows.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ReceiverStart {
+    /// `RCV.NXT`: one above the peer's initial sequence number.
+    pub(crate) nxt: SeqNum,
+    pub(crate) buffer: u32,
+    pub(crate) shift: u8,
+    pub(crate) peer_mss: u16,
+    pub(crate) ts_recent: Option<u32>,
+    pub(crate) has_ecn: bool,
+    pub(crate) now: Instant,
+}
+
+/// What a segment has added.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Added {
+    /// Bytes that are now readable.
+    pub(crate) readable: u32,
+    /// Whether the peer's FIN is reached by this segment.
+    pub(crate) is_finished: bool,
+}
+
+impl Receiver {
+    pub(crate) fn new(start: &ReceiverStart) -> Self {
+        Self {
+            assembly: Assembly::new(start.nxt),
+            shift: start.shift,
+            buffer: start.buffer,
+            read: start.nxt,
+            // The window of the SYN was not scaled.
+            edge: start.nxt + start.buffer.min(u32::from(u16::MAX)),
+            fin: None,
+            is_finished: false,
+            peer_mss: u32::from(start.peer_mss),
+            ts_recent: start
+                .ts_recent
+                .map(|value| (value, start.now.whole_seconds())),
+            last_ack: start.nxt,
+            due: OptionalInstant::NONE,
+            quick: acknowledgement::QUICK,
+            unacked: 0,
+            has_ecn: start.has_ecn,
+            is_echoing: false,
+            urgent: None,
+        }
+    }
+
+    /// `RCV.NXT`.
+    pub(crate) fn nxt(&self) -> SeqNum {
+        self.assembly.nxt() + u32::from(self.is_finished)
+    }
+
+    /// The number of the next byte: `RCV.NXT` without the FIN.
+    pub(crate) fn data_nxt(&self) -> SeqNum {
+        self.assembly.nxt()
+    }
+
+    /// Whether the peer's FIN and all bytes before it have come.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.is_finished
+    }
+
+    /// Bytes that have come and that the application has not read.
+    pub(crate) fn unread(&self) -> u32 {
+        self.assembly.nxt() - self.read
+    }
+
+    /// `TS.Recent`.
+    pub(crate) fn ts_recent(&self) -> Option<u32> {
+        self.ts_recent.map(|(value, _)| value)
+    }
+
+    /// The selective acknowledgements of the next segment.
+    pub(crate) fn sack(&mut self, room: usize) -> SackBlocks {
+        self.assembly.sack(room)
+    }
+
+    /// Whether a segment should carry selective acknowledgements.
+    pub(crate) fn has_sack(&self) -> bool {
+        self.assembly.has_sack()
+    }
+
+    /// Takes the data and the FIN of an acceptable segment; tells `place` which bytes of its payload
+    /// are new.
+    pub(crate) fn on_data(
+        &mut self,
+        arrival: &Arrival<'_>,
+        mut place: impl FnMut(SackBlock),
+        context: &mut Context<'_>,
+    ) -> Added {
+        self.note_congestion(arrival);
+        let header = arrival.header;
+        let start = header.seq;
+        let end = start + arrival.length;
+        if header.flags.contains(Flags::FIN) && !end.after(self.edge) {
+            self.fin.get_or_insert(end);
+        }
+        let limit = self.fin.map_or(self.edge, |fin| fin.earlier_of(self.edge));
+        let cut = end.earlier_of(limit);
+        let mut readable = 0;
+        if arrival.length > 0 && start.before(cut) {
+            let inserted = self.assembly.insert(start, cut, &mut place);
+            readable = inserted.advanced;
+            context.counters.ofo_queue += u64::from(inserted.is_out_of_order && readable == 0);
+            context.counters.out_of_window_bytes += u64::from(end - cut);
+            self.on_inserted(&inserted, arrival.length, context);
+        }
+        let is_now_finished = !self.is_finished && self.fin == Some(self.assembly.nxt());
+        if is_now_finished {
+            self.is_finished = true;
+            self.acknowledge_now();
+        } else if header.flags.contains(Flags::FIN) {
+            // Sent again, or above a hole.
+            self.acknowledge_now();
+        }
+        Added {
+            readable,
+            is_finished: is_now_finished,
+        }
+    }
+
+    /// Notes urgent data (RFC 9293 §3.8.5). As Linux does, the pointer names the byte behind the
+    /// last urgent one (RFC 6093 §3.1). Returns whether it is news.
+    pub(crate) fn on_urgent(&mut self, arrival: &Arrival<'_>) -> bool {
+        let Some(pointer) = arrival.header.urgent else {
+            return false;
+        };
+        let end = arrival.header.seq + u32::from(pointer);
+        let known = self.urgent.unwrap_or(self.read);
+        let is_news = end.after(known) && end.after(self.read);
+        if is_news {
+            self.urgent = Some(end);
+        }
+        is_news
+    }
+
+    /// Bytes up to the end of urgent data that the application has not read.
+    pub(crate) fn urgent_ahead(&self) -> Option<u32> {
+        let end = self.urgent.filter(|end| end.after(self.read))?;
+        Some(end - self.read)
+    }
+
+    /// RFC 3168 §6.1.3: echoes congestion until the sender says that it has reduced its window.
+    fn note_congestion(&mut self, arrival: &Arrival<'_>) {
+        if !self.has_ecn {
+            return;
+        }
+        if arrival.header.flags.contains(Flags::CWR) {
+            self.is_echoing = false;
+        }
+        if arrival.is_congested {
+            self.is_echoing = true;
+            self.acknowledge_now();
+        }
+    }
+}

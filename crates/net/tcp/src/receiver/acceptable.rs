@@ -1,0 +1,131 @@
+//! The first checks of a segment: its window test, and its timestamp.
+//!
+//! Spec: RFC 9293 §3.10.7.4 (first check), RFC 7323 §5.3 (PAWS), RFC 5961 §3.2 (RST).
+
+use saiga_wire::SeqNum;
+use saiga_wire::tcp::Flags;
+
+use super::Receiver;
+use crate::context::{Arrival, Context};
+
+/// After this time in seconds, a timestamp may have wrapped (RFC 7323 §5.5).
+const TIMESTAMP_LIFETIME: u32 = 24 * 24 * 3600;
+
+/// The result of the first checks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// The segment is in the window.
+    Acceptable,
+    /// The segment is dropped, and the peer is told the state.
+    Answer,
+    /// The segment is dropped.
+    Drop,
+    /// A valid reset.
+    Reset,
+    /// The peer must prove that it knows the sequence numbers (RFC 5961).
+    Challenge,
+}
+
+impl Receiver {
+    /// Judges a segment.
+    pub(crate) fn judge(&mut self, arrival: &Arrival<'_>, context: &mut Context<'_>) -> Verdict {
+        let flags = arrival.header.flags;
+        let is_rst = flags.contains(Flags::RST);
+        if !is_rst && self.is_old(arrival, context) {
+            return Verdict::Answer;
+        }
+        if !self.is_in_window(arrival) {
+            return self.on_unacceptable(arrival, is_rst);
+        }
+        if is_rst {
+            // RFC 5961 §3.2: only the exact number resets.
+            return if arrival.header.seq == self.nxt() {
+                Verdict::Reset
+            } else {
+                Verdict::Challenge
+            };
+        }
+        if flags.contains(Flags::SYN) {
+            return Verdict::Challenge;
+        }
+        Verdict::Acceptable
+    }
+
+    fn on_unacceptable(&mut self, arrival: &Arrival<'_>, is_rst: bool) -> Verdict {
+        if is_rst {
+            return Verdict::Drop;
+        }
+        // RFC 5961 §4: a SYN outside of the window is challenged as well.
+        if arrival.header.flags.contains(Flags::SYN) {
+            return Verdict::Challenge;
+        }
+        let start = arrival.header.seq;
+        let end = (start + arrival.length).earlier_of(self.assembly.nxt());
+        if arrival.length > 0 && start.before(end) {
+            self.assembly.on_old(start, end);
+            self.acknowledge_now();
+            return Verdict::Drop;
+        }
+        if arrival.sequence_length() > 0 {
+            // A FIN again, or data above the window: the peer must learn the state.
+            self.acknowledge_now();
+            return Verdict::Drop;
+        }
+        Verdict::Answer
+    }
+
+    /// The window test of RFC 9293 §3.10.7.4, with the right edge of the largest window that was
+    /// announced. A keep-alive probe is one below the window.
+    fn is_in_window(&self, arrival: &Arrival<'_>) -> bool {
+        let (seq, length) = (arrival.header.seq, arrival.sequence_length());
+        let nxt = self.nxt();
+        let window = if nxt.before(self.edge) {
+            self.edge - nxt
+        } else {
+            0
+        };
+        if window == 0 {
+            return length == 0 && seq == nxt;
+        }
+        if seq.in_window(nxt, window) {
+            return true;
+        }
+        length > 0 && (seq + (length - 1)).in_window(nxt, window)
+            || self.covers(seq, length, window)
+    }
+
+    /// Whether a segment begins before the window and ends behind it.
+    fn covers(&self, seq: SeqNum, length: u32, window: u32) -> bool {
+        length > window && seq.before(self.nxt()) && (seq + length).after(self.edge)
+    }
+
+    /// PAWS (RFC 7323 §5.3): a segment with an older timestamp is a duplicate from before. A segment
+    /// without a timestamp is dropped by §3.2.
+    fn is_old(&mut self, arrival: &Arrival<'_>, context: &mut Context<'_>) -> bool {
+        let Some((recent, set_at)) = self.ts_recent else {
+            return false;
+        };
+        let Some(timestamps) = arrival.header.options.timestamps else {
+            return true;
+        };
+        let is_valid = context.now.whole_seconds().wrapping_sub(set_at) < TIMESTAMP_LIFETIME;
+        let is_old = is_valid && SeqNum(timestamps.value).before(SeqNum(recent));
+        context.counters.paws_estab += u64::from(is_old);
+        is_old
+    }
+
+    /// RFC 7323 §4.3: remembers the timestamp of the segment that the last acknowledgement asked
+    /// for.
+    pub(crate) fn note_timestamp(&mut self, arrival: &Arrival<'_>, context: &Context<'_>) {
+        let Some((recent, _)) = self.ts_recent else {
+            return;
+        };
+        let Some(timestamps) = arrival.header.options.timestamps else {
+            return;
+        };
+        let is_newer = !SeqNum(timestamps.value).before(SeqNum(recent));
+        if is_newer && arrival.header.seq.at_or_before(self.last_ack) {
+            self.ts_recent = Some((timestamps.value, context.now.whole_seconds()));
+        }
+    }
+}

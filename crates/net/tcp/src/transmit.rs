@@ -1,0 +1,55 @@
+//! A segment that the caller must send.
+
+use saiga_wire::SeqNum;
+use saiga_wire::ip::Ports;
+use saiga_wire::tcp::{Flags, Header, Options};
+
+/// The caller sets the ports.
+pub(crate) const NO_PORTS: Ports = Ports {
+    source: 0,
+    destination: 0,
+};
+
+/// A segment: its header without ports, and which bytes of the send buffer it carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Transmit {
+    /// The header. The caller sets the ports.
+    pub header: Header,
+    /// Distance of the payload from the front of the send buffer, whose first byte is the first one
+    /// that is not acknowledged.
+    pub offset: u32,
+    /// Bytes of the payload. If more than `mss`, the device must cut it into segments of `mss` bytes
+    /// (TSO).
+    pub length: u32,
+    /// Bytes of a full segment.
+    pub mss: u16,
+}
+
+/// The answer to a segment for which there is no connection (RFC 9293 §3.10.7.1); `None` for a
+/// reset. `length` counts the payload.
+#[must_use]
+pub fn reset_for(header: &Header, length: u32) -> Option<Header> {
+    if header.flags.contains(Flags::RST) {
+        return None;
+    }
+    let one = |flag| u32::from(header.flags.contains(flag));
+    let end = header.seq + length + one(Flags::SYN) + one(Flags::FIN);
+    let (seq, ack) = match header.ack {
+        Some(ack) => (ack, None),
+        None => (SeqNum(0), Some(end)),
+    };
+    Some(reset(seq, ack))
+}
+
+/// A reset without ports.
+pub(crate) fn reset(seq: SeqNum, ack: Option<SeqNum>) -> Header {
+    Header {
+        ports: NO_PORTS,
+        seq,
+        ack,
+        flags: Flags::RST,
+        window: 0,
+        urgent: None,
+        options: Options::NONE,
+    }
+}

@@ -1,0 +1,154 @@
+//! The lines of a script.
+
+use std::collections::BTreeMap;
+
+use saiga_wire::tcp::Flags;
+
+/// A line that does something.
+#[derive(Debug, Clone)]
+pub(crate) struct Line {
+    /// Number in the file.
+    pub(crate) number: usize,
+    /// Milliseconds since the line before.
+    pub(crate) after_ms: u64,
+    pub(crate) action: Action,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum Action {
+    Config(BTreeMap<String, String>),
+    /// A call with its argument.
+    Call(String, u32),
+    In(Segment),
+    Out(Segment),
+    State(String),
+}
+
+/// A segment with the fields that are named.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Segment {
+    pub(crate) flags: Flags,
+    pub(crate) seq: u32,
+    pub(crate) length: u32,
+    pub(crate) ack: Option<u32>,
+    pub(crate) window: Option<u16>,
+    pub(crate) mss: Option<u16>,
+    pub(crate) scale: Option<u8>,
+    pub(crate) has_sack_permitted: bool,
+    /// Timestamp and echo.
+    pub(crate) timestamps: Option<[u32; 2]>,
+    pub(crate) sack: Vec<[u32; 2]>,
+    pub(crate) urgent: Option<u16>,
+    pub(crate) is_congested: bool,
+}
+
+/// Reads a script.
+pub(crate) fn lines(text: &str) -> Result<Vec<Line>, String> {
+    let mut lines = Vec::new();
+    for (number, line) in (1..).zip(text.lines()) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let words = match words.iter().position(|word| word.starts_with('#')) {
+            Some(comment) => &words[..comment],
+            None => &words,
+        };
+        if words.is_empty() {
+            continue;
+        }
+        let parsed = line_of(number, words).map_err(|why| format!("line {number}: {why}"))?;
+        lines.push(parsed);
+    }
+    Ok(lines)
+}
+
+fn line_of(number: usize, words: &[&str]) -> Result<Line, String> {
+    let (after_ms, words) = match words[0].strip_prefix('+') {
+        Some(ms) => (number_of(ms)?.into(), &words[1..]),
+        None => (0, words),
+    };
+    let (first, rest) = words.split_first().ok_or("nothing follows the time")?;
+    let action = match *first {
+        "config" => Action::Config(
+            rest.iter()
+                .map(|word| pair(word))
+                .collect::<Result<_, _>>()?,
+        ),
+        "<" => Action::In(segment(rest)?),
+        ">" => Action::Out(segment(rest)?),
+        "state" => Action::State(rest.join(" ")),
+        call => {
+            let argument = rest.first().map_or(Ok(0), |word| number_of(word))?;
+            Action::Call(call.to_owned(), argument)
+        }
+    };
+    Ok(Line {
+        number,
+        after_ms,
+        action,
+    })
+}
+
+fn pair(word: &str) -> Result<(String, String), String> {
+    let (name, value) = word
+        .split_once('=')
+        .ok_or_else(|| format!("{word} has no ="))?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+fn number_of(word: &str) -> Result<u32, String> {
+    word.parse().map_err(|_| format!("{word} is not a number"))
+}
+
+fn small(word: &str) -> Result<u16, String> {
+    word.parse()
+        .map_err(|_| format!("{word} is not a number below 65536"))
+}
+
+fn segment(words: &[&str]) -> Result<Segment, String> {
+    let [flags, numbers, fields @ ..] = words else {
+        return Err("a segment has flags and a number".to_owned());
+    };
+    let mut segment = Segment::default();
+    let mut has_ack = false;
+    for letter in flags.chars() {
+        segment.flags = segment.flags
+            | match letter {
+                'S' => Flags::SYN,
+                'F' => Flags::FIN,
+                'R' => Flags::RST,
+                'P' => Flags::PSH,
+                'E' => Flags::ECE,
+                'C' => Flags::CWR,
+                '.' => {
+                    has_ack = true;
+                    Flags::NONE
+                }
+                '-' => Flags::NONE,
+                other => return Err(format!("{other} is not a flag")),
+            };
+    }
+    let (seq, length) = numbers.split_once('+').unwrap_or((numbers, "0"));
+    (segment.seq, segment.length) = (number_of(seq)?, number_of(length)?);
+    let mut fields = fields.iter();
+    while let Some(field) = fields.next() {
+        let mut next = || fields.next().ok_or_else(|| format!("{field} has no value"));
+        match *field {
+            "ack" => segment.ack = Some(number_of(next()?)?),
+            "win" => segment.window = Some(small(next()?)?),
+            "mss" => segment.mss = Some(small(next()?)?),
+            "ws" => segment.scale = u8::try_from(small(next()?)?).ok(),
+            "sackok" => segment.has_sack_permitted = true,
+            "ts" => segment.timestamps = Some([number_of(next()?)?, number_of(next()?)?]),
+            "urg" => segment.urgent = Some(small(next()?)?),
+            "ce" => segment.is_congested = true,
+            "sack" => {
+                let (left, right) = next()?.split_once(':').ok_or("write sack LEFT:RIGHT")?;
+                segment.sack.push([number_of(left)?, number_of(right)?]);
+            }
+            other => return Err(format!("{other} is not a field")),
+        }
+    }
+    if has_ack != segment.ack.is_some() {
+        return Err("the flag . and the field ack go together".to_owned());
+    }
+    Ok(segment)
+}

@@ -1,0 +1,393 @@
+//! Runs a script on a connection.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use saiga_tcp::{
+    Algorithm, Arrival, CloseReason, Config, Connection, Context, Counters, Events, Instant,
+    KeepAlive, Micros, Place, Settings, Start, StateName, Transmit,
+};
+use saiga_wire::SeqNum;
+use saiga_wire::ip::Ports;
+use saiga_wire::tcp::{Flags, Header, Options, SackBlock, Timestamps};
+
+use crate::parse::{Action, Line, Segment, lines};
+
+/// Initial numbers of this side and of the peer, near their wraps.
+const ISS: SeqNum = SeqNum(u32::MAX - 2000);
+const IRS: SeqNum = SeqNum(u32::MAX - 500);
+/// The script begins at this instant, and timestamps of this side with zero.
+const START: Instant = Instant(5_000_000);
+
+struct Script {
+    config: Config,
+    settings: Settings,
+    buffer: u32,
+    counters: Counters,
+    connection: Option<Connection>,
+    /// Whether the next SYN of the peer is accepted.
+    is_listening: bool,
+    now: Instant,
+    /// Segments that have left, with their times.
+    sent: VecDeque<(Instant, Segment)>,
+    closed: Option<CloseReason>,
+    is_finished: bool,
+    readable: u32,
+    acked: u32,
+    is_shown: bool,
+}
+
+/// The bytes do not matter here; the simulation checks them.
+struct Nowhere;
+
+impl Place for Nowhere {
+    fn place(&mut self, _from: u32, _to: u32, _length: u32) {}
+}
+
+/// Runs a script; tells which line does not hold.
+pub(crate) fn run(text: &str, is_shown: bool) -> Result<(), String> {
+    let mut script = Script {
+        config: Config {
+            has_timestamps: false,
+            has_window_scale: false,
+            ..Config::default()
+        },
+        settings: Settings::default(),
+        buffer: 65_535,
+        counters: Counters::default(),
+        connection: None,
+        is_listening: false,
+        now: START,
+        sent: VecDeque::new(),
+        closed: None,
+        is_finished: false,
+        readable: 0,
+        acked: 0,
+        is_shown,
+    };
+    for line in lines(text)? {
+        script.advance(script.now + Micros::from_millis(line.after_ms));
+        script
+            .apply(&line)
+            .map_err(|why| format!("line {}: {why}", line.number))?;
+    }
+    match script.sent.front() {
+        None => Ok(()),
+        Some((at, segment)) => Err(format!(
+            "at the end: {} was not expected",
+            shown(*at, segment)
+        )),
+    }
+}
+
+fn shown(at: Instant, segment: &Segment) -> String {
+    format!("at {} ms, {segment:?}", at.since(START).as_millis())
+}
+
+impl Script {
+    fn context<R>(
+        &mut self,
+        call: impl FnOnce(&mut Connection, &mut Context<'_>) -> R,
+    ) -> Option<R> {
+        let mut context = Context {
+            now: self.now,
+            config: &self.config,
+            counters: &mut self.counters,
+        };
+        self.connection
+            .as_mut()
+            .map(|connection| call(connection, &mut context))
+    }
+
+    /// Lets timers expire until `until`.
+    fn advance(&mut self, until: Instant) {
+        loop {
+            let next = self.context(|connection, context| connection.next_timeout(context));
+            let Some(next) = next.flatten().filter(|next| *next <= until) else {
+                break;
+            };
+            self.now = self.now.max(next);
+            let events = self.context(Connection::on_timeout);
+            self.note(events.unwrap_or_default());
+            let before = self.sent.len();
+            self.send();
+            let again = self.context(|connection, context| connection.next_timeout(context));
+            let is_stuck = again.flatten().is_some_and(|again| again <= self.now);
+            assert!(
+                !is_stuck || self.sent.len() > before,
+                "a timer stands still"
+            );
+        }
+        self.now = until;
+    }
+
+    /// Takes all segments that leave now.
+    fn send(&mut self) {
+        while let Some(transmit) = self
+            .context(|connection, context| connection.transmit(0, context))
+            .flatten()
+        {
+            let segment = self.relative(&transmit);
+            if self.is_shown {
+                println!("> {}", shown(self.now, &segment));
+            }
+            self.sent.push_back((self.now, segment));
+        }
+    }
+
+    fn note(&mut self, events: Events) {
+        self.closed = self.closed.or(events.closed);
+        self.is_finished |= events.is_finished;
+        self.readable += events.readable;
+        self.acked += events.acked;
+    }
+
+    fn apply(&mut self, line: &Line) -> Result<(), String> {
+        if !matches!(line.action, Action::Out(_))
+            && let Some((at, segment)) = self.sent.front()
+        {
+            return Err(format!("{} was not expected", shown(*at, segment)));
+        }
+        match &line.action {
+            Action::Config(pairs) => self.configure(pairs),
+            Action::Call(name, argument) => self.call(name, *argument),
+            Action::In(segment) => self.receive(segment),
+            Action::Out(expected) => self.expect(expected),
+            Action::State(name) => self.check_state(name),
+        }
+    }
+
+    fn configure(&mut self, pairs: &BTreeMap<String, String>) -> Result<(), String> {
+        for (name, value) in pairs {
+            let is_on = value == "on";
+            let number = value.parse::<u32>().unwrap_or(0);
+            match name.as_str() {
+                "mss" => self.config.mss = u16::try_from(number).unwrap(),
+                "timestamps" => self.config.has_timestamps = is_on,
+                "sack" => self.config.has_sack = is_on,
+                "ws" => self.config.has_window_scale = is_on,
+                "ecn" => self.config.has_ecn = is_on,
+                "buffer" => self.buffer = number,
+                "newreno" if is_on => self.config.congestion = Algorithm::NewReno,
+                "syn_retries" => self.config.syn_retries = u8::try_from(number).unwrap(),
+                "syn_ack_retries" => self.config.syn_ack_retries = u8::try_from(number).unwrap(),
+                "data_retries" => self.config.data_retries = u8::try_from(number).unwrap(),
+                "nodelay" => self.settings.is_nodelay = is_on,
+                "user_timeout" => {
+                    self.settings.user_timeout_ms = Some(number);
+                }
+                "keepalive" => {
+                    self.settings.keep_alive = Some(KeepAlive {
+                        idle_ms: number,
+                        interval_ms: 1000,
+                        count: 3,
+                    });
+                }
+                other => return Err(format!("{other} is not a setting")),
+            }
+        }
+        Ok(())
+    }
+
+    fn start(&self) -> Start {
+        Start {
+            iss: ISS,
+            timestamp_offset: 0_u32.wrapping_sub(u32::try_from(START.0 / 1000).unwrap()),
+            buffer: self.buffer,
+        }
+    }
+
+    fn call(&mut self, name: &str, argument: u32) -> Result<(), String> {
+        let settings = self.settings;
+        match name {
+            "connect" => {
+                let start = self.start();
+                let mut context = Context {
+                    now: self.now,
+                    config: &self.config,
+                    counters: &mut self.counters,
+                };
+                let mut connection = Connection::connect(start, &mut context);
+                connection.set(settings);
+                self.connection = Some(connection);
+            }
+            "established" => return self.establish(),
+            "accept" => self.is_listening = true,
+            "write" => {
+                self.context(|connection, context| connection.on_write(argument, context));
+            }
+            "read" => {
+                self.context(|connection, _| connection.on_read(argument));
+            }
+            "shutdown" => {
+                self.context(Connection::shutdown);
+            }
+            "close" => {
+                let events = self.context(Connection::close);
+                self.note(events.unwrap_or_default());
+            }
+            "abort" => {
+                let events = self.context(Connection::abort);
+                self.note(events.unwrap_or_default());
+            }
+            "readable" if argument == self.readable => self.readable = 0,
+            "acked" if argument == self.acked => self.acked = 0,
+            "finished" if self.is_finished => {}
+            "readable" => return Err(format!("{} bytes are readable", self.readable)),
+            "acked" => return Err(format!("{} bytes are acknowledged", self.acked)),
+            "finished" => return Err("the peer has not finished".to_owned()),
+            other => return Err(format!("{other} is not a call")),
+        }
+        self.send();
+        Ok(())
+    }
+
+    /// An active open that the peer answers after 20 ms with a window of 8,000 bytes, segments of
+    /// 1,000 bytes, and all options that this side offers.
+    fn establish(&mut self) -> Result<(), String> {
+        self.call("connect", 0)?;
+        self.sent.clear();
+        self.advance(self.now + Micros::from_millis(20));
+        let ecn = if self.config.has_ecn {
+            Flags::ECE
+        } else {
+            Flags::NONE
+        };
+        self.receive(&Segment {
+            flags: Flags::SYN | ecn,
+            ack: Some(1),
+            window: Some(8000),
+            mss: Some(1000),
+            scale: self.config.has_window_scale.then_some(3),
+            has_sack_permitted: self.config.has_sack,
+            timestamps: self.config.has_timestamps.then_some([1000, 0]),
+            ..Segment::default()
+        })?;
+        self.sent.clear();
+        Ok(())
+    }
+
+    fn receive(&mut self, segment: &Segment) -> Result<(), String> {
+        let header = absolute(segment);
+        if self.is_listening && segment.flags.contains(Flags::SYN) && segment.ack.is_none() {
+            self.is_listening = false;
+            let start = self.start();
+            let mut context = Context {
+                now: self.now,
+                config: &self.config,
+                counters: &mut self.counters,
+            };
+            let mut connection = Connection::accept(start, &header, &mut context);
+            connection.set(self.settings);
+            self.connection = Some(connection);
+            self.send();
+            return Ok(());
+        }
+        let arrival = Arrival {
+            header: &header,
+            length: segment.length,
+            is_congested: segment.is_congested,
+        };
+        let events = self
+            .context(|connection, context| connection.on_segment(&arrival, &mut Nowhere, context));
+        self.note(events.ok_or("there is no connection")?);
+        self.send();
+        Ok(())
+    }
+
+    /// The next segment must have left at this time, and have all fields that are named.
+    fn expect(&mut self, expected: &Segment) -> Result<(), String> {
+        let Some((at, segment)) = self.sent.pop_front() else {
+            return Err("no segment has left".to_owned());
+        };
+        if at.since(START).as_millis() != self.now.since(START).as_millis() {
+            return Err(format!("{} was expected now", shown(at, &segment)));
+        }
+        let mut found = segment.clone();
+        found.window = found.window.filter(|_| expected.window.is_some());
+        found.timestamps = found.timestamps.filter(|_| expected.timestamps.is_some());
+        if found.flags.contains(Flags::SYN) {
+            found.mss = found.mss.filter(|_| expected.mss.is_some());
+            found.scale = found.scale.filter(|_| expected.scale.is_some());
+            found.has_sack_permitted &= expected.has_sack_permitted;
+        }
+        if found == *expected {
+            return Ok(());
+        }
+        Err(format!("{} has left instead", shown(at, &segment)))
+    }
+
+    fn check_state(&self, name: &str) -> Result<(), String> {
+        let state = self
+            .connection
+            .as_ref()
+            .map_or(StateName::Closed, Connection::state);
+        let found = match (state, self.closed) {
+            (StateName::SynSent, _) => "SYN-SENT".to_owned(),
+            (StateName::SynReceived, _) => "SYN-RECEIVED".to_owned(),
+            (StateName::Established, _) => "ESTABLISHED".to_owned(),
+            (StateName::FinWait1, _) => "FIN-WAIT-1".to_owned(),
+            (StateName::FinWait2, _) => "FIN-WAIT-2".to_owned(),
+            (StateName::CloseWait, _) => "CLOSE-WAIT".to_owned(),
+            (StateName::Closing, _) => "CLOSING".to_owned(),
+            (StateName::LastAck, _) => "LAST-ACK".to_owned(),
+            (StateName::TimeWait, _) => "TIME-WAIT".to_owned(),
+            (StateName::Closed, Some(reason)) => format!("CLOSED {reason:?}"),
+            (StateName::Closed, None) => "CLOSED".to_owned(),
+        };
+        if found == name {
+            return Ok(());
+        }
+        Err(format!("the state is {found}"))
+    }
+
+    /// A segment of this side in the numbers of the script.
+    fn relative(&self, transmit: &Transmit) -> Segment {
+        let header = &transmit.header;
+        let options = &header.options;
+        // The reset of a connection that is not synchronised has the peer's number.
+        let block = |block: &SackBlock| [block.left - IRS, block.right - IRS];
+        Segment {
+            flags: header.flags,
+            seq: header.seq - ISS,
+            length: transmit.length,
+            ack: header.ack.map(|ack| ack - IRS),
+            window: Some(header.window),
+            mss: options.mss,
+            scale: options.window_scale,
+            has_sack_permitted: options.sack_permitted,
+            timestamps: options.timestamps.map(|one| [one.value, one.echo]),
+            sack: options.sack.as_slice().iter().map(block).collect(),
+            urgent: header.urgent,
+            is_congested: false,
+        }
+    }
+}
+
+/// A segment of the peer.
+fn absolute(segment: &Segment) -> Header {
+    let block = |[left, right]: &[u32; 2]| SackBlock {
+        left: ISS + *left,
+        right: ISS + *right,
+    };
+    Header {
+        ports: Ports {
+            source: 0,
+            destination: 0,
+        },
+        seq: IRS + segment.seq,
+        ack: segment.ack.map(|ack| ISS + ack),
+        flags: segment.flags,
+        window: segment.window.unwrap_or(0),
+        urgent: segment.urgent,
+        options: Options {
+            mss: segment.mss,
+            window_scale: segment.scale,
+            sack_permitted: segment.has_sack_permitted,
+            timestamps: segment
+                .timestamps
+                .map(|[value, echo]| Timestamps { value, echo }),
+            sack: segment.sack.iter().map(block).collect(),
+            malformed: false,
+        },
+    }
+}

@@ -1,0 +1,74 @@
+//! Two connections over a hostile path, from a seed: every byte must arrive once and in order,
+//! nothing may leave the peer's window, and each connection must end.
+//!
+//! `SEED=7 cargo test -p saiga-tcp --test simulation` repeats one seed; `SAIGA_SEEDS=100000` asks for
+//! more of them.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod host;
+mod link;
+mod world;
+
+use saiga_tcp::{Algorithm, Config, Settings};
+
+use host::Task;
+use link::Path;
+use world::World;
+
+/// A world of this seed.
+fn world(seed: u64) -> World {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let path = |random: &mut fastrand::Rng| Path {
+        delay_us: [50, 500, 5000, 50_000][random.usize(0..4)],
+        loss: [0, 1, 10, 50, 200][random.usize(0..5)],
+        duplication: [0, 0, 10, 100][random.usize(0..4)],
+        reordering: [0, 0, 10, 300][random.usize(0..4)],
+        lateness_us: [100, 3000, 30_000][random.usize(0..3)],
+        rate: [0, 0, 125, 12_500][random.usize(0..4)],
+        queue: [20_000, 64_000, 500_000][random.usize(0..3)],
+    };
+    let task = |random: &mut fastrand::Rng| Task {
+        bytes: [0, 1, 1000, 30_000, 300_000][random.usize(0..5)],
+        buffer: [2000, 16_000, 65_535, 400_000][random.usize(0..4)],
+        laziness: [0, 0, 50, 95][random.usize(0..4)],
+        is_chatty: random.bool(),
+    };
+    let config = |random: &mut fastrand::Rng| Config {
+        mss: [536, 1460, 9000][random.usize(0..3)],
+        congestion: [Algorithm::Cubic, Algorithm::NewReno][random.usize(0..2)],
+        has_window_scale: random.u32(0..4) > 0,
+        has_timestamps: random.u32(0..4) > 0,
+        has_sack: random.u32(0..4) > 0,
+        has_ecn: random.bool(),
+        syn_retries: 20,
+        syn_ack_retries: 20,
+        data_retries: 40,
+        ..Config::default()
+    };
+    let settings = Settings {
+        is_nodelay: random.bool(),
+        ..Settings::default()
+    };
+    let paths = [path(&mut random), path(&mut random)];
+    let tasks = [task(&mut random), task(&mut random)];
+    let configs = [config(&mut random), config(&mut random)];
+    World::new(random, paths, tasks, configs, settings)
+}
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|text| text.parse().unwrap())
+}
+
+#[test]
+fn every_seed_delivers_everything() {
+    let seeds = match number("SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..number("SAIGA_SEEDS").unwrap_or(2000),
+    };
+    for seed in seeds {
+        let outcome = std::panic::catch_unwind(|| world(seed).run());
+        if outcome.is_err() {
+            panic!("repeat with SEED={seed}");
+        }
+    }
+}
