@@ -1,4 +1,5 @@
-//! A disk whose flushes take long: a server of network block devices (NBD, fixed newstyle) for QEMU.
+//! A disk whose flushes take long: a server of network block devices (NBD, fixed newstyle) for
+//! QEMU.
 //!
 //! The protocol is that of <https://github.com/NetworkBlockDevice/nbd/blob/master/doc/proto.md>,
 //! without options. A guest sees an NVMe drive with a volatile cache behind it.

@@ -1,8 +1,8 @@
 //! A connection: the one door through which its state changes.
 //!
 //! Spec: RFC 9293 §3.10. Each state decides about a segment, a call or a time-out and returns an
-//! [`Outcome`]; only this module applies outcomes. The caller asks for segments after each call, and
-//! for the next time-out.
+//! [`Outcome`]; only this module applies outcomes. The caller asks for segments after each call,
+//! and for the next time-out.
 
 mod api;
 

@@ -225,7 +225,8 @@ impl Flight {
         }
     }
 
-    /// Gives up the first `bytes` of what is in flight, of a peer without selective acknowledgements.
+    /// Gives up the first `bytes` of what is in flight, of a peer without selective
+    /// acknowledgements.
     pub(crate) fn lose_first(&mut self, bytes: u32) {
         let end = (self.una + bytes).earlier_of(self.nxt());
         let Some(first) = self.isolate(self.una, end) else {
@@ -255,8 +256,8 @@ impl Flight {
         }
     }
 
-    /// Whether the first range is selectively acknowledged: then the peer must have acknowledged it,
-    /// so it has dropped data.
+    /// Whether the first range is selectively acknowledged: then the peer must have acknowledged
+    /// it, so it has dropped data.
     pub(crate) fn has_reneged(&self) -> bool {
         let first = self.records.front();
         first.is_some_and(|first| first.state == State::Sacked)

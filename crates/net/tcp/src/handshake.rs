@@ -135,7 +135,8 @@ pub(crate) fn syn(config: &Config, start: &Start, now: Instant) -> Header {
     }
 }
 
-/// The answer to the peer's SYN: only what the peer has offered. `echo` is the timestamp of its SYN.
+/// The answer to the peer's SYN: only what the peer has offered. `echo` is the timestamp of its
+/// SYN.
 pub(crate) fn syn_ack(
     config: &Config,
     start: &Start,

@@ -266,8 +266,8 @@ impl Open {
         self.sender.arm_after_write(context);
     }
 
-    /// The application will neither write nor read any more. Returns whether the peer must be reset,
-    /// because data that it sent was not read (RFC 2525 §2.17).
+    /// The application will neither write nor read any more. Returns whether the peer must be
+    /// reset, because data that it sent was not read (RFC 2525 §2.17).
     pub(crate) fn on_close(&mut self, context: &Context<'_>) -> bool {
         if self.receiver.unread() > 0 {
             return true;

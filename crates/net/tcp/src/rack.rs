@@ -104,8 +104,8 @@ impl Rack {
         }
     }
 
-    /// Marks losses (§6.2 step 5). Returns the time after which to call this again, if a range waits
-    /// for the end of the reordering window.
+    /// Marks losses (§6.2 step 5). Returns the time after which to call this again, if a range
+    /// waits for the end of the reordering window.
     pub(crate) fn detect(&self, flight: &mut Flight, scene: &Scene) -> Option<Micros> {
         let window = self.window(flight, scene);
         let delivered = (self.xmit_ts, self.end_seq);

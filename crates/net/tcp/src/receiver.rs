@@ -133,8 +133,8 @@ impl Receiver {
         self.assembly.has_sack()
     }
 
-    /// Takes the data and the FIN of an acceptable segment; tells `place` which bytes of its payload
-    /// are new.
+    /// Takes the data and the FIN of an acceptable segment; tells `place` which bytes of its
+    /// payload are new.
     pub(crate) fn on_data(
         &mut self,
         arrival: &Arrival<'_>,

@@ -18,8 +18,8 @@ pub struct Transmit {
     /// Distance of the payload from the front of the send buffer, whose first byte is the first one
     /// that is not acknowledged.
     pub offset: u32,
-    /// Bytes of the payload. If more than `mss`, the device must cut it into segments of `mss` bytes
-    /// (TSO).
+    /// Bytes of the payload. If more than `mss`, the device must cut it into segments of `mss`
+    /// bytes (TSO).
     pub length: u32,
     /// Bytes of a full segment.
     pub mss: u16,

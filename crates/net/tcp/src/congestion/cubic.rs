@@ -104,8 +104,8 @@ impl Cubic {
         }
     }
 
-    /// §4.3 figure 4: `alpha` segments for each window, with `alpha = 3 (1 - beta) / (1 + beta)`, or
-    /// one once the window before the reduction is reached.
+    /// §4.3 figure 4: `alpha` segments for each window, with `alpha = 3 (1 - beta) / (1 + beta)`,
+    /// or one once the window before the reduction is reached.
     fn grow_estimate(&mut self, cwnd: u32, bytes: u32, mss: u32) {
         let alpha = if self.w_est < self.cwnd_prior {
             [9, 17]

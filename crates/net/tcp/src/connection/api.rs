@@ -63,7 +63,8 @@ impl Connection {
         }
     }
 
-    /// The instant at which [`Self::on_timeout`] must be called, if no segment or call changes that.
+    /// The instant at which [`Self::on_timeout`] must be called, if no segment or call changes
+    /// that.
     #[must_use]
     pub fn next_timeout(&self, context: &Context<'_>) -> Option<Instant> {
         match &self.phase {

@@ -99,8 +99,8 @@ impl Receiver {
         length > window && seq.before(self.nxt()) && (seq + length).after(self.edge)
     }
 
-    /// PAWS (RFC 7323 §5.3): a segment with an older timestamp is a duplicate from before. A segment
-    /// without a timestamp is dropped by §3.2.
+    /// PAWS (RFC 7323 §5.3): a segment with an older timestamp is a duplicate from before. A
+    /// segment without a timestamp is dropped by §3.2.
     fn is_old(&mut self, arrival: &Arrival<'_>, context: &mut Context<'_>) -> bool {
         let Some((recent, set_at)) = self.ts_recent else {
             return false;

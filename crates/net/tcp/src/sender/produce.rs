@@ -48,8 +48,8 @@ impl Sender {
         Some(part)
     }
 
-    /// RFC 5681 §4.1: after a pause of more than a time-out, the window says nothing of the path any
-    /// more.
+    /// RFC 5681 §4.1: after a pause of more than a time-out, the window says nothing of the path
+    /// any more.
     fn restart_after_idle(&mut self, context: &Context<'_>) {
         let pause = context.now.since(self.sent_at);
         if self.flight.is_empty() && self.unsent() > 0 && pause > self.rtt.rto(&context.config.rto)
@@ -59,8 +59,8 @@ impl Sender {
         }
     }
 
-    /// A probe of the tail: new data if there is room in the peer's window, or else the last segment
-    /// again (RFC 8985 §7.3).
+    /// A probe of the tail: new data if there is room in the peer's window, or else the last
+    /// segment again (RFC 8985 §7.3).
     pub(crate) fn produce_probe(&mut self, context: &mut Context<'_>) -> Option<Part> {
         let mss = u32::from(self.mss);
         let length = self.unsent().min(self.usable_window()).min(mss);

@@ -199,8 +199,8 @@ impl Sender {
         self.reno_sacked = 0;
     }
 
-    /// Counts a duplicate acknowledgement of a peer without selective ones: one segment has left the
-    /// network (RFC 6582 §3.2). Returns its bytes.
+    /// Counts a duplicate acknowledgement of a peer without selective ones: one segment has left
+    /// the network (RFC 6582 §3.2). Returns its bytes.
     fn count_duplicates(&mut self, tally: &Tally) -> u32 {
         if self.has_sack {
             return 0;

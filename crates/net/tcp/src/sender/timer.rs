@@ -117,9 +117,9 @@ impl Sender {
         self.timers.probe = (is_possible && is_sooner).then_some(due).into();
     }
 
-    /// Nothing is in flight, and data waits for a window that is closed or too small: at first after
-    /// a time-out, then at doubling intervals, the peer is asked for its window (RFC 9293 §3.8.6.1),
-    /// or gets what fits (§3.8.6.2.1).
+    /// Nothing is in flight, and data waits for a window that is closed or too small: at first
+    /// after a time-out, then at doubling intervals, the peer is asked for its window (RFC 9293
+    /// §3.8.6.1), or gets what fits (§3.8.6.2.1).
     fn arm_persist(&mut self, now: Instant, bounds: &Bounds) {
         let is_waiting = self.unsent() > 0 || self.is_fin_waiting();
         if !self.flight.is_empty() || !is_waiting {

@@ -1,9 +1,9 @@
 //! The peer's window, and when less than a full segment may be sent.
 //!
-//! Spec: RFC 9293 §3.10.7.4 (update by `SND.WL1` and `SND.WL2`), §3.8.6.2.1 (silly windows), RFC 5681
-//! and RFC 1122 §4.2.3.4 (Nagle's algorithm). As in Linux, Nagle's algorithm holds a small segment
-//! only while another small one is not acknowledged (Minshall's variant): a large write then does
-//! not wait for the acknowledgement of its full segments.
+//! Spec: RFC 9293 §3.10.7.4 (update by `SND.WL1` and `SND.WL2`), §3.8.6.2.1 (silly windows), RFC
+//! 5681 and RFC 1122 §4.2.3.4 (Nagle's algorithm). As in Linux, Nagle's algorithm holds a small
+//! segment only while another small one is not acknowledged (Minshall's variant): a large write
+//! then does not wait for the acknowledgement of its full segments.
 
 use saiga_wire::SeqNum;
 
@@ -12,7 +12,8 @@ use super::{Fin, Sender};
 /// The window that the peer has announced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PeerWindow {
-    /// `SND.WND` in bytes, and the end of the window: `SND.UNA` may move without news of the window.
+    /// `SND.WND` in bytes, and the end of the window: `SND.UNA` may move without news of the
+    /// window.
     size: u32,
     end: SeqNum,
     /// Numbers of the segment that announced it.
@@ -41,8 +42,8 @@ impl PeerWindow {
     }
 
     /// Takes the window of an acceptable segment unless an older one was delayed. As in Linux, a
-    /// segment that acknowledges more is newer, whatever its number: it may carry data again. Returns
-    /// whether the window changed.
+    /// segment that acknowledges more is newer, whatever its number: it may carry data again.
+    /// Returns whether the window changed.
     pub(super) fn update(&mut self, seq: SeqNum, ack: SeqNum, size: u32) -> bool {
         let is_newer = self.wl2.before(ack)
             || self.wl2 == ack && self.wl1.at_or_before(seq)
@@ -86,9 +87,9 @@ impl Sender {
         }
     }
 
-    /// Whether a segment of `length` bytes may be sent, of which `unsent` wait. The rules of RFC 9293
-    /// §3.8.6.2.1: a full segment; all that waits, unless Nagle's algorithm holds it; or half of the
-    /// largest window.
+    /// Whether a segment of `length` bytes may be sent, of which `unsent` wait. The rules of RFC
+    /// 9293 §3.8.6.2.1: a full segment; all that waits, unless Nagle's algorithm holds it; or half
+    /// of the largest window.
     pub(super) fn may_send(&self, length: u32, unsent: u32, is_nodelay: bool) -> bool {
         if length >= u32::from(self.mss) {
             return true;

@@ -1,21 +1,7 @@
 //! Packet scripts: calls, segments in and segments expected, with their times.
 //!
-//! A script is a file in this folder that ends in `.tcp`. `SCRIPT=name` runs one and prints its
-//! segments. The form:
-//!
-//! ```text
-//! # A comment.
-//! config mss=1000 timestamps=off     settings, before all else
-//! connect                            a call: accept, write N, read N, shutdown, close, abort
-//! established                        a whole active open: 20 ms, window 8000, segment size 1000
-//! > S 0 win 65535 mss 1000           this segment must leave now; fields that are not named are free
-//! +20 < S. 0 ack 1 win 8000          20 ms later, this segment comes
-//! state ESTABLISHED                  the state of the connection
-//! ```
-//!
-//! A segment is its flags (S, F, R, P, `.` for ACK, E, C), its number and length (`1+1000`), and
-//! fields. Numbers count from the initial number of the side that sends or that is acknowledged. A
-//! segment that leaves without being expected fails the script.
+//! A script is a file in this folder that ends in `.tcp`; README.md explains the form.
+//! `SCRIPT=name` runs one script and prints its segments.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod parse;

@@ -1,5 +1,5 @@
-//! A host of the simulation: a connection with its buffers, and an application that writes and reads
-//! at random.
+//! A host of the simulation: a connection with its buffers, and an application that writes and
+//! reads at random.
 
 use std::collections::VecDeque;
 
@@ -243,8 +243,8 @@ impl Host {
         }
     }
 
-    /// The next segment, cut as a device would, with its payload. It must be inside of the window of
-    /// the peer.
+    /// The next segment, cut as a device would, with its payload. It must be inside of the window
+    /// of the peer.
     pub(crate) fn transmit(
         &mut self,
         now: Instant,

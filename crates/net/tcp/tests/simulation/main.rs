@@ -1,8 +1,8 @@
 //! Two connections over a hostile path, from a seed: every byte must arrive once and in order,
 //! nothing may leave the peer's window, and each connection must end.
 //!
-//! `SEED=7 cargo test -p saiga-tcp --test simulation` repeats one seed; `SAIGA_SEEDS=100000` asks for
-//! more of them.
+//! `SEED=7 cargo test -p saiga-tcp --test simulation` repeats one seed; `SAIGA_SEEDS=100000` asks
+//! for more of them.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod host;
