@@ -120,7 +120,8 @@ impl Open {
         self.idle.on_segment(context.now);
         match self.receiver.judge(arrival, context) {
             Verdict::Acceptable => {}
-            Verdict::Answer => return Outcome::Answer(Reply::Ack),
+            // Two sides that disagree would answer each other for ever without a limit.
+            Verdict::Answer => return Outcome::Answer(Reply::Challenge),
             Verdict::Drop => return Outcome::Stay(Events::NONE),
             Verdict::Challenge => return Outcome::Answer(Reply::Challenge),
             Verdict::Reset => return Outcome::Close(CloseReason::Reset),
