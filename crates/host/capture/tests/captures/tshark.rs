@@ -88,26 +88,30 @@ fn nanoseconds(seconds: &str) -> u64 {
     whole.parse::<u64>().expect(seconds) * 1_000_000_000 + nanoseconds.expect(seconds)
 }
 
-/// Every response time must be the same, as far as the classes of the histogram tell.
+/// Two CPUs put packets into a capture at the same time, so the last packet of a response can have an
+/// earlier time than the one before it.
+const DISORDER_NS: u64 = 5_000;
+
+/// Every response time must be the same, as far as the classes of the histogram and the order of the
+/// packets tell.
 #[track_caller]
 fn assert_same_times(server: &Server, mut expected: Vec<u64>) {
     expected.sort_unstable();
     let times = &server.requests.last_byte_ns;
     let mut found = Vec::new();
     for class in times.iter_recorded() {
-        for _ in 0..class.count_at_value() {
-            found.push(class.value_iterated_to());
-        }
+        let middle = times.median_equivalent(class.value_iterated_to());
+        found.extend((0..class.count_at_value()).map(|_| middle));
     }
     assert_eq!(found.len(), expected.len());
     for (found, expected) in found.iter().zip(&expected) {
+        // The histogram keeps three digits.
+        let allowed = expected / 1000 + DISORDER_NS;
         assert!(
-            times.equivalent(*found, *expected),
+            found.abs_diff(*expected) <= allowed,
             "{found} ns, tshark {expected} ns"
         );
     }
-    let total: u64 = expected.iter().sum();
-    assert_eq!(server.requests.total.as_nanos(), u128::from(total));
 }
 
 /// Times from the packets that begin a request to those that end its response. A row has the time,
