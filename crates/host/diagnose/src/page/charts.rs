@@ -272,9 +272,9 @@ mod tests {
             })
             .collect();
         let expected = [
-            ("PTS up to ingress", vec!["32.5", "118"]),
-            ("ingress up to MHPT", vec!["32.5", "186"]),
-            ("MHPT", vec!["225", "195"]),
+            ("PTS up to ingress", vec!["32.50", "118.0"]),
+            ("ingress up to MHPT", vec!["32.50", "186.0"]),
+            ("MHPT", vec!["225.0", "195.0"]),
         ];
         assert_eq!(shown, expected);
         let gap = own_over_time(&observation.load, 0);

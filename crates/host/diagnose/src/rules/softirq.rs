@@ -215,7 +215,7 @@ mod tests {
             };
             assert_eq!(finding.bottleneck, "interrupts on CPU 3");
             assert!(
-                finding.summary[1].contains("other programs use 1.00 CPUs"),
+                finding.summary[1].contains("other programs use 1.000 CPUs"),
                 "{finding:?}"
             );
         }
