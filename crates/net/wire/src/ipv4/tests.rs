@@ -131,6 +131,11 @@ fn bad_packets_have_reasons() {
             set(6, &[0x1f, 0xff]),
             Ipv4Fragment,
         ),
+        (
+            "past the limit by the header",
+            set(6, &[0x1f, 0xfd]),
+            Ipv4Fragment,
+        ),
     ] {
         assert_eq!(Packet::parse(&bytes), Err(reason), "{name}");
     }

@@ -174,12 +174,7 @@ fn quote() -> impl Strategy<Value = Vec<u8>> {
 
 pub(crate) fn icmp4_message(ingredients: &Ingredients) -> icmp4::Message<'_> {
     use icmp4::Message;
-    let (kind, code, number, quote) = (
-        ingredients.0,
-        ingredients.1,
-        ingredients.2,
-        &ingredients.3[..],
-    );
+    let &(kind, code, number, ref quote) = ingredients;
     let [pointer, low, a, b] = number.to_be_bytes();
     let echo = Echo {
         id: u16::from_be_bytes([pointer, low]),
@@ -210,12 +205,7 @@ pub(crate) fn icmp4_message(ingredients: &Ingredients) -> icmp4::Message<'_> {
 
 pub(crate) fn icmp6_message(ingredients: &Ingredients) -> icmp6::Message<'_> {
     use icmp6::Message;
-    let (kind, code, number, quote) = (
-        ingredients.0,
-        ingredients.1,
-        ingredients.2,
-        &ingredients.3[..],
-    );
+    let &(kind, code, number, ref quote) = ingredients;
     let [high, low, a, b] = number.to_be_bytes();
     let echo = Echo {
         id: u16::from_be_bytes([high, low]),
@@ -234,7 +224,7 @@ pub(crate) fn icmp6_message(ingredients: &Ingredients) -> icmp6::Message<'_> {
         4 => Message::TimeExceeded { code, quote },
         5 => Message::ParameterProblem { problem, quote },
         _ => Message::Other(Other {
-            kind: code | 16 & !8 | 64,
+            kind: code | 80,
             code: low,
             body: quote,
         }),

@@ -237,6 +237,15 @@ fn impossible_fragments_are_refused() {
     assert_fragment("empty", fragment(6, 8, true), 0, 42);
     assert_fragment("past the limit", fragment(6, 65_528, false), 8, 42);
     assert_fragment("past it, odd", fragment(6, 65_528, false), 9, 42);
+    let options = extension(44, &PADDING);
+    let header = fragment(6, 65_512, false);
+    let bytes = packet(60, &[&options, &header, &[7; 16]]);
+    assert_refused(
+        "past it by the options",
+        &bytes,
+        Ipv6Fragment,
+        problem(0, 50),
+    );
     let twice = packet(44, &[&fragment(44, 0, false), &fragment(6, 8, false), &TCP]);
     assert_refused("two headers", &twice, Ipv6FragmentTwice, None);
 }
