@@ -72,13 +72,7 @@ fn code_on_the_other_node() {
     assert_first("remote code", "remote-text", "redis-server");
 }
 
-/// One CPU handles the packets of all, as with a network device that has one queue.
-#[test]
-fn packets_of_all_cpus_on_one() {
-    assert_first("one interrupt CPU", "softirq", "CPU 3");
-}
-
-/// Another program runs on the CPU that handles the packets.
+/// One CPU handles the packets of all, and another program runs on it.
 #[test]
 fn a_hog_on_the_cpu_of_the_packets() {
     assert_first("hog on the interrupt CPU", "softirq", "CPU 3");

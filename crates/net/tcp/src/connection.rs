@@ -171,16 +171,15 @@ impl Connection {
             Phase::TimeWait(state) => state.on_segment(arrival, context),
             Phase::Closed => Outcome::Stay(Events::NONE),
         };
-        match outcome {
-            Outcome::Continue(open, events) => {
-                let _same = self.apply(Outcome::Become(Phase::Open(open), events), context);
-                let more = self.on_segment_again(arrival, place, context);
-                Events {
-                    is_established: events.is_established,
-                    ..more
-                }
-            }
-            other => self.apply(other, context),
+        let has_more = matches!(outcome, Outcome::Continue(..));
+        let events = self.apply(outcome, context);
+        if !has_more {
+            return events;
+        }
+        let more = self.on_segment_again(arrival, place, context);
+        Events {
+            is_established: events.is_established,
+            ..more
         }
     }
 

@@ -88,12 +88,12 @@ fn nanoseconds(seconds: &str) -> u64 {
     whole.parse::<u64>().expect(seconds) * 1_000_000_000 + nanoseconds.expect(seconds)
 }
 
-/// Two CPUs put packets into a capture at the same time, so the last packet of a response can have an
-/// earlier time than the one before it.
+/// Two CPUs put packets into a capture at the same time, so the last packet of a response can have
+/// an earlier time than the one before it.
 const DISORDER_NS: u64 = 5_000;
 
-/// Every response time must be the same, as far as the classes of the histogram and the order of the
-/// packets tell.
+/// Every response time must be the same, as far as the classes of the histogram and the order of
+/// the packets tell.
 #[track_caller]
 fn assert_same_times(server: &Server, mut expected: Vec<u64>) {
     expected.sort_unstable();
