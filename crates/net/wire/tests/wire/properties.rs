@@ -1,14 +1,14 @@
 //! Properties: packets are read as they were written, checksums equal naive ones, and no input
 //! panics or contradicts smoltcp.
 
-use crate::fuzzed;
+use crate::fuzzed::{self, rewrite::without_lost_blocks};
 use crate::packets::*;
 use proptest::prelude::*;
 use saiga_wire::checksum::{Sum, update};
 use saiga_wire::frame::{Content, Frame, Layout, Network, Packet, Payload, Transport, Writer};
 use saiga_wire::ip::Protocol;
 use saiga_wire::offload::{ChecksumState, Fill, complete};
-use saiga_wire::tcp::{Header, SackBlocks, Segment};
+use saiga_wire::tcp::Segment;
 use saiga_wire::{ethernet, icmp6, ipv4, ipv6};
 
 /// RFC 1071 §1 word by word.
@@ -55,16 +55,6 @@ fn bytes_of<'a>(content: &Content<'a>) -> &'a [u8] {
         Content::Ip(packet) => packet.bytes,
         Content::Arp(_) | Content::Other(_) => panic!("{content:?}"),
     }
-}
-
-/// The header without the blocks that do not fit beside the other options.
-fn without_lost_blocks(header: &Header) -> Header {
-    let mut others = *header;
-    others.options.sack = SackBlocks::NONE;
-    let room = (60 - others.len_bytes()).saturating_sub(4) / 8;
-    let blocks = header.options.sack.as_slice().iter();
-    others.options.sack = blocks.copied().take(room).collect();
-    others
 }
 
 proptest! {

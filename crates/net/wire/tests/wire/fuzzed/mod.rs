@@ -2,7 +2,7 @@
 
 mod agreement;
 mod repair;
-mod rewrite;
+pub(crate) mod rewrite;
 
 use repair::{repair, set_length};
 use saiga_wire::frame::{Content, Frame, Packet, Transport};
