@@ -46,16 +46,18 @@ static CONSOLE: LazyLock<String> = LazyLock::new(|| {
     console
 });
 
-/// The verdict on a planted fault must have this first finding.
+/// The first finding about a planted fault must be from one of these rules, and name the
+/// bottleneck.
 #[track_caller]
-fn assert_first(fault: &str, rule: &str, bottleneck: &str) {
+fn assert_first(fault: &str, rules: &[&str], bottleneck: &str) {
     let (output, status) = said(&CONSOLE, &format!("{fault}\n"), 0);
     assert_eq!(status, "1", "{fault}: {output}");
     let verdict: Value = serde_json::from_str(output).expect(output);
     let first = &verdict["findings"][0];
     // For `tools/confusion`.
     println!("planted {fault}: {}", first["rule"]);
-    assert_eq!(first["rule"], rule, "{verdict:#}");
+    let rule = first["rule"].as_str().unwrap();
+    assert!(rules.contains(&rule), "{verdict:#}");
     let named = first["bottleneck"].as_str().unwrap();
     assert!(named.contains(bottleneck), "{verdict:#}");
 }
@@ -63,29 +65,30 @@ fn assert_first(fault: &str, rule: &str, bottleneck: &str) {
 /// The server filled its memory on node 0 and was then moved to the CPUs of node 1.
 #[test]
 fn memory_on_the_other_node() {
-    assert_first("remote memory", "remote-memory", "redis-server");
+    assert_first("remote memory", &["remote-memory"], "redis-server");
 }
 
 /// Somebody else has read the program's file on node 0 before the server started on node 1.
 #[test]
 fn code_on_the_other_node() {
-    assert_first("remote code", "remote-text", "redis-server");
+    assert_first("remote code", &["remote-text"], "redis-server");
 }
 
 /// One CPU handles the packets of all, and another program runs on it.
 #[test]
 fn a_hog_on_the_cpu_of_the_packets() {
-    assert_first("hog on the interrupt CPU", "softirq", "CPU 3");
+    assert_first("hog on the interrupt CPU", &["softirq"], "CPU 3");
 }
 
 /// The log of the server is on a disk that takes 20 ms to flush its cache.
 #[test]
 fn a_slow_fsync() {
-    assert_first("slow fsync", "flush", "nvme");
+    assert_first("slow fsync", &["flush"], "nvme");
 }
 
-/// The cgroup of the server leaves it half of the memory that its data need.
+/// The cgroup of the server leaves it half of the memory that its data need. Waiting for memory and
+/// reading from swap are two sides of that.
 #[test]
 fn less_memory_than_data() {
-    assert_first("swap", "swap", "memory");
+    assert_first("swap", &["swap", "memory-pressure"], "memory");
 }
