@@ -9,7 +9,7 @@ use saiga_wire::frame::{Content, Frame, Network, Payload, Transport, Writer};
 use saiga_wire::ip::{Ports, Protocol, TrafficClass};
 use saiga_wire::offload::{ChecksumState, Fill};
 use saiga_wire::tcp::{Flags, Header, Options, Timestamps};
-use saiga_wire::{SeqNum, ipv4};
+use saiga_wire::{SeqNum, ipv4, tcp};
 use smoltcp::phy::ChecksumCapabilities;
 use smoltcp::wire::{
     EthernetAddress, EthernetFrame, EthernetProtocol, EthernetRepr, IpAddress, IpProtocol,
@@ -90,6 +90,18 @@ fn compare_parsing(payload: &[u8]) {
     );
     row(
         payload,
+        "layers, verified",
+        ns(|| parse_layers(black_box(frame), ChecksumState::Verify)),
+        None,
+    );
+    row(
+        payload,
+        "layers, trusted",
+        ns(|| parse_layers(black_box(frame), ChecksumState::Trusted)),
+        None,
+    );
+    row(
+        payload,
         "parse, checksum trusted",
         ns(|| parse(black_box(frame), ChecksumState::Trusted)),
         Some(ns(|| parse_smoltcp(black_box(frame), &ignored))),
@@ -112,24 +124,38 @@ fn row(payload: &[u8], what: &str, ours: f64, theirs: Option<f64>) {
 
 fn parse(frame: &[u8], state: ChecksumState) -> usize {
     let frame = Frame::parse(frame, state).expect("a valid frame");
-    let Content::Ip(packet) = black_box(frame).content else {
+    let Content::Ip(packet) = &black_box(&frame).content else {
         unreachable!("not IP")
     };
-    let Transport::Tcp(segment) = packet.transport else {
+    let Transport::Tcp(segment) = &packet.transport else {
         unreachable!("not TCP")
     };
     segment.payload.len()
 }
 
+fn parse_layers(frame: &[u8], state: ChecksumState) -> usize {
+    let (link, packet) = ethernet::Header::parse(frame).expect("a valid frame");
+    black_box(link.source);
+    let packet = ipv4::Packet::parse(packet).expect("a valid packet");
+    let addresses = packet.header.addresses();
+    if state == ChecksumState::Verify {
+        assert!(tcp::is_intact(&addresses, packet.payload));
+    }
+    let segment = tcp::Segment::parse(packet.payload).expect("a valid segment");
+    black_box(&addresses);
+    black_box(&segment).payload.len()
+}
+
 fn parse_smoltcp(frame: &[u8], checksums: &ChecksumCapabilities) -> usize {
     let frame = EthernetFrame::new_checked(frame).expect("a frame");
-    black_box(EthernetRepr::parse(&frame).expect("an Ethernet header"));
+    black_box(&EthernetRepr::parse(&frame).expect("an Ethernet header"));
     let packet = Ipv4Packet::new_checked(frame.payload()).expect("a packet");
-    let ip = black_box(Ipv4Repr::parse(&packet, checksums).expect("an IPv4 header"));
+    let ip = Ipv4Repr::parse(&packet, checksums).expect("an IPv4 header");
+    let ip = black_box(&ip);
     let segment = TcpPacket::new_checked(packet.payload()).expect("a segment");
     let (from, to) = (IpAddress::Ipv4(ip.src_addr), IpAddress::Ipv4(ip.dst_addr));
     let tcp = TcpRepr::parse(&segment, &from, &to, checksums).expect("a TCP header");
-    black_box(tcp).payload.len()
+    black_box(&tcp).payload.len()
 }
 
 fn emit(buffer: &mut [u8], payload: &[u8]) -> usize {

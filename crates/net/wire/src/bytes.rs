@@ -26,6 +26,14 @@ pub(crate) fn get_ipv6<const N: usize>(bytes: &[u8; N], at: usize) -> Ipv6Addr {
     Ipv6Addr::from(octets)
 }
 
+/// Fills `place`, which has `4 * N` bytes, with integers in network byte order.
+#[inline]
+pub(crate) fn put_words<const N: usize>(place: &mut [u8], words: [u32; N]) {
+    for (four, word) in place.as_chunks_mut().0.iter_mut().zip(words) {
+        *four = word.to_be_bytes();
+    }
+}
+
 /// Writes `value` at `at`; an array of constant length is written without bounds checks.
 #[inline]
 pub(crate) fn put<const N: usize, const M: usize>(bytes: &mut [u8; N], at: usize, value: [u8; M]) {

@@ -62,6 +62,15 @@ impl Sum {
         self.append(fold(value as u64), false)
     }
 
+    /// The sum of integers in network byte order.
+    #[inline]
+    pub(crate) fn of_words<const N: usize>(words: [u32; N]) -> Self {
+        Self {
+            total: words.into_iter().map(u64::from).sum(),
+            odd: false,
+        }
+    }
+
     /// Adds the sum of bytes that follow the bytes added so far.
     #[inline]
     #[must_use]

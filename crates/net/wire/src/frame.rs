@@ -3,6 +3,10 @@
 //! A frame is an Ethernet frame, or an IP packet alone on devices without a link layer (TUN).
 //! Layers are plain values; payloads are slices of the frame. Of the transports, TCP and ICMP are
 //! read; the bytes of others are handed out.
+//!
+//! The parsers of IPv4 and TCP are always inlined: otherwise each layer copies its fields from one
+//! place in memory to another. A caller that needs few of the fields calls `parse` of each layer
+//! instead, because a [`Frame`] is written as a whole.
 
 #[cfg(test)]
 mod samples;
@@ -108,7 +112,7 @@ impl<'a> Packet<'a> {
         Ok(whole)
     }
 
-    #[inline]
+    #[inline(always)]
     fn parse_ipv4(packet: &'a [u8], state: ChecksumState) -> Result<Self, Malformed> {
         let packet = ipv4::Packet::parse(packet)?;
         let header = packet.header;
@@ -125,7 +129,7 @@ impl<'a> Packet<'a> {
         })
     }
 
-    #[inline]
+    #[inline(always)]
     fn parse_ipv6(packet: &'a [u8], state: ChecksumState) -> Result<Self, Malformed> {
         let packet = ipv6::Packet::parse(packet)?;
         let header = packet.header;
@@ -143,7 +147,7 @@ impl<'a> Packet<'a> {
     }
 }
 
-#[inline]
+#[inline(always)]
 fn parse_tcp<'a>(
     addresses: &Addresses,
     bytes: &'a [u8],

@@ -6,7 +6,7 @@
 //! broadcast).
 
 use crate::Malformed;
-use crate::bytes::{get_ipv4, get_u16, put};
+use crate::bytes::{get_ipv4, get_u16, put_words};
 use crate::checksum::Sum;
 use crate::emit::{EmitError, length_field, room_for};
 use crate::ip::{Addresses, Fragment, Protocol, TrafficClass, is_possible};
@@ -83,18 +83,16 @@ impl Header {
         } else {
             0
         };
-        put(bytes, 0, [0x45, self.traffic_class.0]);
-        put(bytes, 2, total.to_be_bytes());
-        put(bytes, 4, self.id.to_be_bytes());
-        put(
-            bytes,
-            6,
-            (dont | more | (self.fragment_offset / 8)).to_be_bytes(),
-        );
-        put(bytes, 8, [self.ttl, self.protocol.0, 0, 0]);
-        put(bytes, 12, self.source.octets());
-        put(bytes, 16, self.destination.octets());
-        put(bytes, CHECKSUM_AT, Sum::of(bytes).checksum().to_be_bytes());
+        let place = dont | more | (self.fragment_offset / 8);
+        let mut words = [
+            u32::from_be_bytes([0x45, self.traffic_class.0, 0, 0]) | u32::from(total),
+            u32::from(self.id) << 16 | u32::from(place),
+            u32::from_be_bytes([self.ttl, self.protocol.0, 0, 0]),
+            self.source.to_bits(),
+            self.destination.to_bits(),
+        ];
+        words[CHECKSUM_AT / 4] |= u32::from(Sum::of_words(words).checksum());
+        put_words(bytes, words);
         Ok(HEADER_BYTES)
     }
 }
@@ -113,7 +111,7 @@ pub struct Packet<'a> {
 impl<'a> Packet<'a> {
     /// Reads a packet. Bytes behind its total length are the frame's padding. The header checksum
     /// is always verified: [`crate::offload::ChecksumState`] is about the transport.
-    #[inline]
+    #[inline(always)]
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let fixed = bytes
             .first_chunk::<HEADER_BYTES>()
@@ -153,7 +151,7 @@ fn verify(sum: Sum) -> Result<(), Malformed> {
     }
 }
 
-#[inline]
+#[inline(always)]
 fn fields(fixed: &[u8; HEADER_BYTES]) -> Header {
     let place = get_u16(fixed, 6);
     Header {
@@ -169,7 +167,7 @@ fn fields(fixed: &[u8; HEADER_BYTES]) -> Header {
     }
 }
 
-#[inline]
+#[inline(always)]
 fn check_fields(header: &Header, header_bytes: usize, length: usize) -> Result<(), Malformed> {
     if header.source.is_multicast() || header.source.is_broadcast() {
         return Err(Malformed::Ipv4Source);

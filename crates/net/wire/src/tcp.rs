@@ -14,7 +14,7 @@ pub use flags::Flags;
 pub use options::{MAX_WINDOW_SCALE, Options, Timestamps};
 pub use sack::{SackBlock, SackBlocks};
 
-use crate::bytes::{get_u16, get_u32, put};
+use crate::bytes::{get_u16, get_u32, put_words};
 use crate::checksum::Sum;
 use crate::emit::{EmitError, room};
 use crate::ip::{Addresses, Ports, Protocol};
@@ -57,7 +57,7 @@ pub struct Segment<'a> {
 
 impl<'a> Segment<'a> {
     /// Reads a segment. Its checksum is not verified; see [`is_intact`].
-    #[inline]
+    #[inline(always)]
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let fixed = bytes
             .first_chunk::<HEADER_BYTES>()
@@ -95,28 +95,30 @@ impl Header {
     }
 
     /// Writes the header with a checksum of 0 to the front of `buffer`; returns its length.
-    #[inline]
     pub fn emit(&self, buffer: &mut [u8]) -> Result<usize, EmitError> {
         let length = self.len_bytes();
-        let (fixed, options) = room(buffer, length)?.split_at_mut(HEADER_BYTES);
+        self.fill(room(buffer, length)?);
+        Ok(length)
+    }
+
+    /// Fills `buffer`, which has [`Self::len_bytes`]; returns the sum of the bytes. Reading the
+    /// bytes back would have to wait for the writes.
+    #[inline]
+    pub(crate) fn fill(&self, buffer: &mut [u8]) -> Sum {
         let ack_bit = if self.ack.is_some() { flags::ACK } else { 0 };
         let urgent_bit = if self.urgent.is_some() { flags::URG } else { 0 };
         let bits = self.flags.bits() | ack_bit | urgent_bit;
-        let mut bytes = [0; HEADER_BYTES];
-        put(&mut bytes, 0, self.ports.source.to_be_bytes());
-        put(&mut bytes, 2, self.ports.destination.to_be_bytes());
-        put(&mut bytes, 4, self.seq.0.to_be_bytes());
-        put(&mut bytes, 8, self.ack.unwrap_or_default().0.to_be_bytes());
-        put(&mut bytes, 12, [offset_field(length), bits]);
-        put(&mut bytes, 14, self.window.to_be_bytes());
-        put(
-            &mut bytes,
-            18,
-            self.urgent.unwrap_or_default().to_be_bytes(),
-        );
-        fixed.copy_from_slice(&bytes);
-        self.options.emit(options);
-        Ok(length)
+        let offset = offset_field(buffer.len());
+        let words = [
+            u32::from(self.ports.source) << 16 | u32::from(self.ports.destination),
+            self.seq.0,
+            self.ack.unwrap_or_default().0,
+            u32::from_be_bytes([offset, bits, 0, 0]) | u32::from(self.window),
+            self.urgent.unwrap_or_default().into(),
+        ];
+        let (fixed, options) = buffer.split_at_mut(HEADER_BYTES);
+        put_words(fixed, words);
+        Sum::of_words(words).then(self.options.fill(options))
     }
 }
 

@@ -88,11 +88,11 @@ impl Writer<'_> {
         let segment_bytes = header_bytes.saturating_add(payload.len_bytes());
         let network = with_protocol(network, Protocol::TCP);
         let (layout, tcp) = self.lower(&network, segment_bytes, header_bytes)?;
-        header.emit(tcp)?;
+        let sum = header.fill(tcp);
         let addresses = network.addresses();
         let field = match fill {
             Fill::Checksum => tcp::pseudo_header(&addresses, segment_bytes)
-                .bytes(tcp)
+                .then(sum)
                 .then(payload.sum())
                 .checksum(),
             Fill::PseudoHeader => tcp::pseudo_header(&addresses, segment_bytes).value(),

@@ -68,74 +68,32 @@ fn options_are_skipped() {
     }
 }
 
+/// [`PLAIN`] with a payload of 8 bytes and `value` at `at`.
+fn with(at: usize, value: &[u8]) -> Vec<u8> {
+    packet(&[], b"8 bytes.", |bytes| {
+        bytes[at..at + value.len()].copy_from_slice(value);
+    })
+}
+
 #[test]
-fn bad_packets_have_reasons() {
-    use Malformed::{Ipv4Fragment, Ipv4Length, Ipv4Option, Ipv4SourceRoute, Ipv4Truncated};
-    let set = |at: usize, value: &[u8]| {
-        packet(&[], b"8 bytes.", |bytes| {
-            bytes[at..at + value.len()].copy_from_slice(value)
-        })
-    };
-    let options = |options: &[u8]| packet(options, b"", |_| {});
+fn bad_headers_have_reasons() {
+    use Malformed::{Ipv4Checksum, Ipv4Fragment, Ipv4Length, Ipv4Source, Ipv4Truncated};
     let mut changed = PLAIN.to_vec();
     changed[9] = 17;
     for (name, bytes, reason) in [
         ("empty", std::vec![], Ipv4Truncated),
-        ("cut in the header", PLAIN[..19].to_vec(), Ipv4Truncated),
-        ("version 6", set(0, &[0x65]), Malformed::IpVersion),
-        ("a header of 16 bytes", set(0, &[0x44]), Ipv4Length),
-        (
-            "a header above the total length",
-            set(0, &[0x48]),
-            Ipv4Length,
-        ),
-        ("total length 19", set(2, &[0, 19]), Ipv4Length),
-        ("total length 0", set(2, &[0, 0]), Ipv4Length),
-        (
-            "total length above the frame",
-            set(2, &[0, 29]),
-            Ipv4Truncated,
-        ),
-        (
-            "cut in the options",
-            options(&[1; 4])[..22].to_vec(),
-            Ipv4Truncated,
-        ),
-        ("another protocol", changed, Malformed::Ipv4Checksum),
-        ("source multicast", set(12, &[224]), Malformed::Ipv4Source),
-        (
-            "source broadcast",
-            set(12, &[255; 4]),
-            Malformed::Ipv4Source,
-        ),
-        ("option of length 0", options(&[68, 0, 0, 0]), Ipv4Option),
-        ("option of length 1", options(&[68, 1, 0, 0]), Ipv4Option),
-        (
-            "option above the header",
-            options(&[68, 5, 0, 0]),
-            Ipv4Option,
-        ),
-        ("option without length", options(&[1, 1, 1, 7]), Ipv4Option),
-        (
-            "loose source route",
-            options(&[131, 7, 4, 10, 0, 0, 1, 0]),
-            Ipv4SourceRoute,
-        ),
-        (
-            "strict source route",
-            options(&[1, 137, 3, 4]),
-            Ipv4SourceRoute,
-        ),
-        (
-            "fragment past the limit",
-            set(6, &[0x1f, 0xff]),
-            Ipv4Fragment,
-        ),
-        (
-            "past the limit by the header",
-            set(6, &[0x1f, 0xfd]),
-            Ipv4Fragment,
-        ),
+        ("19 bytes", PLAIN[..19].to_vec(), Ipv4Truncated),
+        ("version 6", with(0, &[0x65]), Malformed::IpVersion),
+        ("a header of 16 bytes", with(0, &[0x44]), Ipv4Length),
+        ("header above total length", with(0, &[0x48]), Ipv4Length),
+        ("total length 19", with(2, &[0, 19]), Ipv4Length),
+        ("total length 0", with(2, &[0, 0]), Ipv4Length),
+        ("above the frame", with(2, &[0, 29]), Ipv4Truncated),
+        ("another protocol", changed, Ipv4Checksum),
+        ("source multicast", with(12, &[224]), Ipv4Source),
+        ("source broadcast", with(12, &[255; 4]), Ipv4Source),
+        ("past the limit", with(6, &[0x1f, 0xff]), Ipv4Fragment),
+        ("by the header", with(6, &[0x1f, 0xfd]), Ipv4Fragment),
     ] {
         assert_eq!(Packet::parse(&bytes), Err(reason), "{name}");
     }
@@ -145,7 +103,18 @@ fn bad_packets_have_reasons() {
 fn a_damaged_option_breaks_the_checksum() {
     let mut damaged = packet(&[1; 4], b"", |_| {});
     damaged[20] = 0;
-    assert_eq!(Packet::parse(&damaged), Err(Malformed::Ipv4Checksum));
+    for (name, bytes, reason) in [
+        ("length 0", options(&[68, 0, 0, 0]), Ipv4Option),
+        ("length 1", options(&[68, 1, 0, 0]), Ipv4Option),
+        ("above the header", options(&[68, 5, 0, 0]), Ipv4Option),
+        ("without length", options(&[1, 1, 1, 7]), Ipv4Option),
+        ("loose source route", options(&route), Ipv4SourceRoute),
+        ("strict", options(&[1, 137, 3, 4]), Ipv4SourceRoute),
+        ("cut in the options", cut, Ipv4Truncated),
+        ("changed", damaged, Ipv4Checksum),
+    ] {
+        assert_eq!(Packet::parse(&bytes), Err(reason), "{name}");
+    }
 }
 
 #[test]

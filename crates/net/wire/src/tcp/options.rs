@@ -10,6 +10,8 @@ mod tests;
 
 use super::sack::{SackBlock, SackBlocks};
 use crate::SeqNum;
+use crate::bytes::put_words;
+use crate::checksum::Sum;
 
 const END: u8 = 0;
 const NO_OPERATION: u8 = 1;
@@ -69,7 +71,7 @@ impl Options {
     };
 
     /// Reads the options of a header.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub fn parse(bytes: &[u8]) -> Self {
         if bytes.is_empty() {
@@ -86,6 +88,7 @@ impl Options {
         Self::parse_list(bytes)
     }
 
+    #[inline(always)]
     fn parse_list(mut list: &[u8]) -> Self {
         let mut options = Self::NONE;
         while let Some((&kind, rest)) = list.split_first() {
@@ -108,6 +111,7 @@ impl Options {
     }
 
     /// Stores an option of type `kind`, given without its type and its length.
+    #[inline(always)]
     fn take(&mut self, kind: u8, data: &[u8]) {
         match (kind, data) {
             (MSS, &[high, low]) => self.mss = Some(u16::from_be_bytes([high, low])),
@@ -164,26 +168,31 @@ impl Options {
         if blocks < room { blocks } else { room }
     }
 
-    /// Fills `buffer`, which has [`Self::len_bytes`], with the options. Blocks that do not fit are
-    /// left out: three blocks fit beside timestamps.
+    /// Fills `buffer`, which has [`Self::len_bytes`], with the options; returns the sum of the
+    /// bytes. Blocks that do not fit are left out: three blocks fit beside timestamps.
     #[inline]
-    pub(super) fn emit(&self, buffer: &mut [u8]) {
-        if let Ok(only) = <&mut [u8; ALIGNED_TIMESTAMPS_BYTES]>::try_from(&mut *buffer)
-            && let Self {
+    pub(super) fn fill(&self, buffer: &mut [u8]) -> Sum {
+        match *self {
+            _ if buffer.is_empty() => Sum::ZERO,
+            Self {
                 mss: None,
                 window_scale: None,
                 sack_permitted: false,
-                timestamps: Some(times),
+                timestamps: Some(Timestamps { value, echo }),
                 ..
-            } = self
-        {
-            *only = aligned_timestamps(*times);
-            return;
+            } if buffer.len() == ALIGNED_TIMESTAMPS_BYTES => {
+                let words = [u32::from_be_bytes(ALIGNED_TIMESTAMPS), value, echo];
+                put_words(buffer, words);
+                Sum::of_words(words)
+            }
+            _ => {
+                self.fill_list(buffer);
+                Sum::of(buffer)
+            }
         }
-        self.emit_list(buffer);
     }
 
-    fn emit_list(&self, buffer: &mut [u8]) {
+    fn fill_list(&self, buffer: &mut [u8]) {
         let mut list = List { rest: buffer };
         if let Some(mss) = self.mss {
             let [high, low] = mss.to_be_bytes();

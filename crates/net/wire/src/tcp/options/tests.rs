@@ -100,8 +100,9 @@ fn an_illegal_length_ends_the_list() {
 fn assert_layout(name: &str, options: Options, expected: &[u8]) {
     assert_eq!(options.len_bytes(), expected.len(), "{name}");
     let mut buffer = std::vec![0xee; expected.len()];
-    options.emit(&mut buffer);
+    let sum = options.fill(&mut buffer);
     assert_eq!(buffer, expected, "{name}");
+    assert_eq!(sum.value(), Sum::of(expected).value(), "{name}");
 }
 
 #[test]
