@@ -100,8 +100,12 @@ fn bad_headers_have_reasons() {
 }
 
 #[test]
-fn a_damaged_option_breaks_the_checksum() {
-    let mut damaged = packet(&[1; 4], b"", |_| {});
+fn bad_options_have_reasons() {
+    use Malformed::{Ipv4Checksum, Ipv4Option, Ipv4SourceRoute, Ipv4Truncated};
+    let options = |options: &[u8]| packet(options, b"", |_| {});
+    let route = [131, 7, 4, 10, 0, 0, 1, 0];
+    let cut = options(&[1; 4])[..22].to_vec();
+    let mut damaged = options(&[1; 4]);
     damaged[20] = 0;
     for (name, bytes, reason) in [
         ("length 0", options(&[68, 0, 0, 0]), Ipv4Option),
