@@ -6,6 +6,9 @@
 
 mod api;
 mod cookie;
+mod icmp;
+
+pub use icmp::IcmpError;
 
 use saiga_wire::SeqNum;
 use saiga_wire::tcp::Header;

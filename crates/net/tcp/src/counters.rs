@@ -24,6 +24,8 @@ pub struct Counters {
     pub sync_cookies_recv: u64,
     /// `TCPSyncookiesFailed`: acknowledgements with a cookie that was not valid.
     pub sync_cookies_failed: u64,
+    /// `OutOfWindowIcmps`: ICMP errors about segments that are not in flight.
+    pub out_of_window_icmps: u64,
     /// `TCPTimeouts`: retransmission time-outs.
     pub timeouts: u64,
     /// `TCPSpuriousRTOs`: time-outs that F-RTO found to be unnecessary.

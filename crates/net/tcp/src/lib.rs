@@ -44,7 +44,7 @@ mod transmit;
 
 pub use config::{Config, KeepAlive};
 pub use congestion::Algorithm;
-pub use connection::{Connection, Place, Settings, StateName};
+pub use connection::{Connection, IcmpError, Place, Settings, StateName};
 pub use context::{Arrival, Context};
 pub use cookie::CookieSecret;
 pub use counters::Counters;

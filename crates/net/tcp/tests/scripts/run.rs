@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use saiga_tcp::{
     Algorithm, Arrival, CloseReason, Config, Connection, Context, CookieSecret, Counters, Events,
-    Instant, KeepAlive, Micros, Place, Settings, Start, StateName, Transmit, reset_for,
+    IcmpError, Instant, KeepAlive, Micros, Place, Settings, Start, StateName, Transmit, reset_for,
 };
 use saiga_wire::SeqNum;
 use saiga_wire::ip::Ports;
@@ -218,6 +218,7 @@ impl Script {
             }
             "established" => return self.establish(),
             "accept" => self.is_listening = true,
+            "unreachable" | "refused" | "quench" => self.icmp(name, argument),
             "cookies" => self.cookies = Some(CookieSecret::new([1, 2], self.now)),
             "write" => {
                 self.context(|connection, context| connection.on_write(argument, context));
@@ -246,6 +247,18 @@ impl Script {
         }
         self.send();
         Ok(())
+    }
+
+    /// An ICMP error about the segment with this number.
+    fn icmp(&mut self, name: &str, seq: u32) {
+        let error = match name {
+            "unreachable" => IcmpError::Unreachable,
+            "refused" => IcmpError::Refused,
+            _ => IcmpError::SourceQuench,
+        };
+        let seq = self.iss + seq;
+        let events = self.context(|connection, context| connection.on_icmp(error, seq, context));
+        self.note(events.unwrap_or_default());
     }
 
     /// An active open that the peer answers after 20 ms with a window of 8,000 bytes, segments of
