@@ -106,6 +106,11 @@ impl Congestion {
         self.ssthresh
     }
 
+    /// Full segments have another size from now on. The window is bytes and stays.
+    pub(crate) fn set_mss(&mut self, mss: u16) {
+        self.mss = mss;
+    }
+
     pub(crate) fn is_slow_start(&self) -> bool {
         self.cwnd < self.ssthresh
     }

@@ -304,6 +304,13 @@ impl Open {
         seq.in_window(una, self.sender.nxt() - una)
     }
 
+    /// A segment was too big for the path; `mss` bytes without options are not.
+    pub(crate) fn on_too_big(&mut self, mss: u16, seq: SeqNum, context: &mut Context<'_>) {
+        let taken = self.agreed.option_bytes();
+        self.sender
+            .on_too_big(mss.saturating_sub(taken), seq, context);
+    }
+
     /// Notes an error that does not end the connection.
     pub(crate) fn on_soft_error(&mut self, reason: CloseReason) {
         self.soft_error = Some(reason);

@@ -5,6 +5,7 @@
 //!
 //! - `acknowledge`: what an acknowledgement delivered, and round-trip times
 //! - `recovery`: states of loss recovery
+//! - `resize`: segments of another size
 //! - `window`: the peer's window, silly windows, Nagle's algorithm
 //! - `timer`: time-out, tail loss probe, reordering window, zero window
 //! - `produce`: the next range
@@ -12,18 +13,22 @@
 mod acknowledge;
 mod produce;
 mod recovery;
+mod resize;
 mod timer;
 mod window;
 
 pub(crate) use acknowledge::{Ack, Echo};
-pub(crate) use produce::{Limits, Part};
+pub(crate) use produce::{Limits, Part, Reason};
 pub(crate) use timer::Expired;
+
+use alloc::boxed::Box;
 
 use saiga_wire::SeqNum;
 
 use crate::congestion::{Algorithm, Congestion};
 use crate::flight::Flight;
 use crate::min_rtt::MinRtt;
+use crate::path_mtu::PathMtu;
 use crate::rack::Rack;
 use crate::rtt::Rtt;
 use crate::time::{Instant, Micros};
@@ -48,6 +53,10 @@ pub(crate) enum Fin {
 pub(crate) struct Sender {
     /// Bytes of payload in a full segment.
     mss: u16,
+    /// Whether segments of this size were acknowledged.
+    is_mss_proven: bool,
+    /// What is known of a path that does not take the size agreed on.
+    path: Option<Box<PathMtu>>,
     has_sack: bool,
     /// What was sent, from `SND.UNA` to `SND.NXT`.
     flight: Flight,
@@ -102,6 +111,8 @@ impl Sender {
         }
         Self {
             mss: start.mss,
+            is_mss_proven: false,
+            path: None,
             has_sack: start.has_sack,
             flight: Flight::new(start.una),
             end: start.una,

@@ -21,6 +21,12 @@ pub enum IcmpError {
     Refused,
     /// Source quench: ignored.
     SourceQuench,
+    /// Packet too big, or fragmentation needed (RFC 8201, RFC 1191).
+    TooBig {
+        /// The MTU of the link without IP and TCP headers, as in [`crate::Config::mss`]; 0 if the
+        /// router does not tell.
+        mss: u16,
+    },
 }
 
 impl IcmpError {
@@ -29,7 +35,7 @@ impl IcmpError {
         match self {
             Self::Unreachable => Some(CloseReason::Unreachable),
             Self::Refused => Some(CloseReason::Refused),
-            Self::SourceQuench => None,
+            Self::SourceQuench | Self::TooBig { .. } => None,
         }
     }
 }
@@ -41,6 +47,9 @@ impl Connection {
         if !self.has_in_flight(seq) {
             context.counters.out_of_window_icmps += 1;
             return Events::NONE;
+        }
+        if let (IcmpError::TooBig { mss }, Phase::Open(open)) = (error, &mut self.phase) {
+            open.on_too_big(mss, seq, context);
         }
         let Some(reason) = error.reason() else {
             return Events::NONE;

@@ -105,6 +105,7 @@ impl Sender {
         if tally.is_advance {
             self.rtt.undo_backoff();
             self.timers.retries = 0;
+            self.resize_after_progress(self.una() - una, context);
         }
         self.on_probe_answer(ack, &tally, duplicate, context);
         self.react_to_congestion(ack, context);

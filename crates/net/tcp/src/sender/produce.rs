@@ -24,6 +24,8 @@ pub(crate) struct Part {
 pub(crate) enum Reason {
     New,
     Retransmission,
+    /// New data in a segment that is larger than full ones, to see whether the path takes it.
+    SizeProbe,
 }
 
 /// Limits of one range.
@@ -42,7 +44,9 @@ impl Sender {
         let part = if self.recovery.prefers_new_data() {
             self.new_data(limits).or_else(|| self.lost_data(limits))
         } else {
-            self.lost_data(limits).or_else(|| self.new_data(limits))
+            self.lost_data(limits)
+                .or_else(|| self.size_probe(context.now))
+                .or_else(|| self.new_data(limits))
         }?;
         self.on_sent(&part, context);
         Some(part)
@@ -183,7 +187,8 @@ impl Sender {
             if part.is_fin {
                 self.fin = Fin::Sent;
             }
-            if !part.length.is_multiple_of(u32::from(self.mss)) {
+            let is_full = part.length.is_multiple_of(u32::from(self.mss));
+            if !is_full && part.reason == Reason::New {
                 self.window.on_small_segment(end);
             }
         }
@@ -194,7 +199,8 @@ impl Sender {
 
     /// Whether the next new data must tell the peer that the window was reduced (CWR).
     pub(crate) fn take_cwr(&mut self, part: &Part) -> bool {
-        let is_told = self.must_send_cwr && part.reason == Reason::New && part.length > 0;
+        let is_told =
+            self.must_send_cwr && part.reason != Reason::Retransmission && part.length > 0;
         if is_told {
             self.must_send_cwr = false;
         }

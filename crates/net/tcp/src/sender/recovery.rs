@@ -36,6 +36,8 @@ pub(super) enum Recovery {
         frto: Frto,
         retransmitted_at: OptionalInstant,
     },
+    /// Segments that were too big for the path are sent again. The window stays.
+    Resize { recover: SeqNum },
 }
 
 /// An episode of fast recovery.
@@ -85,7 +87,7 @@ impl Recovery {
     /// Notes a transmission.
     pub(super) fn on_sent(&mut self, bytes: u32, is_retransmission: bool, now: Instant) {
         match self {
-            Self::Normal { .. } => {}
+            Self::Normal { .. } | Self::Resize { .. } => {}
             Self::Fast(fast) => {
                 fast.prr.on_send(bytes);
                 if is_retransmission {
@@ -121,11 +123,9 @@ impl Sender {
         }
         let delivered = tally.delivered + self.count_duplicates(tally);
         self.detect_losses(context.now);
-        if self.recovery.is_normal() && self.flight.lost() > 0 {
-            self.begin_fast(context);
-        }
+        self.begin_recovery(context);
         match &mut self.recovery {
-            Recovery::Normal { .. } => self.grow(tally, rtt, context.now),
+            Recovery::Normal { .. } | Recovery::Resize { .. } => self.grow(tally, rtt, context.now),
             Recovery::Fast(fast) => {
                 let pipe = self.flight.in_flight().saturating_sub(self.reno_sacked);
                 let ssthresh = self.congestion.ssthresh();
@@ -152,7 +152,9 @@ impl Sender {
         let is_over = match &self.recovery {
             Recovery::Normal { .. } => false,
             Recovery::Fast(fast) => una.at_or_after(fast.recover),
-            Recovery::Loss { recover, .. } => una.at_or_after(*recover),
+            Recovery::Loss { recover, .. } | Recovery::Resize { recover } => {
+                una.at_or_after(*recover)
+            }
         };
         if !is_over {
             return;
@@ -173,7 +175,7 @@ impl Sender {
                 .is_some_and(|(at, echo)| echo.is_before(at))
         };
         match &self.recovery {
-            Recovery::Normal { .. } => false,
+            Recovery::Normal { .. } | Recovery::Resize { .. } => false,
             Recovery::Fast(fast) => is_older(fast.retransmitted_at),
             Recovery::Loss {
                 recover,
@@ -248,7 +250,18 @@ impl Sender {
         self.timers.reorder = wait.map(|wait| now + wait).into();
     }
 
-    pub(super) fn begin_fast(&mut self, context: &mut Context<'_>) {
+    /// Begins a recovery if there are losses that none repairs yet.
+    pub(super) fn begin_recovery(&mut self, context: &mut Context<'_>) {
+        if self.flight.lost() == 0 {
+            return;
+        }
+        self.resize_after_loss(context);
+        if self.recovery.is_normal() {
+            self.begin_fast(context);
+        }
+    }
+
+    fn begin_fast(&mut self, context: &mut Context<'_>) {
         if self.has_sack {
             context.counters.sack_recovery += 1;
         } else {

@@ -155,9 +155,7 @@ impl Sender {
         }
         if self.timers.reorder.has_come(now) {
             self.detect_losses(now);
-            if self.recovery.is_normal() && self.flight.lost() > 0 {
-                self.begin_fast(context);
-            }
+            self.begin_recovery(context);
             return Expired::Retransmit;
         }
         if self.timers.probe.has_come(now) {
@@ -173,6 +171,11 @@ impl Sender {
         Expired::None
     }
 
+    /// A retransmission begins the time-out anew.
+    pub(super) fn restart_rto(&mut self, context: &Context<'_>) {
+        self.timers.rto = (context.now + self.rtt.rto(&context.config.rto)).into();
+    }
+
     /// RFC 6298 §5.4 to §5.6.
     fn on_rto(&mut self, context: &mut Context<'_>) -> Expired {
         if self.timers.retries >= context.config.data_retries {
@@ -182,8 +185,9 @@ impl Sender {
         context.counters.timeouts += 1;
         self.timers.retries += 1;
         self.begin_loss(context);
+        self.resize_after_timeout(context);
         self.rtt.back_off();
-        self.timers.rto = (context.now + self.rtt.rto(&context.config.rto)).into();
+        self.restart_rto(context);
         self.timers.probe = OptionalInstant::NONE;
         self.timers.reorder = OptionalInstant::NONE;
         Expired::Retransmit

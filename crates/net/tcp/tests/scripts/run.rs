@@ -159,6 +159,10 @@ impl Script {
             Action::In(segment) => self.receive(segment),
             Action::Out(expected) => self.expect(expected),
             Action::State(name) => self.check_state(name),
+            Action::TooBig(seq, mss) => {
+                self.icmp(IcmpError::TooBig { mss: *mss }, *seq);
+                Ok(())
+            }
         }
     }
 
@@ -177,6 +181,7 @@ impl Script {
                 "syn_retries" => self.config.syn_retries = u8::try_from(number).unwrap(),
                 "syn_ack_retries" => self.config.syn_ack_retries = u8::try_from(number).unwrap(),
                 "data_retries" => self.config.data_retries = u8::try_from(number).unwrap(),
+                "mtu_probing" => self.config.has_mtu_probing = is_on,
                 "nodelay" => self.settings.is_nodelay = is_on,
                 "user_timeout" => {
                     self.settings.user_timeout_ms = Some(number);
@@ -218,7 +223,9 @@ impl Script {
             }
             "established" => return self.establish(),
             "accept" => self.is_listening = true,
-            "unreachable" | "refused" | "quench" => self.icmp(name, argument),
+            "unreachable" => self.icmp(IcmpError::Unreachable, argument),
+            "refused" => self.icmp(IcmpError::Refused, argument),
+            "quench" => self.icmp(IcmpError::SourceQuench, argument),
             "cookies" => self.cookies = Some(CookieSecret::new([1, 2], self.now)),
             "write" => {
                 self.context(|connection, context| connection.on_write(argument, context));
@@ -250,15 +257,11 @@ impl Script {
     }
 
     /// An ICMP error about the segment with this number.
-    fn icmp(&mut self, name: &str, seq: u32) {
-        let error = match name {
-            "unreachable" => IcmpError::Unreachable,
-            "refused" => IcmpError::Refused,
-            _ => IcmpError::SourceQuench,
-        };
+    fn icmp(&mut self, error: IcmpError, seq: u32) {
         let seq = self.iss + seq;
         let events = self.context(|connection, context| connection.on_icmp(error, seq, context));
         self.note(events.unwrap_or_default());
+        self.send();
     }
 
     /// An active open that the peer answers after 20 ms with a window of 8,000 bytes, segments of
