@@ -48,6 +48,10 @@ pub struct Config {
     /// Whether several time-outs of large segments lead to smaller ones (RFC 4821, RFC 8899;
     /// `tcp_mtu_probing` 1). Linux's default is off.
     pub has_mtu_probing: bool,
+    /// Whether a window leaves over a round trip instead of at once, as with SO_MAX_PACING_RATE or
+    /// the queue `fq` of Linux. The caller must then ask for segments at
+    /// [`crate::Connection::next_timeout`] with the precision of its clock.
+    pub has_pacing: bool,
 }
 
 impl Default for Config {
@@ -70,6 +74,7 @@ impl Default for Config {
             least_mss: 48,
             least_path_mss: 512,
             has_mtu_probing: true,
+            has_pacing: false,
         }
     }
 }

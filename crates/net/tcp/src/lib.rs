@@ -31,6 +31,7 @@ mod handshake;
 mod iss;
 mod min_rtt;
 mod open;
+mod pacing;
 mod path_mtu;
 mod rack;
 mod receiver;

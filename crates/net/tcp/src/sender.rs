@@ -8,9 +8,11 @@
 //! - `resize`: segments of another size
 //! - `window`: the peer's window, silly windows, Nagle's algorithm
 //! - `timer`: time-out, tail loss probe, reordering window, zero window
+//! - `pace`: when data may leave
 //! - `produce`: the next range
 
 mod acknowledge;
+mod pace;
 mod produce;
 mod recovery;
 mod resize;
@@ -33,6 +35,7 @@ use crate::rack::Rack;
 use crate::rtt::Rtt;
 use crate::time::{Instant, Micros};
 use crate::tlp::Tlp;
+use pace::Pace;
 use recovery::Recovery;
 use timer::Timers;
 use window::PeerWindow;
@@ -77,6 +80,9 @@ pub(crate) struct Sender {
     /// The last transmission.
     sent_at: Instant,
     timers: Timers,
+    /// Expiries of the retransmission or of the zero window timer since the last progress.
+    retries: u8,
+    pace: Pace,
     /// ECN: the window was reduced for this much data, and the peer must learn of it.
     reduced_until: Option<SeqNum>,
     must_send_cwr: bool,
@@ -128,6 +134,8 @@ impl Sender {
             limited_at: None,
             sent_at: start.now,
             timers: Timers::NONE,
+            retries: 0,
+            pace: Pace::default(),
             reduced_until: None,
             must_send_cwr: false,
         }

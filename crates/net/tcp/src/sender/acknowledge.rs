@@ -104,7 +104,7 @@ impl Sender {
         let rtt = self.sample(ack, &tally, context.now);
         if tally.is_advance {
             self.rtt.undo_backoff();
-            self.timers.retries = 0;
+            self.retries = 0;
             self.resize_after_progress(self.una() - una, context);
         }
         self.on_probe_answer(ack, &tally, duplicate, context);

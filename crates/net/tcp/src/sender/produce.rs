@@ -41,6 +41,10 @@ impl Sender {
     /// The next range that the windows allow; it counts as sent.
     pub(crate) fn produce(&mut self, limits: Limits, context: &mut Context<'_>) -> Option<Part> {
         self.restart_after_idle(context);
+        if self.must_wait(context.now) {
+            return None;
+        }
+        let limits = self.paced(limits, context);
         let part = if self.recovery.prefers_new_data() {
             self.new_data(limits).or_else(|| self.lost_data(limits))
         } else {
@@ -59,6 +63,7 @@ impl Sender {
         if self.flight.is_empty() && self.unsent() > 0 && pause > self.rtt.rto(&context.config.rto)
         {
             self.congestion.on_idle();
+            self.stop_pacing();
             self.sent_at = context.now;
         }
     }
@@ -192,6 +197,7 @@ impl Sender {
                 self.window.on_small_segment(end);
             }
         }
+        self.pace_after(part.length, context);
         self.sent_at = now;
         self.recovery.on_sent(part.length, is_retransmission, now);
         self.arm_after_send(!is_retransmission, context);

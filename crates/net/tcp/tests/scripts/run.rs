@@ -181,6 +181,7 @@ impl Script {
                 "syn_retries" => self.config.syn_retries = u8::try_from(number).unwrap(),
                 "syn_ack_retries" => self.config.syn_ack_retries = u8::try_from(number).unwrap(),
                 "data_retries" => self.config.data_retries = u8::try_from(number).unwrap(),
+                "pacing" => self.config.has_pacing = is_on,
                 "mtu_probing" => self.config.has_mtu_probing = is_on,
                 "nodelay" => self.settings.is_nodelay = is_on,
                 "user_timeout" => {

@@ -36,7 +36,8 @@ fn world(seed: u64) -> World {
         laziness: [0, 0, 50, 95][random.usize(0..4)],
         is_chatty: random.bool(),
     };
-    let config = |random: &mut fastrand::Rng| Config {
+    let mut pacing = fastrand::Rng::with_seed(seed ^ 1);
+    let mut config = |random: &mut fastrand::Rng| Config {
         mss: [536, 1460, 9000][random.usize(0..3)],
         congestion: [Algorithm::Cubic, Algorithm::NewReno][random.usize(0..2)],
         has_window_scale: random.u32(0..4) > 0,
@@ -46,6 +47,7 @@ fn world(seed: u64) -> World {
         syn_retries: 20,
         syn_ack_retries: 20,
         data_retries: 40,
+        has_pacing: pacing.bool(),
         ..Config::default()
     };
     let settings = Settings {
