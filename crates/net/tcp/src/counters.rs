@@ -42,6 +42,8 @@ pub struct Counters {
     pub sack_reneging: u64,
     /// `TCPDSACKRecv`: duplicate selective acknowledgements that came.
     pub dsack_recv: u64,
+    /// `TCPDSACKUndo`: recoveries that such reports showed to be needless.
+    pub dsack_undos: u64,
     /// `TCPDSACKOldSent`: duplicate selective acknowledgements that were sent.
     pub dsack_sent: u64,
     /// `PAWSEstab`: segments with a timestamp that is too old.

@@ -43,6 +43,7 @@ mod time;
 mod time_wait;
 mod tlp;
 mod transmit;
+mod undo;
 
 pub use config::{Config, KeepAlive};
 pub use congestion::Algorithm;

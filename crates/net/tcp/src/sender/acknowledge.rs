@@ -97,9 +97,10 @@ impl Sender {
             ..Tally::default()
         };
         self.deliver(ack, context.now, &mut tally);
-        if duplicate.is_some() {
+        if let Some(block) = &duplicate {
             context.counters.dsack_recv += 1;
             self.rack.on_dsack(self.una(), nxt);
+            self.on_duplicate(block, context);
         }
         let rtt = self.sample(ack, &tally, context.now);
         if tally.is_advance {

@@ -186,6 +186,9 @@ impl Sender {
         if is_retransmission {
             context.counters.retrans_segs += 1;
             self.flight.on_retransmit(part.start, end, now);
+            if self.recovery.is_reducing() {
+                self.congestion.on_retransmit(part.start, end);
+            }
         } else {
             context.counters.out_segs += 1;
             self.flight.on_send(end, now);
