@@ -1,0 +1,64 @@
+//! Counts of a stack: what came, what left, and why packets were dropped.
+
+use saiga_wire::Malformed;
+
+/// Monotonic counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Counters {
+    /// Frames that came.
+    pub in_frames: u64,
+    /// Frames that left.
+    pub out_frames: u64,
+    /// Frames that were handed back.
+    pub handed_back: u64,
+    /// Malformed packets, by [`Malformed`] as a number.
+    pub malformed: [u64; Malformed::COUNT],
+    /// Packets that could not leave, because no route leads to the destination.
+    pub no_route: u64,
+    /// Answers that exceed the MTU, or that found too many others waiting.
+    pub answers_dropped: u64,
+    /// Answers that a rate limit suppressed.
+    pub answers_limited: u64,
+    /// Frames that waited for a neighbour in vain.
+    pub neighbour_drops: u64,
+    /// Packets whose fragments overlapped, were missing for too long, or gave way to others.
+    pub fragments_overlapped: u64,
+    /// See `fragments_overlapped`.
+    pub fragments_expired: u64,
+    /// See `fragments_overlapped`.
+    pub fragments_evicted: u64,
+    /// SYNs that were dropped, because the listener has too many connections in handshakes.
+    pub syns_dropped: u64,
+    /// SYNs that were dropped, because there are too many connections.
+    pub table_full: u64,
+    /// Connections in TIME-WAIT that gave way to others (`TCPTimeWaitOverflow`).
+    pub time_wait_overflow: u64,
+    /// Segments without a connection that were answered by a reset (`tcpOutRsts`, in part).
+    pub out_rsts: u64,
+    /// Counts of TCP.
+    pub tcp: saiga_tcp::Counters,
+}
+
+impl Default for Counters {
+    fn default() -> Self {
+        Self {
+            in_frames: 0,
+            out_frames: 0,
+            handed_back: 0,
+            malformed: [0; Malformed::COUNT],
+            no_route: 0,
+            answers_dropped: 0,
+            answers_limited: 0,
+            neighbour_drops: 0,
+            fragments_overlapped: 0,
+            fragments_expired: 0,
+            fragments_evicted: 0,
+            syns_dropped: 0,
+            table_full: 0,
+            time_wait_overflow: 0,
+            out_rsts: 0,
+            tcp: saiga_tcp::Counters::default(),
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! Passive opens: SYNs, the decision of the owner, and SYN cookies.
+//!
+//! Spec: RFC 9293 §3.10.7.2, RFC 4987 §3.6. The owner decides before this host answers, so that a
+//! refusal, silence and acceptance can follow a real listener elsewhere. Beyond the backlog, a SYN
+//! is answered with a cookie, and the owner decides about connections of peers that have proven
+//! their address.
+
+use saiga_tcp::{Arrival, Connection, Context, Events, Instant, Place};
+use saiga_wire::offload::Fill;
+use saiga_wire::tcp::{Flags, Header, Segment};
+
+use crate::connections::UNDECIDED;
+use crate::flow::Flow;
+use crate::host::header;
+use crate::listener::{Listen, ListenerId};
+use crate::owner::{Incoming, Owner};
+use crate::slab::ConnectionId;
+use crate::slot::{Slot, State};
+use crate::stack::Stack;
+
+/// A segment whose payload is not taken: there is no buffer yet, so the peer sends it again.
+struct NoPlace;
+
+impl Place for NoPlace {
+    fn place(&mut self, _from: u32, _to: u32, _length: u32) {}
+}
+
+impl Stack {
+    /// Accepts a connection with a receive buffer of `buffer` bytes, which is at least as large as
+    /// [`Listen::buffer`]. Does nothing if the peer has given up.
+    pub fn accept(&mut self, id: ConnectionId, buffer: u32, now: Instant, owner: &mut impl Owner) {
+        let Some(slot) = self.connections.slots.get_mut(id) else {
+            return;
+        };
+        let flow = slot.flow;
+        match &mut slot.state {
+            State::Undecided { syn, .. } => {
+                let syn = *syn;
+                let start = self.connections.start(&flow, buffer, now);
+                self.begin(id, |context| Connection::accept(start, &syn, context), now);
+            }
+            State::Proven { connection, .. } => {
+                connection.resize(buffer);
+                let connection = connection.clone();
+                self.begin(id, |_| connection, now);
+                let established = Events {
+                    is_established: true,
+                    ..Events::default()
+                };
+                self.connections.report(id, &established, owner);
+            }
+            State::Engine(_) => {}
+        }
+    }
+
+    /// Refuses a connection with a reset.
+    pub fn refuse(&mut self, id: ConnectionId, now: Instant) {
+        let Some(slot) = self.connections.slots.get_mut(id) else {
+            return;
+        };
+        let flow = slot.flow;
+        match &mut slot.state {
+            State::Undecided { syn, .. } => {
+                let syn = *syn;
+                self.connections.remove(id.index());
+                self.reset(&flow, &syn, 0, now);
+            }
+            State::Proven { connection, .. } => {
+                let connection = connection.clone();
+                self.begin(id, |_| connection, now);
+                let _closed = self.abort(id, now);
+            }
+            State::Engine(_) => {}
+        }
+    }
+
+    /// Leaves a connection without an answer, as a filter would.
+    pub fn ignore(&mut self, id: ConnectionId) {
+        let state = self.connections.slots.get_mut(id).map(|slot| &slot.state);
+        if let Some(State::Undecided { .. } | State::Proven { .. }) = state {
+            self.connections.remove(id.index());
+        }
+    }
+
+    /// Gives a new key to SYN cookies, 128 random bits: once an hour, at
+    /// [`Self::cookie_key_ends`].
+    pub fn rotate_cookie_key(&mut self, key: [u64; 2], now: Instant) {
+        self.cookies.rotate(key, now);
+    }
+
+    /// When SYN cookies should get a new key.
+    #[must_use]
+    pub fn cookie_key_ends(&self) -> Instant {
+        self.cookies.rotates_at()
+    }
+
+    /// A SYN for a listener.
+    pub(crate) fn on_syn(
+        &mut self,
+        listener: ListenerId,
+        flow: &Flow,
+        syn: &Header,
+        now: Instant,
+        owner: &mut impl Owner,
+    ) {
+        let Some(settings) = self.settings_of(flow) else {
+            self.counters.no_route += 1;
+            return;
+        };
+        if !self.connections.listeners.begin(listener) {
+            self.on_syn_beyond(listener, flow, syn, settings, now);
+            return;
+        }
+        let state = State::Undecided {
+            syn: *syn,
+            until: now + UNDECIDED,
+        };
+        self.ask(listener, flow, settings, state, owner);
+    }
+
+    /// The acknowledgement of a SYN cookie; false if it is none.
+    pub(crate) fn on_cookie(
+        &mut self,
+        listener: ListenerId,
+        flow: &Flow,
+        segment: &Segment<'_>,
+        now: Instant,
+        owner: &mut impl Owner,
+    ) -> bool {
+        let baked = self.connections.listeners.baked(listener, now);
+        let Some((listen, settings)) = baked.zip(self.settings_of(flow)) else {
+            return false;
+        };
+        let start = self.connections.start(flow, listen.buffer, now);
+        let header = Header {
+            flags: segment.header.flags.without(Flags::FIN),
+            ..segment.header
+        };
+        let arrival = Arrival {
+            header: &header,
+            length: 0,
+            is_congested: false,
+        };
+        let mut context = Context {
+            now,
+            config: self.connections.settings.get(settings),
+            counters: &mut self.counters.tcp,
+        };
+        let key = flow.key();
+        let cookie = (&self.cookies, key.bytes());
+        let opened = Connection::from_cookie(cookie, start, &arrival, &mut NoPlace, &mut context);
+        let Some((connection, _established)) = opened else {
+            return false;
+        };
+        // Those that have proven their address count as handshakes no longer.
+        let until = now + UNDECIDED;
+        let state = State::Proven { connection, until };
+        self.ask_uncounted(listener, flow, settings, state, owner);
+        true
+    }
+
+    /// A SYN beyond the backlog: a cookie answers it, or nothing does.
+    fn on_syn_beyond(
+        &mut self,
+        listener: ListenerId,
+        flow: &Flow,
+        syn: &Header,
+        settings: u8,
+        now: Instant,
+    ) {
+        let Some(Listen { buffer, .. }) = self.connections.listeners.bake(listener, now) else {
+            self.counters.syns_dropped += 1;
+            return;
+        };
+        let start = self.connections.start(flow, buffer, now);
+        let mut context = Context {
+            now,
+            config: self.connections.settings.get(settings),
+            counters: &mut self.counters.tcp,
+        };
+        let key = flow.key();
+        let answer = self.cookies.syn_ack(key.bytes(), &start, syn, &mut context);
+        let answer = Header {
+            ports: flow.ports,
+            ..answer
+        };
+        let network = header(&flow.addresses);
+        self.host
+            .send(flow.addresses, now, &mut self.counters, |writer| {
+                writer.tcp(&network, &answer, &[], Fill::Checksum)
+            });
+    }
+
+    /// Asks the owner about a connection that counts as a handshake of its listener.
+    fn ask(
+        &mut self,
+        listener: ListenerId,
+        flow: &Flow,
+        settings: u8,
+        state: State,
+        owner: &mut impl Owner,
+    ) {
+        match self.ask_uncounted(listener, flow, settings, state, owner) {
+            Some(id) => {
+                if let Some(slot) = self.connections.slots.get_mut(id) {
+                    slot.listener = Some(listener);
+                }
+            }
+            None => self.connections.listeners.end(listener),
+        }
+    }
+
+    fn ask_uncounted(
+        &mut self,
+        listener: ListenerId,
+        flow: &Flow,
+        settings: u8,
+        state: State,
+        owner: &mut impl Owner,
+    ) -> Option<ConnectionId> {
+        let slot = Slot::new(*flow, settings, state);
+        let Some(id) = self.connections.add(slot) else {
+            self.counters.table_full += 1;
+            return None;
+        };
+        self.connections.make_ready(id.index());
+        let incoming = Incoming {
+            listener,
+            flow: *flow,
+        };
+        owner.on_incoming(id, &incoming);
+        Some(id)
+    }
+
+    /// Gives a connection its engine.
+    fn begin(
+        &mut self,
+        id: ConnectionId,
+        connection: impl FnOnce(&mut Context<'_>) -> Connection,
+        now: Instant,
+    ) {
+        if let Some(slot) = self.connections.slots.get_mut(id) {
+            let mut context = Context {
+                now,
+                config: self.connections.settings.get(slot.settings),
+                counters: &mut self.counters.tcp,
+            };
+            slot.state = State::Engine(connection(&mut context));
+            self.connections.make_ready(id.index());
+        }
+    }
+
+    /// The TCP settings for connections of a flow; `None` without a route.
+    pub(crate) fn settings_of(&mut self, flow: &Flow) -> Option<u8> {
+        let (own, peer) = (flow.addresses.source(), flow.addresses.destination());
+        let path = self.host.routing.path(own, peer)?;
+        let interface = self.host.routing.interface(path.interface)?;
+        Some(self.connections.settings.of(interface, flow.is_v6()))
+    }
+}

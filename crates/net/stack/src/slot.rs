@@ -1,0 +1,63 @@
+//! One connection of a stack: its state machine and what the stack knows about it.
+
+use saiga_tcp::{Connection, Instant};
+use saiga_wire::tcp::Header;
+
+use crate::flow::Flow;
+use crate::host::Hop;
+use crate::listener::ListenerId;
+
+/// A connection with its flow.
+#[derive(Debug)]
+pub(crate) struct Slot {
+    pub(crate) flow: Flow,
+    /// The listener, while the connection is in the handshake.
+    pub(crate) listener: Option<ListenerId>,
+    /// The index of the TCP settings.
+    pub(crate) settings: u8,
+    /// Whether the connection is among those that may have something to send.
+    pub(crate) is_ready: bool,
+    /// Whether the connection is counted in TIME-WAIT.
+    pub(crate) is_waiting: bool,
+    /// The next hop, and the epoch in which it was found.
+    pub(crate) hop: Option<(u32, Hop)>,
+    pub(crate) state: State,
+}
+
+impl Slot {
+    /// A connection that has nothing to send yet.
+    pub(crate) const fn new(flow: Flow, settings: u8, state: State) -> Self {
+        Self {
+            flow,
+            listener: None,
+            settings,
+            is_ready: false,
+            is_waiting: false,
+            hop: None,
+            state,
+        }
+    }
+}
+
+/// How far the connection is.
+#[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly all connections are in the larger state"
+)]
+pub(crate) enum State {
+    /// A SYN whose acceptance the owner has not decided.
+    Undecided {
+        syn: Header,
+        /// When the stack gives up.
+        until: Instant,
+    },
+    /// A connection that began with a SYN cookie, and whose acceptance the owner has not decided.
+    Proven {
+        connection: Connection,
+        /// When the stack gives up.
+        until: Instant,
+    },
+    /// A connection of the engine.
+    Engine(Connection),
+}

@@ -1,0 +1,9 @@
+//! The stack as a host on a wire: two stacks, or a stack and frames made by hand.
+
+mod answers;
+mod connections;
+mod floods;
+mod frames;
+mod neighbours;
+mod offload;
+mod world;
