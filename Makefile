@@ -33,7 +33,7 @@ export SAIGA_COMMIT ?= $(shell git describe --always --dirty --abbrev=12 2>/dev/
 # Tests that are not even compiled for `make test`.
 soak := saiga-trials/soak,saiga-tpcc/soak,saiga-cli/soak
 
-.PHONY: all build library chaos demo test loom soak bench bench-wait ablation bench-hostile bench-tpcc lint \
+.PHONY: all build library chaos demo test loom soak bench bench-stack bench-wait ablation bench-hostile bench-tpcc lint \
 	fmt install uninstall clean
 
 all: build
@@ -65,6 +65,10 @@ test:
 # The rings and waiting places under every interleaving that loom finds with two preemptions.
 loom:
 	tools/loom
+
+# The TCP/IP stack on one core without a device, beside smoltcp; a minute or two.
+bench-stack:
+	$(CARGO) run --release --locked -p saiga-stack --example bench
 
 # The long tests: kill -9 a thousand times, a hundred thousand connections. And those with MySQL, QEMU, Ansible and Slurm,
 # which they look for in target/mysql and so on wherever the rest is built.

@@ -1,0 +1,162 @@
+//! The speed of the stack on one core, without a device, beside smoltcp in the same harness.
+//!
+//!     make bench-stack          # or: cargo run --release -p saiga-stack --example bench
+//!
+//! Two hosts of the same kind exchange frames in memory. A frame counts twice: one host sends it,
+//! and the other one receives it. The two kinds take turns, and the median of the turns counts, so
+//! that a noisy machine disturbs both in the same way.
+
+mod ours;
+mod pair;
+mod smol;
+
+use std::time::{Duration, Instant};
+
+use ours::Ours;
+use pair::{Kind, Pair};
+use smol::Smol;
+
+/// Turns of each measurement, and the least time of one.
+const TURNS: usize = 7;
+const TURN: Duration = Duration::from_millis(300);
+/// Requests that are on their way at a time, as a device with a full queue would give them.
+const BATCH: usize = 32;
+
+fn main() {
+    println!("| what | saiga | smoltcp | ratio |");
+    println!("|---|---|---|---|");
+    for connections in [1, 100, 10_000] {
+        let mut ours = Requests::new(Ours::new(Kind::Segments), connections);
+        let mut smol = Requests::new(Smol::new(Kind::Segments), connections);
+        let name = format!("requests of 100 bytes, {connections} connections");
+        row(&name, "million segments/s", 1e6, || ours.turn(), Some(&mut || smol.turn()));
+    }
+    let mut ours = Requests::new(Ours::new(Kind::Segments), 500_000);
+    let name = "requests of 100 bytes, 500,000 connections";
+    row(name, "million segments/s", 1e6, || ours.turn(), None);
+    drop(ours);
+    for (kind, name) in [
+        (Kind::Segments, "bulk, segments of 1,460 bytes"),
+        (Kind::SuperSegments, "bulk, segments of 64 KiB"),
+    ] {
+        let mut ours = Ours::new(kind);
+        let mut smol = Smol::new(kind);
+        ours.open(1);
+        smol.open(1);
+        row(name, "Gbit/s", 1e9, || stream(&mut ours), Some(&mut || stream(&mut smol)));
+    }
+    let mut ours = Ours::new(Kind::Segments);
+    let mut smol = Smol::new(Kind::Segments);
+    row(
+        "handshake to close",
+        "thousand connections/s",
+        1e3,
+        || rate(|| ours.churn(1_000)),
+        Some(&mut || rate(|| smol.churn(100))),
+    );
+}
+
+/// A measurement with requests on random connections.
+struct Requests<P> {
+    pair: P,
+    connections: usize,
+    random: fastrand::Rng,
+}
+
+impl<P: Pair> Requests<P> {
+    fn new(mut pair: P, connections: usize) -> Self {
+        pair.open(connections);
+        Self {
+            pair,
+            connections,
+            random: fastrand::Rng::with_seed(1),
+        }
+    }
+
+    /// Segments in a second that both hosts send and receive.
+    fn turn(&mut self) -> f64 {
+        let batch = BATCH.min(self.connections);
+        rate(|| {
+            let before = self.pair.segments();
+            // Different connections: two requests on one would share a segment.
+            let first = self.random.usize(..self.connections);
+            let stride = self.connections / batch;
+            let chosen: Vec<usize> = (0..batch)
+                .map(|nth| {
+                    let within = self.random.usize(..stride);
+                    (first + nth * stride + within) % self.connections
+                })
+                .collect();
+            self.pair.exchange(&distinct(chosen));
+            self.pair.segments() - before
+        })
+    }
+}
+
+fn distinct(mut chosen: Vec<usize>) -> Vec<usize> {
+    let mut sorted = chosen.clone();
+    sorted.sort_unstable();
+    sorted.dedup();
+    if sorted.len() < chosen.len() {
+        chosen = sorted;
+    }
+    chosen
+}
+
+/// Bits of payload in a second.
+fn stream(pair: &mut impl Pair) -> f64 {
+    let bytes = 4 << 20;
+    rate(|| {
+        pair.stream(bytes);
+        8 * bytes as u64
+    })
+}
+
+/// How much `run` does in a second of a turn.
+#[expect(clippy::disallowed_methods, reason = "a benchmark measures time")]
+fn rate(mut run: impl FnMut() -> u64) -> f64 {
+    let begin = Instant::now();
+    let mut done = 0;
+    loop {
+        done += run();
+        let elapsed = begin.elapsed();
+        if elapsed >= TURN {
+            return done as f64 / elapsed.as_secs_f64();
+        }
+    }
+}
+
+/// Measures in turns, and prints a row.
+fn row(
+    name: &str,
+    unit: &str,
+    scale: f64,
+    mut ours: impl FnMut() -> f64,
+    mut smol: Option<&mut dyn FnMut() -> f64>,
+) {
+    let (mut own, mut other, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..TURNS {
+        own.push(ours() / scale);
+        if let Some(smol) = &mut smol {
+            other.push(smol() / scale);
+            ratios.push(own[own.len() - 1] / other[other.len() - 1]);
+        }
+    }
+    let own = median(own).unwrap_or(0.0);
+    let text = |value: Option<f64>, unit: &str| match value {
+        Some(value) if value < 10.0 => format!("{value:.2}{unit}"),
+        Some(value) => format!("{value:.1}{unit}"),
+        None => "-".to_owned(),
+    };
+    println!(
+        "| {name} | {} {unit} | {} | {} |",
+        text(Some(own), ""),
+        text(median(other), ""),
+        text(median(ratios), "x")
+    );
+}
+
+fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied()
+}
