@@ -254,9 +254,14 @@ impl Stack {
             && header.ack.is_none()
             && !header.flags.intersects(Flags::RST | Flags::FIN);
         let listener = self.connections.listeners.find(flow.local());
+        if !self.is_host(peer) {
+            // RFC 9293 MUST-63: no host has the address, or this host has it.
+            return match (listener, self.config.presence) {
+                (None, Presence::BesideKernel) => Verdict::NotOurs,
+                (Some(_), Presence::BesideKernel) | (_, Presence::Alone) => Verdict::Taken,
+            };
+        }
         match listener {
-            // RFC 9293 MUST-63: addresses that no host can have, and this host's own.
-            Some(_) | None if !self.is_host(peer) => Verdict::Taken,
             Some(listener) if is_open => {
                 self.on_syn(listener, flow, header, now, owner);
                 Verdict::Taken

@@ -4,6 +4,8 @@ mod answers;
 mod connections;
 mod floods;
 mod frames;
+mod fuzzed;
 mod neighbours;
 mod offload;
+mod seeds;
 mod world;
