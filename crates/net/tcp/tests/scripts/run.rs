@@ -10,7 +10,7 @@ use saiga_wire::SeqNum;
 use saiga_wire::ip::Ports;
 use saiga_wire::tcp::{Flags, Header, Options, SackBlock, Timestamps};
 
-use crate::parse::{Action, Line, Segment, lines};
+use crate::parse::{Action, Line, Segment, Side, lines};
 
 /// Initial numbers of this side and of the peer, near their wraps.
 const ISS: SeqNum = SeqNum(u32::MAX - 2000);
@@ -64,7 +64,7 @@ pub(crate) fn run(text: &str, is_shown: bool) -> Result<(), String> {
         acked: 0,
         is_shown,
     };
-    for line in lines(text)? {
+    for line in lines(text, Side::Engine)? {
         script.advance(script.now + Micros::from_millis(line.after_ms));
         script
             .apply(&line)
@@ -80,7 +80,7 @@ pub(crate) fn run(text: &str, is_shown: bool) -> Result<(), String> {
 }
 
 fn shown(at: Instant, segment: &Segment) -> String {
-    format!("at {} ms, {segment:?}", at.since(START).as_millis())
+    format!("at {} ms, > {segment}", at.since(START).as_millis())
 }
 
 impl Script {
@@ -128,7 +128,7 @@ impl Script {
         {
             let segment = self.relative(&transmit);
             if self.is_shown {
-                println!("> {}", shown(self.now, &segment));
+                println!("{}", shown(self.now, &segment));
             }
             self.sent.push_back((self.now, segment));
         }
