@@ -13,7 +13,7 @@ use crate::parse::Segment;
 pub(crate) fn agree(expected: &Segment, found: &Segment) -> Result<(), &'static str> {
     let is_syn = found.flags.contains(Flags::SYN);
     let rules = [
-        ("flags", expected.flags == found.flags),
+        ("flags", flags_agree(expected, found)),
         ("number", expected.seq == found.seq),
         ("length", expected.length == found.length),
         ("acknowledgement", expected.ack == found.ack),
@@ -27,7 +27,10 @@ pub(crate) fn agree(expected: &Segment, found: &Segment) -> Result<(), &'static 
         ),
         (
             "window scale",
-            is_syn || expected.scale == found.scale,
+            match expected.scale {
+                Some(_) => found.scale.is_some(),
+                None => is_syn || found.scale.is_none(),
+            },
         ),
         (
             "SACK-permitted",
@@ -39,6 +42,15 @@ pub(crate) fn agree(expected: &Segment, found: &Segment) -> Result<(), &'static 
         None => Ok(()),
         Some((field, _)) => Err(field),
     }
+}
+
+/// The kernel sets PSH on each batch of segments that it hands to the device, so that it may be on
+/// segments on which the script does not have it.
+fn flags_agree(expected: &Segment, found: &Segment) -> bool {
+    if found.length == 0 {
+        return expected.flags == found.flags;
+    }
+    found.flags == expected.flags || found.flags == expected.flags | Flags::PSH
 }
 
 fn windows_agree(expected: Option<u16>, found: Option<u16>) -> bool {

@@ -318,7 +318,6 @@ impl Script {
                     self.numbers.is_ecn = is_on;
                     sysctl("tcp_ecn", bit)
                 }
-                "newreno" if is_on => sysctl("tcp_congestion_control", "reno"),
                 "syn_retries" => sysctl("tcp_syn_retries", number),
                 "syn_ack_retries" => sysctl("tcp_synack_retries", number),
                 "data_retries" => sysctl("tcp_retries2", number),
@@ -334,6 +333,7 @@ impl Script {
         match name {
             "mss" => settings.mss = Some(number),
             "buffer" => settings.buffer = Some(number),
+            "newreno" => settings.is_newreno = is_on,
             "nodelay" => settings.is_nodelay = is_on,
             "user_timeout" => settings.user_timeout_ms = Some(number.unsigned_abs()),
             "keepalive" => settings.keepalive_ms = Some(number),
@@ -345,13 +345,12 @@ impl Script {
 
 /// The kernel as the scripts expect it: options as the engine's scripts begin with them, nothing
 /// remembered from other connections, and time-outs that double from the first on.
-const DEFAULTS: [(&str, &str); 9] = [
+const DEFAULTS: [(&str, &str); 8] = [
     ("tcp_timestamps", "0"),
     ("tcp_window_scaling", "0"),
     ("tcp_ecn", "0"),
     ("tcp_sack", "1"),
     ("tcp_no_metrics_save", "1"),
-    ("tcp_congestion_control", "cubic"),
     ("tcp_syn_linear_timeouts", "0"),
     ("tcp_syn_retries", "6"),
     ("tcp_slow_start_after_idle", "1"),

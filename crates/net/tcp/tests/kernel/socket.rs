@@ -16,6 +16,7 @@ use crate::sys;
 pub(crate) struct Settings {
     pub(crate) mss: Option<c_int>,
     pub(crate) buffer: Option<c_int>,
+    pub(crate) is_newreno: bool,
     pub(crate) is_nodelay: bool,
     pub(crate) user_timeout_ms: Option<u32>,
     pub(crate) keepalive_ms: Option<c_int>,
@@ -194,13 +195,20 @@ fn open(settings: &Settings) -> io::Result<OwnedFd> {
     sys::set(&fd, SOL_SOCKET, libc::SO_REUSEADDR, on)?;
     // Urgent data is in the stream, as on the engine (RFC 6093).
     sys::set(&fd, SOL_SOCKET, libc::SO_OOBINLINE, on)?;
+    // By the socket: a namespace may only have the host's algorithm as its default.
+    let algorithm = if settings.is_newreno {
+        *b"reno\0"
+    } else {
+        *b"cubic"
+    };
+    sys::set(&fd, IPPROTO_TCP, libc::TCP_CONGESTION, algorithm)?;
     let send_buffer: c_int = 1 << 20;
     sys::set(&fd, SOL_SOCKET, libc::SO_SNDBUFFORCE, send_buffer)?;
     if let Some(mss) = settings.mss {
         sys::set(&fd, IPPROTO_TCP, libc::TCP_MAXSEG, mss)?;
     }
     if let Some(buffer) = settings.buffer {
-        sys::set(&fd, IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, buffer)?;
+        sys::set(&fd, SOL_SOCKET, libc::SO_RCVBUFFORCE, buffer)?;
     }
     if settings.is_nodelay {
         sys::set(&fd, IPPROTO_TCP, libc::TCP_NODELAY, on)?;
