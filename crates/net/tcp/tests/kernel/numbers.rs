@@ -19,7 +19,10 @@ const IRS: SeqNum = SeqNum(u32::MAX - 500);
 #[derive(Debug, Default)]
 pub(crate) struct Numbers {
     iss: Option<SeqNum>,
+    /// The timestamp that stands for zero.
     timestamp: Option<u32>,
+    /// The timestamp with which the script begins.
+    pub(crate) clock: u32,
     /// The peer marks its packets as capable of ECN.
     pub(crate) is_ecn: bool,
 }
@@ -40,7 +43,8 @@ impl Numbers {
         let header = &segment.header;
         if self.iss.is_none() && header.flags.contains(Flags::SYN) {
             self.iss = Some(header.seq);
-            self.timestamp = header.options.timestamps.map(|one| one.value);
+            let first = header.options.timestamps.map(|one| one.value);
+            self.timestamp = first.map(|first| first.wrapping_sub(self.clock));
         }
         Ok(Some(self.relative(header, segment.payload.len())))
     }
@@ -64,7 +68,7 @@ impl Numbers {
                 .map(|one| [one.value.wrapping_sub(base), one.echo]),
             sack: options.sack.as_slice().iter().map(block).collect(),
             urgent: header.urgent,
-            is_congested: false,
+            ..Segment::default()
         }
     }
 

@@ -141,13 +141,13 @@ impl Script {
     fn pause(&mut self, after: Duration) -> Result<(), String> {
         let due = self.last.latest + after;
         self.device.wait(due, false).map_err(io_error)?;
-        self.take()?;
-        self.nothing_waits()?;
         let slack = self.last.latest - self.last.earliest;
         let now = clock::now();
         if !after.is_zero() {
             self.late = self.late.max((now - due) + slack.saturating_sub(GLANCE));
         }
+        self.take()?;
+        self.nothing_waits()?;
         self.last = Moment {
             earliest: now,
             latest: now,
@@ -270,7 +270,11 @@ impl Script {
                     false => Err("the peer has not finished".to_owned()),
                 };
             }
-            other => return Err(format!("{other} is not a call")),
+            "cookies" => sysctl("tcp_syncookies", 2).and_then(|()| {
+                self.socket.listen(&self.settings)
+            }),
+            // Numbers of the engine, such as `cwnd`.
+            _ => return Ok(()),
         };
         done.map_err(|error| format!("{name}: {error}"))
     }
@@ -298,7 +302,7 @@ impl Script {
     fn configure(&mut self, pairs: &BTreeMap<String, String>) -> Result<(), String> {
         for (name, value) in pairs {
             let is_on = value == "on";
-            let number = value.parse::<i32>().unwrap_or(0);
+            let number = value.parse::<u32>().unwrap_or(0).cast_signed();
             let bit = i32::from(is_on);
             let done = match name.as_str() {
                 "timestamps" => {
@@ -317,6 +321,10 @@ impl Script {
                     self.has.ecn = is_on;
                     self.numbers.is_ecn = is_on;
                     sysctl("tcp_ecn", bit)
+                }
+                "clock" => {
+                    self.numbers.clock = number.cast_unsigned();
+                    Ok(())
                 }
                 "syn_retries" => sysctl("tcp_syn_retries", number),
                 "syn_ack_retries" => sysctl("tcp_synack_retries", number),
