@@ -102,8 +102,8 @@ impl Sender {
             self.rack.on_dsack(self.una(), nxt);
         }
         let rtt = self.sample(ack, &tally, context.now);
+        // A backed off time-out stays until there is a sample (RFC 6298 §5, Karn's algorithm).
         if tally.is_advance {
-            self.rtt.undo_backoff();
             self.timers.retries = 0;
         }
         self.on_probe_answer(ack, &tally, duplicate, context);
