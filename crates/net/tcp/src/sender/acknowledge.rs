@@ -84,6 +84,11 @@ impl Sender {
     /// Takes an acceptable acknowledgement.
     pub(crate) fn on_ack(&mut self, ack: &Ack<'_>, context: &mut Context<'_>) -> Progress {
         let (una, nxt) = (self.una(), self.nxt());
+        let sack = self.credible(ack.sack);
+        let ack = &Ack {
+            sack: &sack,
+            ..*ack
+        };
         let was_closed = self.usable_window() == 0;
         let is_changed = self.window.update(ack.seq, ack.number, ack.window);
         let duplicate = duplicate_block(ack, una);
@@ -116,6 +121,26 @@ impl Sender {
         }
     }
 
+    /// The blocks that a peer can mean: of what was sent, and as Linux asks, not older than a window
+    /// (`tcp_is_sackblock_valid` in net/ipv4/tcp_input.c).
+    fn credible(&self, blocks: &SackBlocks) -> SackBlocks {
+        if blocks.is_empty() || !self.has_sack {
+            return SackBlocks::NONE;
+        }
+        let oldest = self.una() - self.largest_window();
+        let is_credible = |block: &&SackBlock| {
+            block.left.before(block.right)
+                && block.right.at_or_before(self.nxt())
+                && block.left.at_or_after(oldest)
+        };
+        blocks
+            .as_slice()
+            .iter()
+            .filter(is_credible)
+            .copied()
+            .collect()
+    }
+
     /// Removes what was acknowledged from the scoreboard.
     fn deliver(&mut self, ack: &Ack<'_>, now: Instant, tally: &mut Tally) {
         let Self {
@@ -132,9 +157,6 @@ impl Sender {
         };
         if ack.number.after(flight.una()) {
             flight.acknowledge(ack.number, &mut each);
-        }
-        if !self.has_sack {
-            return;
         }
         for block in ascending(ack.sack) {
             flight.sack(block.left, block.right, &mut each);
