@@ -112,11 +112,8 @@ impl Congestion {
 
     /// Grows the window outside of recovery.
     pub(crate) fn on_ack(&mut self, acked: &Acked) {
-        if let Some(rtt) = acked.rtt
-            && self.is_slow_start()
-            && self.uses_hystart()
-        {
-            self.hystart.on_sample(rtt);
+        if self.is_slow_start() && self.uses_hystart() {
+            self.watch_delay(acked);
         }
         if !acked.is_limited {
             self.pause(acked.now);
@@ -132,17 +129,23 @@ impl Congestion {
         self.cwnd = self.cwnd.min(MOST);
     }
 
+    /// Lets HyStart++ judge the round-trip time. The round ends first: the sample belongs to the
+    /// next one.
+    fn watch_delay(&mut self, acked: &Acked) {
+        if self.hystart.on_ack(acked.una, acked.nxt) {
+            // RFC 9406 §4.2: after CSS_ROUNDS, congestion avoidance begins.
+            self.ssthresh = self.cwnd;
+        } else if let Some(rtt) = acked.rtt {
+            self.hystart.on_sample(rtt);
+        }
+    }
+
     /// Grows by the acknowledged bytes up to `ssthresh`; returns the bytes that are left for
     /// congestion avoidance.
     fn slow_start(&mut self, acked: &Acked) -> u32 {
         let mut growth = acked.bytes;
         if self.uses_hystart() {
             growth = self.hystart.growth(acked.bytes, self.mss);
-            if self.hystart.on_ack(acked.una, acked.nxt) {
-                // RFC 9406 §4.2: after CSS_ROUNDS, congestion avoidance begins.
-                self.ssthresh = self.cwnd;
-                return 0;
-            }
         }
         let room = self.ssthresh - self.cwnd;
         let used = growth.min(room);

@@ -108,8 +108,7 @@ impl Receiver {
         let Some(timestamps) = arrival.header.options.timestamps else {
             return true;
         };
-        let is_valid = context.now.whole_seconds().wrapping_sub(set_at) < TIMESTAMP_LIFETIME;
-        let is_old = is_valid && SeqNum(timestamps.value).before(SeqNum(recent));
+        let is_old = is_alive(set_at, context) && SeqNum(timestamps.value).before(SeqNum(recent));
         context.counters.paws_estab += u64::from(is_old);
         is_old
     }
@@ -117,15 +116,21 @@ impl Receiver {
     /// RFC 7323 §4.3: remembers the timestamp of the segment that the last acknowledgement asked
     /// for.
     pub(crate) fn note_timestamp(&mut self, arrival: &Arrival<'_>, context: &Context<'_>) {
-        let Some((recent, _)) = self.ts_recent else {
+        let Some((recent, set_at)) = self.ts_recent else {
             return;
         };
         let Some(timestamps) = arrival.header.options.timestamps else {
             return;
         };
-        let is_newer = !SeqNum(timestamps.value).before(SeqNum(recent));
+        let is_newer =
+            !SeqNum(timestamps.value).before(SeqNum(recent)) || !is_alive(set_at, context);
         if is_newer && arrival.header.seq.at_or_before(self.last_ack) {
             self.ts_recent = Some((timestamps.value, context.now.whole_seconds()));
         }
     }
+}
+
+/// Whether a saved timestamp can still be compared (RFC 7323 §5.5).
+fn is_alive(set_at: u32, context: &Context<'_>) -> bool {
+    context.now.whole_seconds().wrapping_sub(set_at) < TIMESTAMP_LIFETIME
 }

@@ -84,6 +84,11 @@ impl Sender {
     /// Takes an acceptable acknowledgement.
     pub(crate) fn on_ack(&mut self, ack: &Ack<'_>, context: &mut Context<'_>) -> Progress {
         let (una, nxt) = (self.una(), self.nxt());
+        let sack = self.credible(ack.sack);
+        let ack = &Ack {
+            sack: &sack,
+            ..*ack
+        };
         let was_closed = self.usable_window() == 0;
         let is_changed = self.window.update(ack.seq, ack.number, ack.window);
         let duplicate = duplicate_block(ack, una);
@@ -102,8 +107,8 @@ impl Sender {
             self.rack.on_dsack(self.una(), nxt);
         }
         let rtt = self.sample(ack, &tally, context.now);
+        // A backed off time-out stays until there is a sample (RFC 6298 §5, Karn's algorithm).
         if tally.is_advance {
-            self.rtt.undo_backoff();
             self.timers.retries = 0;
         }
         self.on_probe_answer(ack, &tally, duplicate, context);
@@ -114,6 +119,26 @@ impl Sender {
             acked: self.bytes_of(una, self.una()),
             is_progress: tally.is_advance || was_closed && self.usable_window() > 0,
         }
+    }
+
+    /// The blocks that a peer can mean: of what was sent, and as Linux asks, not older than a window
+    /// (`tcp_is_sackblock_valid` in net/ipv4/tcp_input.c).
+    fn credible(&self, blocks: &SackBlocks) -> SackBlocks {
+        if blocks.is_empty() || !self.has_sack {
+            return SackBlocks::NONE;
+        }
+        let oldest = self.una() - self.largest_window();
+        let is_credible = |block: &&SackBlock| {
+            block.left.before(block.right)
+                && block.right.at_or_before(self.nxt())
+                && block.left.at_or_after(oldest)
+        };
+        blocks
+            .as_slice()
+            .iter()
+            .filter(is_credible)
+            .copied()
+            .collect()
     }
 
     /// Removes what was acknowledged from the scoreboard.
@@ -132,9 +157,6 @@ impl Sender {
         };
         if ack.number.after(flight.una()) {
             flight.acknowledge(ack.number, &mut each);
-        }
-        if !self.has_sack {
-            return;
         }
         for block in ascending(ack.sack) {
             flight.sack(block.left, block.right, &mut each);

@@ -113,8 +113,9 @@ impl Sender {
             && self.flight.sacked() == 0;
         let is_single = self.nxt() - self.una() <= u32::from(self.mss);
         let due = now + Tlp::timeout(self.rtt.srtt(), is_single);
-        let is_sooner = self.timers.rto.get().is_none_or(|rto| due < rto);
-        self.timers.probe = (is_possible && is_sooner).then_some(due).into();
+        // A probe goes in place of a time-out that would come first.
+        let due = self.timers.rto.get().map_or(due, |rto| due.min(rto));
+        self.timers.probe = is_possible.then_some(due).into();
     }
 
     /// Nothing is in flight, and data waits for a window that is closed or too small: at first
@@ -150,6 +151,13 @@ impl Sender {
     /// Handles the timer that has expired.
     pub(crate) fn on_timeout(&mut self, context: &mut Context<'_>) -> Expired {
         let now = context.now;
+        if self.timers.probe.has_come(now) {
+            self.timers.probe = OptionalInstant::NONE;
+            // RFC 8985 §7.3: the time-out waits for the answer to the probe.
+            self.timers.rto = (now + self.rtt.rto(&context.config.rto)).into();
+            context.counters.loss_probes += 1;
+            return Expired::Probe;
+        }
         if self.timers.rto.has_come(now) {
             return self.on_rto(context);
         }
@@ -159,11 +167,6 @@ impl Sender {
                 self.begin_fast(context);
             }
             return Expired::Retransmit;
-        }
-        if self.timers.probe.has_come(now) {
-            self.timers.probe = OptionalInstant::NONE;
-            context.counters.loss_probes += 1;
-            return Expired::Probe;
         }
         if self.timers.persist.has_come(now) {
             self.timers.retries = self.timers.retries.saturating_add(1);

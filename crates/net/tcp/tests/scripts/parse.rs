@@ -63,6 +63,8 @@ pub(crate) struct Segment {
     pub(crate) sack: Vec<[u32; 2]>,
     pub(crate) urgent: Option<u16>,
     pub(crate) is_congested: bool,
+    /// The segment must not have timestamps.
+    pub(crate) is_without_timestamps: bool,
     /// Bytes of each segment of a burst.
     pub(crate) step: Option<u32>,
 }
@@ -203,6 +205,7 @@ fn segment(words: &[&str]) -> Result<Segment, String> {
             "sackok" => segment.has_sack_permitted = true,
             "ts" => segment.timestamps = Some([number_of(next()?)?, number_of(next()?)?]),
             "urg" => segment.urgent = Some(small(next()?)?),
+            "nots" => segment.is_without_timestamps = true,
             "by" => segment.step = Some(number_of(next()?)?),
             "ce" => segment.is_congested = true,
             "sack" => {

@@ -310,6 +310,9 @@ impl Script {
         }
         let mut found = segment.clone();
         found.window = found.window.filter(|_| expected.window.is_some());
+        if expected.is_without_timestamps {
+            found.is_without_timestamps = found.timestamps.is_none();
+        }
         found.timestamps = found.timestamps.filter(|_| expected.timestamps.is_some());
         if found.flags.contains(Flags::SYN) {
             found.mss = found.mss.filter(|_| expected.mss.is_some());
@@ -365,6 +368,7 @@ impl Script {
             sack: options.sack.as_slice().iter().map(block).collect(),
             urgent: header.urgent,
             is_congested: false,
+            is_without_timestamps: false,
             step: None,
         }
     }
