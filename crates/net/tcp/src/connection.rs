@@ -21,7 +21,7 @@ use crate::time_wait::TimeWait;
 /// A TCP connection, without its buffers, addresses and ports.
 #[derive(Debug, Clone)]
 pub struct Connection {
-    phase: Phase,
+    pub(crate) phase: Phase,
     settings: Settings,
     /// Written and closed before the handshake was complete.
     early: Early,

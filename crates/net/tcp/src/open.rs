@@ -15,6 +15,7 @@ use crate::connection::{Outcome, Phase, Place, Reply, StateName};
 use crate::context::{Arrival, Context};
 use crate::event::{CloseReason, Events};
 use crate::handshake::{Agreed, Start, timestamp};
+use crate::info::Info;
 use crate::receiver::{Receiver, ReceiverStart, Verdict};
 use crate::sender::{Ack, Echo, Sender, SenderStart};
 use crate::time::{Micros, OptionalInstant};
@@ -301,6 +302,11 @@ impl Open {
     /// Bytes that the application has not read up to the end of urgent data.
     pub(crate) fn urgent_ahead(&self) -> Option<u32> {
         self.receiver.urgent_ahead()
+    }
+
+    /// See [`crate::Connection::info`].
+    pub(crate) fn info(&self, context: &Context<'_>) -> Info {
+        self.sender.info(context)
     }
 
     fn is_ack_due(&self) -> bool {

@@ -22,7 +22,9 @@ pub(crate) use timer::Expired;
 use saiga_wire::SeqNum;
 
 use crate::congestion::{Algorithm, Congestion};
+use crate::context::Context;
 use crate::flight::Flight;
+use crate::info::Info;
 use crate::min_rtt::MinRtt;
 use crate::rack::Rack;
 use crate::rtt::Rtt;
@@ -172,6 +174,18 @@ impl Sender {
     pub(crate) fn on_close(&mut self) {
         if self.fin == Fin::Open {
             self.fin = Fin::Queued;
+        }
+    }
+
+    /// See [`crate::Connection::info`].
+    pub(crate) fn info(&self, context: &Context<'_>) -> Info {
+        Info {
+            cwnd: self.congestion.cwnd(),
+            ssthresh: self.congestion.ssthresh(),
+            in_flight: self.pipe(),
+            lost: self.flight.lost(),
+            srtt: self.rtt.srtt(),
+            rto: self.rtt.rto(&context.config.rto),
         }
     }
 

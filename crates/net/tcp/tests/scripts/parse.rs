@@ -40,6 +40,8 @@ pub(crate) struct Segment {
     pub(crate) sack: Vec<[u32; 2]>,
     pub(crate) urgent: Option<u16>,
     pub(crate) is_congested: bool,
+    /// Bytes of each segment of a burst.
+    pub(crate) step: Option<u32>,
 }
 
 /// Reads a script.
@@ -55,9 +57,35 @@ pub(crate) fn lines(text: &str) -> Result<Vec<Line>, String> {
             continue;
         }
         let parsed = line_of(number, words).map_err(|why| format!("line {number}: {why}"))?;
-        lines.push(parsed);
+        lines.extend(parsed.split());
     }
     Ok(lines)
+}
+
+impl Line {
+    /// The line once for each segment of a burst: PSH and FIN belong to the last one.
+    fn split(self) -> Vec<Self> {
+        let Action::Out(burst) = &self.action else {
+            return vec![self];
+        };
+        let step = burst.step.unwrap_or(burst.length).max(1);
+        let starts = (0..burst.length.max(1)).step_by(step as usize);
+        let one = |start: u32| {
+            let is_last = start + step >= burst.length;
+            Self {
+                after_ms: if start == 0 { self.after_ms } else { 0 },
+                number: self.number,
+                action: Action::Out(Segment {
+                    seq: burst.seq + start,
+                    length: step.min(burst.length - start),
+                    flags: if is_last { burst.flags } else { Flags::NONE },
+                    step: None,
+                    ..burst.clone()
+                }),
+            }
+        };
+        starts.map(one).collect()
+    }
 }
 
 fn line_of(number: usize, words: &[&str]) -> Result<Line, String> {
@@ -139,6 +167,7 @@ fn segment(words: &[&str]) -> Result<Segment, String> {
             "sackok" => segment.has_sack_permitted = true,
             "ts" => segment.timestamps = Some([number_of(next()?)?, number_of(next()?)?]),
             "urg" => segment.urgent = Some(small(next()?)?),
+            "by" => segment.step = Some(number_of(next()?)?),
             "ce" => segment.is_congested = true,
             "sack" => {
                 let (left, right) = next()?.split_once(':').ok_or("write sack LEFT:RIGHT")?;

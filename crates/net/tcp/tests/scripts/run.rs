@@ -22,6 +22,8 @@ struct Script {
     config: Config,
     settings: Settings,
     buffer: u32,
+    /// This side's timestamp at the start of the script.
+    clock: u32,
     counters: Counters,
     connection: Option<Connection>,
     /// Whether the next SYN of the peer is accepted.
@@ -53,6 +55,7 @@ pub(crate) fn run(text: &str, is_shown: bool) -> Result<(), String> {
         },
         settings: Settings::default(),
         buffer: 65_535,
+        clock: 0,
         counters: Counters::default(),
         connection: None,
         is_listening: false,
@@ -167,6 +170,7 @@ impl Script {
                 "ws" => self.config.has_window_scale = is_on,
                 "ecn" => self.config.has_ecn = is_on,
                 "buffer" => self.buffer = number,
+                "clock" => self.clock = number,
                 "newreno" if is_on => self.config.congestion = Algorithm::NewReno,
                 "syn_retries" => self.config.syn_retries = u8::try_from(number).unwrap(),
                 "syn_ack_retries" => self.config.syn_ack_retries = u8::try_from(number).unwrap(),
@@ -191,7 +195,9 @@ impl Script {
     fn start(&self) -> Start {
         Start {
             iss: ISS,
-            timestamp_offset: 0_u32.wrapping_sub(u32::try_from(START.0 / 1000).unwrap()),
+            timestamp_offset: self
+                .clock
+                .wrapping_sub(u32::try_from(START.0 / 1000).unwrap()),
             buffer: self.buffer,
         }
     }
@@ -235,7 +241,7 @@ impl Script {
             "readable" => return Err(format!("{} bytes are readable", self.readable)),
             "acked" => return Err(format!("{} bytes are acknowledged", self.acked)),
             "finished" => return Err("the peer has not finished".to_owned()),
-            other => return Err(format!("{other} is not a call")),
+            figure => return self.check_figure(figure, argument),
         }
         self.send();
         Ok(())
@@ -359,7 +365,36 @@ impl Script {
             sack: options.sack.as_slice().iter().map(block).collect(),
             urgent: header.urgent,
             is_congested: false,
+            step: None,
         }
+    }
+
+    /// Compares a number of the connection or a counter.
+    fn check_figure(&mut self, name: &str, expected: u32) -> Result<(), String> {
+        let info = self.context(|connection, context| connection.info(context));
+        let info = info.flatten().ok_or("the connection is not open")?;
+        let found = match name {
+            "cwnd" => info.cwnd.into(),
+            "ssthresh" => info.ssthresh.into(),
+            "in_flight" => info.in_flight.into(),
+            "lost" => info.lost.into(),
+            "srtt" => info.srtt.unwrap_or_default().as_millis(),
+            "rto" => info.rto.as_millis(),
+            "timeouts" => self.counters.timeouts,
+            "spurious_rtos" => self.counters.spurious_rtos,
+            "loss_probes" => self.counters.loss_probes,
+            "loss_probe_recovery" => self.counters.loss_probe_recovery,
+            "sack_recovery" => self.counters.sack_recovery,
+            "reno_recovery" => self.counters.reno_recovery,
+            "sack_reneging" => self.counters.sack_reneging,
+            "dsack_recv" => self.counters.dsack_recv,
+            "paws_estab" => self.counters.paws_estab,
+            other => return Err(format!("{other} is not a call")),
+        };
+        if found == u64::from(expected) {
+            return Ok(());
+        }
+        Err(format!("{name} is {found}"))
     }
 }
 
