@@ -5,6 +5,7 @@
 //! and for the next time-out.
 
 mod api;
+mod cookie;
 
 use saiga_wire::SeqNum;
 use saiga_wire::tcp::Header;

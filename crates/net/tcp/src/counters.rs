@@ -18,6 +18,12 @@ pub struct Counters {
     pub attempt_fails: u64,
     /// `tcpEstabResets`: established connections that were reset.
     pub estab_resets: u64,
+    /// `TCPSyncookiesSent`: SYNs that were answered without state.
+    pub sync_cookies_sent: u64,
+    /// `TCPSyncookiesRecv`: connections that began with a cookie.
+    pub sync_cookies_recv: u64,
+    /// `TCPSyncookiesFailed`: acknowledgements with a cookie that was not valid.
+    pub sync_cookies_failed: u64,
     /// `TCPTimeouts`: retransmission time-outs.
     pub timeouts: u64,
     /// `TCPSpuriousRTOs`: time-outs that F-RTO found to be unnecessary.
