@@ -121,7 +121,7 @@ impl Socket {
     /// Bytes that became readable since the last call.
     pub(crate) fn readable(&mut self) -> io::Result<u32> {
         let total = sys::ask(self.fd()?, libc::FIONREAD)? + self.read;
-        let readable = total - self.readable_before;
+        let readable = total.saturating_sub(self.readable_before);
         self.readable_before = total;
         Ok(readable)
     }
@@ -132,8 +132,8 @@ impl Socket {
         if self.is_shut && waiting > 0 {
             waiting -= 1; // The FIN.
         }
-        let total = self.written - waiting;
-        let acked = total - self.acked_before;
+        let total = self.written.saturating_sub(waiting);
+        let acked = total.saturating_sub(self.acked_before);
         self.acked_before = total;
         Ok(acked)
     }
