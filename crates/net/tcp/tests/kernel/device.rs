@@ -55,12 +55,18 @@ impl Device {
             .open("/dev/net/tun")?;
         sys::set_tun(&file, "tun0")?;
         ip(&["address", "add", &format!("{LOCAL}/24"), "dev", "tun0"])?;
-        ip(&["link", "set", "tun0", "up"])?;
+        // Segments one by one: for the sake of batches, the kernel would set PSH and wait.
+        ip(&["link", "set", "tun0", "up", "gso_max_segs", "1"])?;
         Ok(Self {
             file,
             empty: clock::now(),
             packets: VecDeque::new(),
         })
+    }
+
+    /// The largest packet from now on.
+    pub(crate) fn set_mtu(&self, bytes: u32) -> io::Result<()> {
+        ip(&["link", "set", "tun0", "mtu", &bytes.to_string()])
     }
 
     /// A packet to the kernel, which handles it before this returns.

@@ -293,7 +293,7 @@ impl Script {
             mss: Some(1000),
             scale: self.has.scale.then_some(3),
             has_sack_permitted: self.has.sack,
-            timestamps: self.has.timestamps.then_some([1000, 0]),
+            timestamps: self.has.timestamps.then_some([1000, self.numbers.clock]),
             ..Segment::default()
         })?;
         self.await_segment(Duration::ZERO).map(drop)
@@ -322,6 +322,8 @@ impl Script {
                     self.numbers.is_ecn = is_on;
                     sysctl("tcp_ecn", bit)
                 }
+                // 40 bytes of headers.
+                "mss" => self.device.set_mtu(number.unsigned_abs() + 40),
                 "clock" => {
                     self.numbers.clock = number.cast_unsigned();
                     Ok(())
@@ -339,7 +341,6 @@ impl Script {
     fn configure_socket(&mut self, name: &str, is_on: bool, number: i32) -> io::Result<()> {
         let settings = &mut self.settings;
         match name {
-            "mss" => settings.mss = Some(number),
             "buffer" => settings.buffer = Some(number),
             "newreno" => settings.is_newreno = is_on,
             "nodelay" => settings.is_nodelay = is_on,
@@ -352,8 +353,9 @@ impl Script {
 }
 
 /// The kernel as the scripts expect it: options as the engine's scripts begin with them, nothing
-/// remembered from other connections, and time-outs that double from the first on.
-const DEFAULTS: [(&str, &str); 8] = [
+/// remembered from other connections, time-outs that double from the first on, and TIME-WAIT that
+/// ignores resets.
+const DEFAULTS: [(&str, &str); 9] = [
     ("tcp_timestamps", "0"),
     ("tcp_window_scaling", "0"),
     ("tcp_ecn", "0"),
@@ -362,4 +364,5 @@ const DEFAULTS: [(&str, &str); 8] = [
     ("tcp_syn_linear_timeouts", "0"),
     ("tcp_syn_retries", "6"),
     ("tcp_slow_start_after_idle", "1"),
+    ("tcp_rfc1337", "1"),
 ];

@@ -14,7 +14,6 @@ use crate::sys;
 /// What `config` sets on the socket.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Settings {
-    pub(crate) mss: Option<c_int>,
     pub(crate) buffer: Option<c_int>,
     pub(crate) is_newreno: bool,
     pub(crate) is_nodelay: bool,
@@ -204,9 +203,6 @@ fn open(settings: &Settings) -> io::Result<OwnedFd> {
     sys::set(&fd, IPPROTO_TCP, libc::TCP_CONGESTION, algorithm)?;
     let send_buffer: c_int = 1 << 20;
     sys::set(&fd, SOL_SOCKET, libc::SO_SNDBUFFORCE, send_buffer)?;
-    if let Some(mss) = settings.mss {
-        sys::set(&fd, IPPROTO_TCP, libc::TCP_MAXSEG, mss)?;
-    }
     if let Some(buffer) = settings.buffer {
         sys::set(&fd, SOL_SOCKET, libc::SO_RCVBUFFORCE, buffer)?;
     }
