@@ -25,7 +25,7 @@ impl Open {
         context: &mut Context<'_>,
     ) -> Option<Transmit> {
         if self.is_ack_due() && self.receiver.has_sack() && self.agreed.has_sack {
-            return Some(self.bare(self.sender.nxt(), context));
+            return Some(self.answer(context));
         }
         if core::mem::take(&mut self.idle.is_tail_probe_due) {
             let part = self.sender.produce_probe(context);
@@ -47,13 +47,13 @@ impl Open {
             // One below the window: the peer must answer with its state (RFC 9293 §3.8.4).
             return Some(self.bare(self.sender.una() - 1, context));
         }
-        self.is_ack_due()
-            .then(|| self.bare(self.sender.nxt(), context))
+        self.is_ack_due().then(|| self.answer(context))
     }
 
-    /// A segment without data, as an answer to one that is not acceptable.
+    /// A segment without data that tells the present state.
     pub(crate) fn answer(&mut self, context: &mut Context<'_>) -> Transmit {
-        self.bare(self.sender.nxt(), context)
+        let seq = self.sender.acceptable_seq(1 << self.agreed.send_shift);
+        self.bare(seq, context)
     }
 
     fn with_data(&mut self, part: &Part, context: &mut Context<'_>) -> Transmit {
