@@ -16,7 +16,7 @@ mod timer;
 mod window;
 
 pub(crate) use acknowledge::{Ack, Echo};
-pub(crate) use produce::{Limits, Part};
+pub(crate) use produce::{Limits, Part, Reason};
 pub(crate) use timer::Expired;
 
 use saiga_wire::SeqNum;

@@ -211,5 +211,6 @@ fn bare(header: Header) -> Transmit {
         offset: 0,
         length: 0,
         mss: u16::MAX,
+        is_ecn_capable: false,
     }
 }

@@ -10,7 +10,7 @@ use super::Open;
 use crate::connection::Settings;
 use crate::context::Context;
 use crate::handshake::timestamp;
-use crate::sender::{Limits, Part};
+use crate::sender::{Limits, Part, Reason};
 use crate::transmit::{NO_PORTS, Transmit};
 
 /// Blocks beside timestamps, and without them (RFC 2018 §3).
@@ -69,11 +69,13 @@ impl Open {
             flags = flags | Flags::CWR;
         }
         let header = self.header(part.start, flags, SackBlocks::NONE, context);
+        let is_new_data = part.length > 0 && part.reason == Reason::New;
         Transmit {
             header,
             offset: part.start - self.sender.una(),
             length: part.length,
             mss: self.sender.mss(),
+            is_ecn_capable: self.agreed.has_ecn && is_new_data,
         }
     }
 
@@ -90,6 +92,7 @@ impl Open {
             offset: 0,
             length: 0,
             mss: self.sender.mss(),
+            is_ecn_capable: false,
         }
     }
 

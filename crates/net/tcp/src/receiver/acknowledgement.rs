@@ -59,8 +59,9 @@ impl Receiver {
         let announced = self.window();
         let free = self.free();
         let least = self.peer_mss.min(self.buffer / 2).max(1);
-        let opens = announced < least && free >= least;
-        if opens || free.saturating_sub(announced) >= self.buffer / 2 && !self.is_finished {
+        let gain = free.saturating_sub(announced);
+        let opens = announced < least && gain >= least;
+        if opens || gain >= self.buffer / 2 && !self.is_finished {
             self.acknowledge_now();
         }
     }

@@ -380,6 +380,7 @@ impl Script {
                 offset: 0,
                 length: 0,
                 mss: 0,
+                is_ecn_capable: false,
             });
             self.sent.push_back((self.now, sent));
         }
@@ -395,6 +396,9 @@ impl Script {
         }
         let mut found = segment.clone();
         found.window = found.window.filter(|_| expected.window.is_some());
+        found.is_ecn_capable = found
+            .is_ecn_capable
+            .filter(|_| expected.is_ecn_capable.is_some());
         found.timestamps = found.timestamps.filter(|_| expected.timestamps.is_some());
         if found.flags.contains(Flags::SYN) {
             found.mss = found.mss.filter(|_| expected.mss.is_some());
@@ -450,6 +454,7 @@ impl Script {
             sack: options.sack.as_slice().iter().map(block).collect(),
             urgent: header.urgent,
             is_congested: false,
+            is_ecn_capable: Some(transmit.is_ecn_capable),
             step: None,
         }
     }
