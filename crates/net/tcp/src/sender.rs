@@ -16,7 +16,7 @@ mod timer;
 mod window;
 
 pub(crate) use acknowledge::{Ack, Echo};
-pub(crate) use produce::{Limits, Part};
+pub(crate) use produce::{Limits, Part, Reason};
 pub(crate) use timer::Expired;
 
 use saiga_wire::SeqNum;
@@ -56,6 +56,8 @@ pub(crate) struct Sender {
     /// The end of what the application has written.
     end: SeqNum,
     fin: Fin,
+    /// Whether the application has gone.
+    is_abandoned: bool,
     window: PeerWindow,
     congestion: Congestion,
     rtt: Rtt,
@@ -108,6 +110,7 @@ impl Sender {
             flight: Flight::new(start.una),
             end: start.una,
             fin: Fin::Open,
+            is_abandoned: false,
             window: PeerWindow::new(start.window, start.wl1, start.una),
             congestion: Congestion::new(start.algorithm, start.mss, start.is_syn_lost, start.una),
             rtt,
@@ -187,6 +190,11 @@ impl Sender {
             srtt: self.rtt.srtt(),
             rto: self.rtt.rto(&context.config.rto),
         }
+    }
+
+    /// The application has gone.
+    pub(crate) fn on_abandoned(&mut self) {
+        self.is_abandoned = true;
     }
 
     /// The part of acknowledged sequence numbers that are bytes, not the FIN.

@@ -2,7 +2,7 @@
 
 use saiga_wire::tcp::Header;
 
-use super::{Connection, Phase, Reply, Settings};
+use super::{Connection, Phase, Reply, Settings, StateName};
 use crate::context::Context;
 use crate::event::{CloseReason, Events};
 use crate::handshake::{syn, syn_ack, timestamp};
@@ -129,7 +129,7 @@ impl Connection {
         let must_reset = match &mut self.phase {
             Phase::Open(open) => open.on_close(context),
             Phase::SynReceived(_) => {
-                self.early.is_shut = true;
+                self.early.is_closed = true;
                 false
             }
             Phase::SynSent(_) => return self.end(CloseReason::Aborted, context),
@@ -141,9 +141,21 @@ impl Connection {
         Events::NONE
     }
 
-    /// Ends the connection at once with a reset (RFC 9293 §3.10.5).
+    /// Ends the connection at once, with a reset if the peer can still send or wait for data (RFC
+    /// 9293 §3.10.5).
     pub fn abort(&mut self, context: &mut Context<'_>) -> Events {
-        self.prepare_reset();
+        match self.state() {
+            // Both sides have closed.
+            StateName::Closing | StateName::LastAck => {}
+            StateName::SynSent
+            | StateName::SynReceived
+            | StateName::Established
+            | StateName::FinWait1
+            | StateName::FinWait2
+            | StateName::CloseWait
+            | StateName::TimeWait
+            | StateName::Closed => self.prepare_reset(),
+        }
         self.end(CloseReason::Aborted, context)
     }
 
@@ -199,5 +211,6 @@ fn bare(header: Header) -> Transmit {
         offset: 0,
         length: 0,
         mss: u16::MAX,
+        is_ecn_capable: false,
     }
 }

@@ -101,6 +101,7 @@ impl Sender {
                 && !self.flight.is_empty(),
             ..Tally::default()
         };
+        self.timers.unanswered = 0;
         self.deliver(ack, context.now, &mut tally);
         if duplicate.is_some() {
             context.counters.dsack_recv += 1;
