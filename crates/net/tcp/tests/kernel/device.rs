@@ -9,31 +9,38 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::clock;
 use crate::sys;
 
 /// Address of the kernel's side.
 pub(crate) const LOCAL: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 /// Address of the script's side.
 pub(crate) const PEER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
-/// The device is looked at this often while nothing comes, so that a segment that is read late is
-/// known to be at most this much older.
-pub(crate) const GLANCE: Duration = Duration::from_millis(10);
+/// The device is looked at this often while nothing comes, or a hundred times in a longer wait, so
+/// that a segment is known to be at most this much older than the time at which it is read.
+const GLANCE: Duration = Duration::from_millis(10);
 
 /// A time that is known to lie between two instants.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Moment {
     pub(crate) earliest: Instant,
     pub(crate) latest: Instant,
+    /// How long the wait was at most that made the difference: the rest of it is delay.
+    doze: Duration,
 }
 
 impl Moment {
     pub(crate) fn now() -> Self {
-        let now = clock::now();
+        let now = Instant::now();
         Self {
             earliest: now,
             latest: now,
+            doze: Duration::ZERO,
         }
+    }
+
+    /// How late the segment was read at least.
+    pub(crate) fn delay(&self) -> Duration {
+        (self.latest - self.earliest).saturating_sub(self.doze)
     }
 }
 
@@ -41,6 +48,8 @@ pub(crate) struct Device {
     file: File,
     /// The device was empty at this time.
     empty: Instant,
+    /// The wait since then.
+    doze: Duration,
     packets: VecDeque<(Moment, Vec<u8>)>,
 }
 
@@ -59,7 +68,8 @@ impl Device {
         ip(&["link", "set", "tun0", "up", "gso_max_segs", "1"])?;
         Ok(Self {
             file,
-            empty: clock::now(),
+            empty: Instant::now(),
+            doze: Duration::ZERO,
             packets: VecDeque::new(),
         })
     }
@@ -84,28 +94,32 @@ impl Device {
     pub(crate) fn wait(&mut self, until: Instant, is_eager: bool) -> io::Result<()> {
         loop {
             self.take()?;
-            let now = clock::now();
+            let now = Instant::now();
             if now >= until || is_eager && !self.packets.is_empty() {
                 return Ok(());
             }
-            sys::wait_readable(&self.file, GLANCE.min(until - now))?;
+            let rest = until - now;
+            self.doze = GLANCE.max(rest / 100).min(rest);
+            sys::wait_readable(&self.file, self.doze)?;
         }
     }
 
     fn take(&mut self) -> io::Result<()> {
         let mut buffer = [0; 65_536];
         loop {
-            let before = clock::now();
+            let before = Instant::now();
             match self.file.read(&mut buffer) {
                 Ok(length) => {
                     let moment = Moment {
                         earliest: self.empty,
-                        latest: clock::now(),
+                        latest: Instant::now(),
+                        doze: self.doze,
                     };
                     self.packets.push_back((moment, buffer[..length].to_vec()));
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     self.empty = before;
+                    self.doze = Duration::ZERO;
                     return Ok(());
                 }
                 Err(error) => return Err(error),

@@ -15,9 +15,11 @@ pub(crate) const PEER_PORT: u16 = 9090;
 /// Initial number of the peer, near its wrap.
 const IRS: SeqNum = SeqNum(u32::MAX - 500);
 
-/// The numbers with which the kernel began.
-#[derive(Debug, Default)]
+/// The numbers with which the connection began.
+#[derive(Debug)]
 pub(crate) struct Numbers {
+    /// Initial number of the peer.
+    pub(crate) irs: SeqNum,
     iss: Option<SeqNum>,
     /// The timestamp that stands for zero.
     timestamp: Option<u32>,
@@ -27,7 +29,24 @@ pub(crate) struct Numbers {
     pub(crate) is_ecn: bool,
 }
 
+impl Default for Numbers {
+    fn default() -> Self {
+        Self {
+            irs: IRS,
+            iss: None,
+            timestamp: None,
+            clock: 0,
+            is_ecn: false,
+        }
+    }
+}
+
 impl Numbers {
+    /// The next SYN of the kernel begins another connection.
+    pub(crate) fn begin_anew(&mut self) {
+        self.iss = None;
+    }
+
     /// Reads a packet of the kernel; `None` if it is not a segment.
     pub(crate) fn read(&mut self, packet: &[u8]) -> Result<Option<Segment>, String> {
         let Ok(ip) = ipv4::Packet::parse(packet) else {
@@ -46,19 +65,23 @@ impl Numbers {
             let first = header.options.timestamps.map(|one| one.value);
             self.timestamp = first.map(|first| first.wrapping_sub(self.clock));
         }
-        Ok(Some(self.relative(header, segment.payload.len())))
+        let ecn = ip.header.traffic_class.ecn();
+        Ok(Some(Segment {
+            is_ecn_capable: Some(ecn != Ecn::NotCapable),
+            ..self.relative(header, segment.payload.len())
+        }))
     }
 
     fn relative(&self, header: &Header, length: usize) -> Segment {
         let iss = self.iss.unwrap_or_default();
         let base = self.timestamp.unwrap_or_default();
         let options = &header.options;
-        let block = |block: &SackBlock| [block.left - IRS, block.right - IRS];
+        let block = |block: &SackBlock| [block.left - self.irs, block.right - self.irs];
         Segment {
             flags: header.flags,
             seq: header.seq - iss,
             length: u32::try_from(length).unwrap(),
-            ack: header.ack.map(|ack| ack - IRS),
+            ack: header.ack.map(|ack| ack - self.irs),
             window: Some(header.window),
             mss: options.mss,
             scale: options.window_scale,
@@ -113,7 +136,7 @@ impl Numbers {
                 source: PEER_PORT,
                 destination: LOCAL_PORT,
             },
-            seq: IRS + segment.seq,
+            seq: self.irs + segment.seq,
             ack: segment.ack.map(|ack| iss + ack),
             flags: segment.flags,
             window: segment.window.unwrap_or(0),

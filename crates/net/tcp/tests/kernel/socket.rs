@@ -18,7 +18,8 @@ pub(crate) struct Settings {
     pub(crate) is_newreno: bool,
     pub(crate) is_nodelay: bool,
     pub(crate) user_timeout_ms: Option<u32>,
-    pub(crate) keepalive_ms: Option<c_int>,
+    /// Idle time and interval in seconds, and number of probes.
+    pub(crate) keepalive: Option<[c_int; 3]>,
 }
 
 #[derive(Default)]
@@ -47,10 +48,25 @@ impl Socket {
 
     /// A passive open.
     pub(crate) fn listen(&mut self, settings: &Settings) -> io::Result<()> {
-        let fd = open(settings)?;
-        sys::listen(&fd)?;
-        self.listener = Some(fd);
+        if self.listener.is_none() {
+            let fd = open(settings)?;
+            sys::listen(&fd)?;
+            self.listener = Some(fd);
+        }
         Ok(())
+    }
+
+    /// Settings that may change during the connection.
+    pub(crate) fn set(&mut self, settings: &Settings) -> io::Result<()> {
+        match &self.fd {
+            Some(fd) => apply(fd, settings),
+            None => Ok(()),
+        }
+    }
+
+    /// Another size of the receive buffer.
+    pub(crate) fn resize(&mut self, bytes: c_int) -> io::Result<()> {
+        sys::set(self.fd()?, SOL_SOCKET, libc::SO_RCVBUFFORCE, bytes)
     }
 
     /// The descriptor of the connection, which is accepted first if it has to be.
@@ -67,7 +83,7 @@ impl Socket {
             .ok_or_else(|| io::Error::other("there is no connection"))
     }
 
-    /// Writes zeros, all of them or none.
+    /// Writes zeros, all of them.
     pub(crate) fn write(&mut self, length: u32) -> io::Result<()> {
         let zeros = vec![0; usize::try_from(length).unwrap()];
         let taken = match sys::send(self.fd()?, &zeros) {
@@ -83,12 +99,16 @@ impl Socket {
         Ok(())
     }
 
-    /// Reads bytes, all of them.
+    /// Reads bytes, all of them. A call stops at the end of urgent data.
     pub(crate) fn read(&mut self, length: u32) -> io::Result<()> {
         let mut buffer = vec![0; usize::try_from(length).unwrap()];
-        let read = sys::receive(self.fd()?, &mut buffer, 0)?;
-        if read != buffer.len() {
-            return Err(io::Error::other(format!("{read} bytes were read")));
+        let mut fill = 0;
+        while fill < buffer.len() {
+            let read = sys::receive(self.fd()?, &mut buffer[fill..])?;
+            if read == 0 {
+                return Err(io::Error::other(format!("{fill} bytes were read")));
+            }
+            fill += read;
         }
         self.read += length;
         Ok(())
@@ -142,9 +162,8 @@ impl Socket {
         let waiting = sys::ask(self.fd()?, libc::FIONREAD)?;
         let mut buffer = vec![0; usize::try_from(waiting).unwrap() + 1];
         let mut fill = 0;
-        // Reads to the end: a look at the bytes (MSG_PEEK) stops before it.
         while fill < buffer.len() {
-            match sys::receive(self.fd()?, &mut buffer[fill..], 0) {
+            match sys::receive(self.fd()?, &mut buffer[fill..]) {
                 Ok(0) => return Ok(true),
                 Ok(read) => {
                     fill += read;
@@ -160,7 +179,7 @@ impl Socket {
     /// The state as a script names it. `has_reason` asks why the connection ended.
     pub(crate) fn state(&mut self, has_reason: bool) -> io::Result<String> {
         let name = state_of_connection()?;
-        if name != "CLOSED" || !has_reason {
+        if name != CLOSED || !has_reason {
             return Ok(name.to_owned());
         }
         if self.reason.is_none() {
@@ -206,42 +225,51 @@ fn open(settings: &Settings) -> io::Result<OwnedFd> {
     if let Some(buffer) = settings.buffer {
         sys::set(&fd, SOL_SOCKET, libc::SO_RCVBUFFORCE, buffer)?;
     }
-    if settings.is_nodelay {
-        sys::set(&fd, IPPROTO_TCP, libc::TCP_NODELAY, on)?;
-    }
-    if let Some(ms) = settings.user_timeout_ms {
-        sys::set(&fd, IPPROTO_TCP, libc::TCP_USER_TIMEOUT, ms)?;
-    }
-    if let Some(ms) = settings.keepalive_ms {
-        let (interval, count): (c_int, c_int) = (1, 3);
-        sys::set(&fd, SOL_SOCKET, libc::SO_KEEPALIVE, on)?;
-        sys::set(&fd, IPPROTO_TCP, libc::TCP_KEEPIDLE, ms / 1000)?;
-        sys::set(&fd, IPPROTO_TCP, libc::TCP_KEEPINTVL, interval)?;
-        sys::set(&fd, IPPROTO_TCP, libc::TCP_KEEPCNT, count)?;
-    }
+    apply(&fd, settings)?;
     sys::bind(&fd, SocketAddrV4::new(LOCAL, LOCAL_PORT))?;
     Ok(fd)
 }
 
+fn apply(fd: &OwnedFd, settings: &Settings) -> io::Result<()> {
+    let nodelay = c_int::from(settings.is_nodelay);
+    sys::set(fd, IPPROTO_TCP, libc::TCP_NODELAY, nodelay)?;
+    if let Some(ms) = settings.user_timeout_ms {
+        sys::set(fd, IPPROTO_TCP, libc::TCP_USER_TIMEOUT, ms)?;
+    }
+    let is_alive = c_int::from(settings.keepalive.is_some());
+    if let Some([idle, interval, count]) = settings.keepalive {
+        sys::set(fd, IPPROTO_TCP, libc::TCP_KEEPIDLE, idle)?;
+        sys::set(fd, IPPROTO_TCP, libc::TCP_KEEPINTVL, interval)?;
+        sys::set(fd, IPPROTO_TCP, libc::TCP_KEEPCNT, count)?;
+    }
+    sys::set(fd, SOL_SOCKET, libc::SO_KEEPALIVE, is_alive)
+}
+
+/// No connection is in the list of [`state_of_connection`].
+pub(crate) const CLOSED: &str = "CLOSED";
+
 /// The state of the only connection in the namespace of the calling thread, from proc(5). Sockets
 /// that no process holds are in that list too.
-fn state_of_connection() -> io::Result<&'static str> {
+pub(crate) fn state_of_connection() -> io::Result<&'static str> {
     let table = fs::read_to_string("/proc/thread-self/net/tcp")?;
-    let is_ours = |line: &&str| {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        words[2].ends_with(&format!(":{PEER_PORT:04X}"))
+    let peer = format!(":{PEER_PORT:04X}");
+    let ours = table.lines().skip(1).find_map(|line| {
+        // Number, local and remote address, state.
+        let mut fields = line.split_whitespace().skip(2);
+        let is_ours = fields.next()?.ends_with(&peer);
+        fields.next().filter(|_| is_ours)
+    });
+    let Some(state) = ours else {
+        return Ok(CLOSED);
     };
-    let Some(line) = table.lines().skip(1).find(is_ours) else {
-        return Ok("CLOSED");
-    };
-    Ok(match line.split_whitespace().nth(3).unwrap_or_default() {
+    Ok(match state {
         "01" => "ESTABLISHED",
         "02" => "SYN-SENT",
         "03" | "0C" => "SYN-RECEIVED",
         "04" => "FIN-WAIT-1",
         "05" => "FIN-WAIT-2",
         "06" => "TIME-WAIT",
-        "07" => "CLOSED",
+        "07" => CLOSED,
         "08" => "CLOSE-WAIT",
         "09" => "LAST-ACK",
         "0B" => "CLOSING",

@@ -116,10 +116,10 @@ pub(crate) fn send(fd: &OwnedFd, bytes: &[u8]) -> io::Result<usize> {
 }
 
 /// `recv(2)`; returns the number of bytes read, 0 at the end of the stream.
-pub(crate) fn receive(fd: &OwnedFd, buffer: &mut [u8], flags: c_int) -> io::Result<usize> {
+pub(crate) fn receive(fd: &OwnedFd, buffer: &mut [u8]) -> io::Result<usize> {
     let data: *mut c_void = buffer.as_mut_ptr().cast();
     // SAFETY: `buffer` is writable for its length.
-    count(unsafe { libc::recv(fd.as_raw_fd(), data, buffer.len(), flags) })
+    count(unsafe { libc::recv(fd.as_raw_fd(), data, buffer.len(), 0) })
 }
 
 /// `shutdown(2)` of the direction to the peer.
@@ -144,7 +144,13 @@ pub(crate) fn take_error(fd: &OwnedFd) -> io::Result<c_int> {
     let option = libc::SO_ERROR;
     // SAFETY: `error` is writable for `length`, and both live until the call returns.
     check(unsafe {
-        libc::getsockopt(fd.as_raw_fd(), libc::SOL_SOCKET, option, to, &raw mut length)
+        libc::getsockopt(
+            fd.as_raw_fd(),
+            libc::SOL_SOCKET,
+            option,
+            to,
+            &raw mut length,
+        )
     })?;
     Ok(error)
 }

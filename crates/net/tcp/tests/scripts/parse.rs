@@ -71,19 +71,15 @@ pub(crate) struct Segment {
     pub(crate) step: Option<u32>,
 }
 
-/// Why the kernel does not run a script, if the script says so.
-pub(crate) fn difference(text: &str) -> Option<&str> {
-    text.lines()
-        .find_map(|line| line.strip_prefix("kernel differs:"))
-        .map(str::trim)
-}
+/// Begins the line that tells why the kernel does not run a script.
+pub(crate) const DIFFERS: &str = "kernel differs:";
 
 /// Reads the lines of a script that are for `side`.
 pub(crate) fn lines(text: &str, side: Side) -> Result<Vec<Line>, String> {
     let mut lines = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {
         let words: Vec<&str> = line.split_whitespace().collect();
-        if line.starts_with("kernel differs:") {
+        if line.starts_with(DIFFERS) {
             continue;
         }
         let words = match words.iter().position(|word| word.starts_with('#')) {

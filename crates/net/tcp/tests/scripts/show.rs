@@ -4,7 +4,42 @@ use std::fmt::{self, Display, Formatter};
 
 use saiga_wire::tcp::Flags;
 
-use crate::parse::Segment;
+use crate::parse::{Action, Line, Segment};
+
+impl Display for Line {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        if self.after_ms > 0 {
+            write!(f, "+{} ", self.after_ms)?;
+        }
+        match &self.action {
+            Action::Config(pairs) => {
+                f.write_str("config")?;
+                pairs
+                    .iter()
+                    .try_for_each(|(name, value)| write!(f, " {name}={value}"))
+            }
+            Action::Call(name, _) if !takes_number(name) => f.write_str(name),
+            Action::Call(name, number) => write!(f, "{name} {number}"),
+            Action::In(segment) => write!(f, "< {segment}"),
+            Action::Out(segment) => write!(f, "> {segment}"),
+            Action::State(name) => write!(f, "state {name}"),
+        }
+    }
+}
+
+fn takes_number(call: &str) -> bool {
+    !matches!(
+        call,
+        "connect"
+            | "established"
+            | "accept"
+            | "cookies"
+            | "shutdown"
+            | "close"
+            | "abort"
+            | "finished"
+    )
+}
 
 impl Display for Segment {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -44,6 +79,9 @@ impl Display for Segment {
             write!(f, " sack {left}:{right}")?;
         }
         show(f, "urg", self.urgent)?;
+        if self.is_ecn_capable == Some(true) {
+            f.write_str(" ect")?;
+        }
         if self.is_congested {
             f.write_str(" ce")?;
         }
