@@ -24,7 +24,7 @@ const GLANCE: Duration = Duration::from_millis(10);
 pub(crate) struct Moment {
     pub(crate) earliest: Instant,
     pub(crate) latest: Instant,
-    /// How long the wait was at most that made the difference: the rest of it is delay.
+    /// The wait between the two, if there was one.
     doze: Duration,
 }
 
@@ -38,8 +38,11 @@ impl Moment {
         }
     }
 
-    /// How late the segment was read at least.
+    /// How late a segment was read for which the device was watched.
     pub(crate) fn delay(&self) -> Duration {
+        if self.doze.is_zero() {
+            return Duration::ZERO;
+        }
         (self.latest - self.earliest).saturating_sub(self.doze)
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::parse::Line;
 use crate::random::{self, Steps};
-use crate::record::record;
+use crate::record::{Step, record};
 use crate::scripts::{Report, at_once, is_proof, run_punctually};
 
 /// A run in which a segment of the kernel was later than this proves nothing: timers of the engine,
@@ -56,7 +56,7 @@ fn smallest(mut steps: Steps, mut why: String) -> String {
     format!("{}# The kernel: {why}", text(&record(&steps.all)))
 }
 
-fn difference(steps: &[Line]) -> Option<String> {
+fn difference(steps: &[Step]) -> Option<String> {
     let run = run_punctually(&record(steps), BEHIND);
     let is_proof = is_proof(&run, BEHIND);
     run.result.err().filter(|_| is_proof)

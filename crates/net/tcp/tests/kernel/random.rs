@@ -10,7 +10,7 @@ use fastrand::Rng;
 use saiga_wire::tcp::Flags;
 
 use crate::parse::{Action, Line, Segment};
-use crate::record::Recorder;
+use crate::record::{Recorder, Step};
 
 /// Most bytes in flight, and most bytes from the peer.
 const MOST_IN_FLIGHT: u32 = 5000;
@@ -22,12 +22,16 @@ const PEER_CLOCK: u32 = 1000;
 struct Author {
     rng: Rng,
     recorder: Recorder,
-    steps: Vec<Line>,
+    steps: Vec<Step>,
     /// Lines of the recorder that were read.
     seen: usize,
     /// Options that both sides use.
     has_timestamps: bool,
     has_sack: bool,
+    /// Largest payload of this side.
+    mss: u32,
+    /// The peer's data has a hole.
+    has_hole: bool,
     /// The peer's next number, and whether it sends no more data.
     peer: u32,
     is_finished: bool,
@@ -44,7 +48,7 @@ struct Author {
 /// Calls, and segments to this side.
 #[derive(Debug, Clone)]
 pub(crate) struct Steps {
-    pub(crate) all: Vec<Line>,
+    pub(crate) all: Vec<Step>,
     /// How many of them open the connection.
     pub(crate) opening: usize,
 }
@@ -58,6 +62,8 @@ pub(crate) fn steps(seed: u64) -> Steps {
         seen: 0,
         has_timestamps: false,
         has_sack: true,
+        mss: 1000,
+        has_hole: false,
         peer: 1,
         is_finished: false,
         window: 8000,
@@ -80,13 +86,19 @@ pub(crate) fn steps(seed: u64) -> Steps {
 impl Author {
     /// Adds a step, and looks at what the engine sends.
     fn add(&mut self, after_ms: u64, action: Action) {
-        let line = Line {
-            number: 0,
-            after_ms,
-            action,
-        };
-        self.recorder.step(&line);
-        self.steps.push(line);
+        self.add_step(&Step {
+            line: Line {
+                number: 0,
+                after_ms,
+                action,
+            },
+            is_odd: false,
+        });
+    }
+
+    fn add_step(&mut self, step: &Step) {
+        self.recorder.step(step);
+        self.steps.push(step.clone());
         for line in &self.recorder.lines()[self.seen..] {
             let Action::Out(segment) = &line.action else {
                 continue;
@@ -154,6 +166,7 @@ impl Author {
             _ => {
                 self.call(0, "established", 0);
                 (self.has_timestamps, self.has_sack) = (timestamps, sack);
+                self.mss -= if timestamps { 12 } else { 0 };
             }
         }
     }
@@ -162,6 +175,7 @@ impl Author {
     fn agree(&mut self, syn: &Segment, timestamps: bool, sack: bool) {
         self.has_timestamps = timestamps && syn.timestamps.is_some();
         self.has_sack = sack && syn.has_sack_permitted;
+        self.mss = u32::from(syn.mss.unwrap_or(536)) - if self.has_timestamps { 12 } else { 0 };
     }
 
     /// A segment of the peer that acknowledges what was acknowledged before.
@@ -193,10 +207,19 @@ impl Author {
         }
     }
 
+    /// Full segments, or a small one if it is alone: the engine knows bytes and the kernel segments,
+    /// so that others would be repeated in other parts.
     fn write(&mut self) {
-        let length = *self.rng.choice(&[1, 100, 999, 1000, 1001, 2500]).unwrap();
         let end = self.flight.last().map_or(self.una, |[_, end]| *end);
-        if end - self.una + length <= MOST_IN_FLIGHT {
+        let is_alone = self.flight.is_empty();
+        let is_full = |[begin, end]: &[u32; 2]| end - begin == self.mss;
+        let length = match self.rng.u8(0..4) {
+            0 | 1 if is_alone => *self.rng.choice(&[1, 10, 100]).unwrap(),
+            more => self.mss * u32::from(more.max(1)),
+        };
+        let has_room = end - self.una + length <= MOST_IN_FLIGHT;
+        let carries_blocks = self.has_hole && self.has_sack;
+        if has_room && !carries_blocks && self.flight.iter().all(is_full) {
             let pause = self.pause();
             self.call(pause, "write", length);
         }
@@ -219,9 +242,11 @@ impl Author {
 
     fn data_above_a_hole(&mut self) {
         let (length, hole) = (self.some_length(), self.some_length());
-        if self.is_finished || self.peer + hole + length > MOST_FROM_PEER {
+        let is_late = self.peer + hole + length > MOST_FROM_PEER;
+        if self.is_finished || is_late || !self.flight.is_empty() {
             return;
         }
+        self.has_hole = true;
         let segment = self.segment(Flags::PSH, self.peer + hole, length);
         let pause = self.pause();
         self.add(pause, Action::In(segment));
@@ -247,7 +272,7 @@ impl Author {
         match self.rng.u8(0..6) {
             0..=2 => segment.ack = Some(end),
             3 => segment.ack = Some(first),
-            4 => segment.ack = Some(self.una + (first - self.una) / 2),
+            4 if self.flight.len() == 1 => segment.ack = Some(self.una + (first - self.una) / 2),
             _ if self.has_sack && first < end => segment.sack = vec![[first, end]],
             _ => {}
         }
@@ -300,7 +325,11 @@ impl Author {
             6 => segment.seq = self.peer - 1,
             _ => segment.seq = self.peer + 100_000,
         }
-        let pause = self.pause();
-        self.add(pause, Action::In(segment));
+        let line = Line {
+            number: 0,
+            after_ms: self.pause(),
+            action: Action::In(segment),
+        };
+        self.add_step(&Step { line, is_odd: true });
     }
 }

@@ -2,10 +2,19 @@
 //! what the script expects.
 
 use crate::engine::{START, Script};
-use crate::parse::{Action, Line};
+use crate::parse::{Action, Line, Segment};
+use saiga_wire::tcp::Flags;
 
 /// How long the connection is watched after the last step.
 const AFTERMATH_MS: u64 = 100;
+
+/// A call, or a segment to this side.
+#[derive(Debug, Clone)]
+pub(crate) struct Step {
+    pub(crate) line: Line,
+    /// The segment acknowledges what was not sent, on purpose.
+    pub(crate) is_odd: bool,
+}
 
 /// Runs steps on the engine, and notes the segments that leave.
 pub(crate) struct Recorder {
@@ -14,12 +23,14 @@ pub(crate) struct Recorder {
     /// Times since the begin: that of the last step, and that of the last line.
     step_ms: u64,
     line_ms: u64,
+    /// The number behind the last one that was sent.
+    top: u32,
     /// The process no longer holds the connection.
     is_released: bool,
 }
 
 /// The script of `steps`. Steps after the end of the connection are left out.
-pub(crate) fn record(steps: &[Line]) -> Vec<Line> {
+pub(crate) fn record(steps: &[Step]) -> Vec<Line> {
     let mut recorder = Recorder::new();
     for step in steps {
         recorder.step(step);
@@ -34,6 +45,7 @@ impl Recorder {
             lines: Vec::new(),
             step_ms: 0,
             line_ms: 0,
+            top: 1,
             is_released: false,
         }
     }
@@ -53,20 +65,32 @@ impl Recorder {
         self.script.state().starts_with("CLOSED ")
     }
 
-    /// Does a step at its time; leaves it out if it is not possible.
-    pub(crate) fn step(&mut self, step: &Line) {
+    /// Does a step at its time; leaves it out if it is not possible. What was not sent is not
+    /// acknowledged, because steps before this one may have been left out.
+    pub(crate) fn step(&mut self, step: &Step) {
         if self.is_over() {
             return;
         }
-        self.pass(step.after_ms);
-        if self.is_over() || self.script.apply(step).is_err() {
+        self.pass(step.line.after_ms);
+        let mut line = step.line.clone();
+        if let Action::In(segment) = &mut line.action
+            && !step.is_odd
+        {
+            self.limit(segment);
+        }
+        if self.is_over() || self.script.apply(&line).is_err() {
             return;
         }
-        if let Action::Call(name, _) = &step.action {
+        if let Action::Call(name, _) = &line.action {
             self.is_released |= name == "close" || name == "abort";
         }
-        self.note(self.step_ms, step.action.clone());
+        self.note(self.step_ms, line.action);
         self.drain();
+    }
+
+    fn limit(&self, segment: &mut Segment) {
+        segment.ack = segment.ack.map(|ack| ack.min(self.top));
+        segment.sack.retain(|[_, right]| *right <= self.top);
     }
 
     /// The lines, with what must hold at the end.
@@ -91,6 +115,11 @@ impl Recorder {
 
     fn drain(&mut self) {
         while let Some((at, segment)) = self.script.sent.pop_front() {
+            let one = |flag| u32::from(segment.flags.contains(flag));
+            let end = segment.seq + segment.length + one(Flags::SYN) + one(Flags::FIN);
+            if !segment.flags.contains(Flags::RST) {
+                self.top = self.top.max(end);
+            }
             self.note(at.since(START).as_millis(), Action::Out(segment));
         }
     }

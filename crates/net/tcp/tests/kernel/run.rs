@@ -122,6 +122,11 @@ impl Script {
             Action::Config(_) | Action::Call(..) | Action::In(_) => {}
         }
         self.pause(after)?;
+        let is_quick = match &line.action {
+            Action::Call(name, _) => !["connect", "accept", "established"].contains(&name.as_str()),
+            Action::In(_) => true,
+            Action::Config(_) | Action::Out(_) | Action::State(_) => false,
+        };
         match &line.action {
             Action::Config(pairs) => self.configure(pairs).map_err(told)?,
             Action::Call(name, argument) => self.call(name, *argument)?,
@@ -129,6 +134,9 @@ impl Script {
             Action::Out(_) | Action::State(_) => {}
         }
         self.last.latest = Instant::now();
+        if is_quick {
+            self.late = self.late.max(self.last.latest - self.last.earliest);
+        }
         self.take()
     }
 
