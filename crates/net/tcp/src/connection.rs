@@ -6,6 +6,8 @@
 
 mod api;
 mod cookie;
+#[cfg(test)]
+mod tests;
 
 use saiga_wire::SeqNum;
 use saiga_wire::tcp::Header;

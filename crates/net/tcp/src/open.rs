@@ -286,6 +286,11 @@ impl Open {
         false
     }
 
+    /// Retransmissions and probes since the last progress.
+    pub(crate) fn retries(&self) -> u8 {
+        self.sender.retries()
+    }
+
     /// `SND.NXT` and `RCV.NXT`: the numbers of a reset.
     pub(crate) fn reset_numbers(&self) -> (SeqNum, SeqNum) {
         (self.sender.nxt(), self.receiver.nxt())

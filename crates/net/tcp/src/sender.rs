@@ -197,6 +197,11 @@ impl Sender {
         }
     }
 
+    /// Expiries of timers since the last progress.
+    pub(crate) fn retries(&self) -> u8 {
+        self.timers.retries
+    }
+
     /// The application has gone.
     pub(crate) fn on_abandoned(&mut self) {
         self.is_abandoned = true;

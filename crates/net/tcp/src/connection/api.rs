@@ -79,6 +79,8 @@ impl Connection {
     /// Handles what is due now. Calls that come too early do nothing.
     pub fn on_timeout(&mut self, context: &mut Context<'_>) -> Events {
         let now = context.now;
+        let tries = self.retries();
+        let path_retries = context.config.path_retries;
         let reason = match &mut self.phase {
             Phase::SynSent(state) if state.due <= now => state.on_timeout(context),
             Phase::SynReceived(state) if state.due <= now => state.on_timeout(context),
@@ -87,7 +89,10 @@ impl Connection {
             Phase::SynSent(_) | Phase::SynReceived(_) | Phase::TimeWait(_) | Phase::Closed => None,
         };
         match reason {
-            None => Events::NONE,
+            None => Events {
+                is_doubtful: tries < path_retries && path_retries <= self.retries(),
+                ..Events::NONE
+            },
             Some(reason) => {
                 // A handshake ends silently; a peer that was there once is reset.
                 if reason == CloseReason::TimedOut && matches!(self.phase, Phase::Open(_)) {
@@ -95,6 +100,16 @@ impl Connection {
                 }
                 self.end(reason, context)
             }
+        }
+    }
+
+    /// Retransmissions since the peer was heard.
+    fn retries(&self) -> u8 {
+        match &self.phase {
+            Phase::SynSent(state) => state.retries,
+            Phase::SynReceived(state) => state.retries,
+            Phase::Open(open) => open.retries(),
+            Phase::TimeWait(_) | Phase::Closed => 0,
         }
     }
 

@@ -41,8 +41,9 @@ pub(crate) struct Script {
     is_finished: bool,
     pub(crate) readable: u32,
     pub(crate) acked: u32,
-    /// How often urgent data was announced.
+    /// How often urgent data was announced, and how often the path was in doubt.
     alarms: u32,
+    doubts: u32,
     is_shown: bool,
 }
 
@@ -99,6 +100,7 @@ impl Script {
             readable: 0,
             acked: 0,
             alarms: 0,
+            doubts: 0,
             is_shown,
         }
     }
@@ -159,6 +161,7 @@ impl Script {
         self.readable += events.readable;
         self.acked += events.acked;
         self.alarms += u32::from(events.is_urgent);
+        self.doubts += u32::from(events.is_doubtful);
     }
 
     /// Does what a line says, at the present time.
@@ -264,7 +267,7 @@ impl Script {
                 self.buffer = argument;
                 self.context(|connection, _| connection.resize(argument));
             }
-            "urgent" | "alarms" => return self.check_urgent(name, argument),
+            "urgent" | "alarms" | "doubts" => return self.check_news(name, argument),
             "readable" if argument == self.readable => self.readable = 0,
             "acked" if argument == self.acked => self.acked = 0,
             "finished" if self.is_finished => {}
@@ -277,14 +280,14 @@ impl Script {
         Ok(())
     }
 
-    /// Compares the bytes up to the end of urgent data, or how often such data was announced since
-    /// the last such line.
-    fn check_urgent(&mut self, name: &str, expected: u32) -> Result<(), String> {
-        let found = if name == "alarms" {
-            core::mem::take(&mut self.alarms)
-        } else {
-            let ahead = self.context(|connection, _| connection.urgent_ahead());
-            ahead.flatten().unwrap_or(0)
+    /// Compares the bytes up to the end of urgent data, or how often such data was announced, or
+    /// how often the path was in doubt, since the last such line.
+    fn check_news(&mut self, name: &str, expected: u32) -> Result<(), String> {
+        let ahead = self.context(|connection, _| connection.urgent_ahead());
+        let found = match name {
+            "alarms" => core::mem::take(&mut self.alarms),
+            "doubts" => core::mem::take(&mut self.doubts),
+            _ => ahead.flatten().unwrap_or(0),
         };
         if found == expected {
             return Ok(());
