@@ -247,6 +247,10 @@ impl Sender {
         let scene = self.scene(now);
         let wait = self.rack.detect(&mut self.flight, &scene);
         self.timers.reorder = wait.map(|wait| now + wait).into();
+        if wait.is_some() {
+            // The end of the window tells more than a probe; as in Linux, where both are one timer.
+            self.timers.probe = OptionalInstant::NONE;
+        }
     }
 
     fn scene(&self, now: Instant) -> Scene {
