@@ -58,6 +58,8 @@ impl Echo {
 /// What one acknowledgement delivered.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Tally {
+    /// `FlightSize` of RFC 5681 before the acknowledgement.
+    flight_size: u32,
     /// Bytes that were delivered for the first time.
     pub(super) delivered: u32,
     /// The last transmission of delivered data that was sent only once.
@@ -93,6 +95,7 @@ impl Sender {
         let is_changed = self.window.update(ack.seq, ack.number, ack.window);
         let duplicate = duplicate_block(ack, una);
         let mut tally = Tally {
+            flight_size: nxt - una,
             is_advance: ack.number.after(una),
             is_limited: self.is_limited(una),
             is_duplicate: ack.number == una
@@ -112,7 +115,7 @@ impl Sender {
             self.timers.retries = 0;
         }
         self.on_probe_answer(ack, &tally, duplicate, context);
-        self.react_to_congestion(ack, context);
+        self.react_to_congestion(ack, &tally, context);
         self.recover(ack, &tally, rtt, context);
         self.arm(&tally, context);
         Progress {
@@ -201,12 +204,12 @@ impl Sender {
         });
         if answer == tlp::Answer::Repaired {
             context.counters.loss_probe_recovery += 1;
-            self.reduce_once();
+            self.reduce_once(tally);
         }
     }
 
     /// Reduces the window for ECN-Echo, once in a round trip (RFC 3168 §6.1.2).
-    fn react_to_congestion(&mut self, ack: &Ack<'_>, context: &mut Context<'_>) {
+    fn react_to_congestion(&mut self, ack: &Ack<'_>, tally: &Tally, context: &mut Context<'_>) {
         if self
             .reduced_until
             .is_some_and(|until| self.una().at_or_after(until))
@@ -215,15 +218,15 @@ impl Sender {
         }
         if ack.is_congested && self.reduced_until.is_none() && self.recovery.is_normal() {
             context.counters.ecn_reductions += 1;
-            self.reduce_once();
+            self.reduce_once(tally);
             self.reduced_until = Some(self.nxt());
             self.must_send_cwr = true;
         }
     }
 
     /// Reduces the window without a recovery.
-    fn reduce_once(&mut self) {
-        self.congestion.on_congestion(self.nxt() - self.una());
+    fn reduce_once(&mut self, tally: &Tally) {
+        self.congestion.on_congestion(tally.flight_size);
         self.congestion.set_cwnd(self.congestion.ssthresh());
         self.congestion.confirm();
     }
