@@ -124,8 +124,8 @@ impl Sender {
         }
     }
 
-    /// The blocks that a peer can mean: of what was sent, and as Linux asks, not older than a window
-    /// (`tcp_is_sackblock_valid` in net/ipv4/tcp_input.c).
+    /// The blocks that a peer can mean: of what was sent, and as in Linux
+    /// (`tcp_is_sackblock_valid` in net/ipv4/tcp_input.c) not older than a window.
     fn credible(&self, blocks: &SackBlocks) -> SackBlocks {
         if blocks.is_empty() || !self.has_sack {
             return SackBlocks::NONE;
