@@ -40,10 +40,30 @@ pub(crate) struct Segment {
     pub(crate) sack: Vec<[u32; 2]>,
     pub(crate) urgent: Option<u16>,
     pub(crate) is_congested: bool,
-    /// The segment must not have timestamps.
-    pub(crate) is_without_timestamps: bool,
+    /// Fields that the segment must not have.
+    pub(crate) absent: Vec<String>,
     /// Bytes of each segment of a burst.
     pub(crate) step: Option<u32>,
+}
+
+impl Segment {
+    /// Fails if the segment has one of these fields; notes that it was asked.
+    pub(crate) fn check_absent(&mut self, fields: &[String]) -> Result<(), String> {
+        for field in fields {
+            let is_there = match field.as_str() {
+                "mss" => self.mss.is_some(),
+                "ws" => self.scale.is_some(),
+                "sackok" => self.has_sack_permitted,
+                "ts" => self.timestamps.is_some(),
+                other => return Err(format!("{other} is not a field that can be absent")),
+            };
+            if is_there {
+                return Err(format!("the segment has {field}: {self:?}"));
+            }
+        }
+        self.absent = fields.to_vec();
+        Ok(())
+    }
 }
 
 /// Reads a script.
@@ -169,7 +189,7 @@ fn segment(words: &[&str]) -> Result<Segment, String> {
             "sackok" => segment.has_sack_permitted = true,
             "ts" => segment.timestamps = Some([number_of(next()?)?, number_of(next()?)?]),
             "urg" => segment.urgent = Some(small(next()?)?),
-            "nots" => segment.is_without_timestamps = true,
+            "no" => segment.absent.push((*next()?).to_owned()),
             "by" => segment.step = Some(number_of(next()?)?),
             "ce" => segment.is_congested = true,
             "sack" => {

@@ -310,9 +310,7 @@ impl Script {
         }
         let mut found = segment.clone();
         found.window = found.window.filter(|_| expected.window.is_some());
-        if expected.is_without_timestamps {
-            found.is_without_timestamps = found.timestamps.is_none();
-        }
+        found.check_absent(&expected.absent)?;
         found.timestamps = found.timestamps.filter(|_| expected.timestamps.is_some());
         if found.flags.contains(Flags::SYN) {
             found.mss = found.mss.filter(|_| expected.mss.is_some());
@@ -368,7 +366,7 @@ impl Script {
             sack: options.sack.as_slice().iter().map(block).collect(),
             urgent: header.urgent,
             is_congested: false,
-            is_without_timestamps: false,
+            absent: Vec::new(),
             step: None,
         }
     }
