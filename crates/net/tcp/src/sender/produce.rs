@@ -115,12 +115,12 @@ impl Sender {
         let pipe = self.pipe();
         let room = self.congestion.cwnd().saturating_sub(pipe);
         let usable = self.usable_window();
-        if room < unsent.min(mss) && pipe > 0 {
+        // If the peer's window is smaller, the load says nothing of the congestion window.
+        if room < unsent && room <= usable {
             self.limited_at = Some(self.nxt());
-            return None;
         }
-        if room < unsent {
-            self.limited_at = Some(self.nxt());
+        if room < unsent.min(mss) && pipe > 0 {
+            return None;
         }
         let mut length = unsent.min(usable).min(room.max(mss)).min(limits.most);
         if length < unsent && length > mss {
