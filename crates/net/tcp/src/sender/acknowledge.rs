@@ -105,14 +105,16 @@ impl Sender {
             ..Tally::default()
         };
         self.deliver(ack, context.now, &mut tally);
-        if duplicate.is_some() {
+        if let Some(block) = &duplicate {
             context.counters.dsack_recv += 1;
             self.rack.on_dsack(self.una(), nxt);
+            self.on_duplicate(block, context);
         }
         let rtt = self.sample(ack, &tally, context.now);
         // A backed off time-out stays until there is a sample (RFC 6298 §5, Karn's algorithm).
         if tally.is_advance {
-            self.timers.retries = 0;
+            self.retries = 0;
+            self.resize_after_progress(self.una() - una, context);
         }
         self.on_probe_answer(ack, &tally, duplicate, context);
         self.react_to_congestion(ack, &tally, context);
