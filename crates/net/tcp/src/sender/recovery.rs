@@ -15,7 +15,7 @@ use saiga_wire::SeqNum;
 use super::Sender;
 use super::acknowledge::{Ack, Tally};
 use crate::congestion::Acked;
-use crate::congestion::prr::Prr;
+use crate::congestion::prr::{self, Prr};
 use crate::context::Context;
 use crate::rack::Scene;
 use crate::time::{Instant, Micros, OptionalInstant};
@@ -120,7 +120,9 @@ impl Sender {
             self.undo(context);
         }
         let delivered = tally.delivered + self.count_duplicates(tally);
+        let lost = self.flight.lost();
         self.detect_losses(context.now);
+        let is_safe = tally.is_advance && self.flight.lost() <= lost;
         if self.recovery.is_normal() && self.flight.lost() > 0 {
             self.begin_fast(context);
         }
@@ -128,8 +130,12 @@ impl Sender {
             Recovery::Normal { .. } => self.grow(tally, rtt, context.now),
             Recovery::Fast(fast) => {
                 let pipe = self.flight.in_flight().saturating_sub(self.reno_sacked);
-                let ssthresh = self.congestion.ssthresh();
-                let more = fast.prr.on_ack(delivered, pipe, ssthresh, self.mss);
+                let more = fast.prr.on_ack(&prr::Ack {
+                    delivered,
+                    pipe,
+                    ssthresh: self.congestion.ssthresh(),
+                    growth: if is_safe { self.mss.into() } else { 0 },
+                });
                 self.congestion.set_cwnd(pipe.saturating_add(more));
             }
             Recovery::Loss { frto, .. } => {
