@@ -3,10 +3,10 @@
 use saiga_path::{Chance, Loss, Path, Queue, Reordering};
 
 /// Bits that leave the bottleneck in a second.
-pub const RATE: u64 = 100_000_000;
+pub const RATE: u64 = 50_000_000;
 /// Bytes of a full packet.
 pub const MTU: u32 = 1500;
-/// Packets that the queue holds at least; above a round trip of 12 ms, it holds what the path does.
+/// Packets that the queue holds at least; above a round trip of 24 ms, it holds what the path does.
 const LEAST_QUEUE: u64 = 100;
 
 /// What happens to packets that carry data. Acknowledgements come through unharmed.
