@@ -115,10 +115,10 @@ impl Sender {
         rtt: Option<Micros>,
         context: &mut Context<'_>,
     ) {
-        self.end_recovery();
         if self.is_spurious(ack, tally) {
             self.undo(context);
         }
+        self.end_recovery();
         let delivered = tally.delivered + self.count_duplicates(tally);
         let lost = self.flight.lost();
         self.detect_losses(context.now);
@@ -180,13 +180,19 @@ impl Sender {
         };
         match &self.recovery {
             Recovery::Normal { .. } => false,
-            Recovery::Fast(fast) => is_older(fast.retransmitted_at),
+            Recovery::Fast(fast) => {
+                // All that was given up has come before any of it was sent again. A driver that
+                // handles several segments before it sends sees this, too.
+                let is_all_there = !fast.retransmitted_at.is_some() && self.flight.lost() == 0;
+                is_all_there || is_older(fast.retransmitted_at)
+            }
             Recovery::Loss {
                 recover,
                 frto,
                 retransmitted_at,
             } => {
-                let end = tally.original_end.filter(|_| self.has_sack);
+                let is_over = self.una().at_or_after(*recover);
+                let end = tally.original_end.filter(|_| self.has_sack && !is_over);
                 let by_original = end.is_some_and(|end| end.at_or_before(*recover));
                 *frto != Frto::Off && by_original || is_older(*retransmitted_at)
             }
@@ -197,6 +203,8 @@ impl Sender {
     fn undo(&mut self, context: &mut Context<'_>) {
         if matches!(self.recovery, Recovery::Loss { .. }) {
             context.counters.spurious_rtos += 1;
+        } else {
+            self.rack.on_spurious_recovery();
         }
         self.flight.find_lost();
         self.congestion.undo();
