@@ -16,8 +16,10 @@ mod tests;
 use alloc::boxed::Box;
 
 use saiga_wire::SeqNum;
+use saiga_wire::tcp::SackBlock;
 
 use crate::time::{Instant, Micros};
+use crate::undo::Undo;
 use cubic::Cubic;
 use hystart::HyStart;
 use newreno::NewReno;
@@ -78,6 +80,8 @@ struct Before {
     cwnd: u32,
     ssthresh: u32,
     avoidance: Avoidance,
+    /// The retransmissions of the recovery that the reduction belongs to.
+    undo: Option<Undo>,
 }
 
 impl Congestion {
@@ -104,6 +108,11 @@ impl Congestion {
 
     pub(crate) fn ssthresh(&self) -> u32 {
         self.ssthresh
+    }
+
+    /// Full segments have another size from now on. The window is bytes and stays.
+    pub(crate) fn set_mss(&mut self, mss: u16) {
+        self.mss = mss;
     }
 
     pub(crate) fn is_slow_start(&self) -> bool {
@@ -178,6 +187,7 @@ impl Congestion {
             cwnd: self.cwnd,
             ssthresh: self.ssthresh,
             avoidance: self.avoidance.clone(),
+            undo: None,
         }));
         self.reduce(in_flight);
     }
@@ -219,6 +229,30 @@ impl Congestion {
             self.ssthresh = self.ssthresh.max(before.ssthresh);
             self.avoidance = before.avoidance;
         }
+    }
+
+    /// The last reduction begins a recovery from `una`, whose retransmissions are counted.
+    pub(crate) fn watch(&mut self, una: SeqNum) {
+        if let Some(before) = &mut self.before {
+            before.undo.get_or_insert(Undo::new(una));
+        }
+    }
+
+    /// Counts a retransmission of the recovery.
+    pub(crate) fn on_retransmit(&mut self, start: SeqNum, end: SeqNum) {
+        if let Some(undo) = self.undo_of_last() {
+            undo.on_retransmit(start, end);
+        }
+    }
+
+    /// Whether this report of a duplicate shows that the recovery was needless.
+    pub(crate) fn is_needless(&mut self, duplicate: &SackBlock) -> bool {
+        let undo = self.undo_of_last();
+        undo.is_some_and(|undo| undo.on_duplicate(duplicate))
+    }
+
+    fn undo_of_last(&mut self) -> Option<&mut Undo> {
+        self.before.as_mut()?.undo.as_mut()
     }
 
     /// Ends the chance of an undo.

@@ -5,6 +5,10 @@
 //! and for the next time-out.
 
 mod api;
+mod cookie;
+mod icmp;
+
+pub use icmp::IcmpError;
 
 use saiga_wire::SeqNum;
 use saiga_wire::tcp::Header;

@@ -232,13 +232,24 @@ impl Flight {
     /// Gives up the first `bytes` of what is in flight, of a peer without selective
     /// acknowledgements.
     pub(crate) fn lose_first(&mut self, bytes: u32) {
-        let end = (self.una + bytes).earlier_of(self.nxt());
-        let Some(first) = self.isolate(self.una, end) else {
+        self.lose(self.una, self.una + bytes);
+    }
+
+    /// Gives up a range, of which the part from its start to the end of a record counts.
+    pub(crate) fn lose(&mut self, start: SeqNum, end: SeqNum) {
+        let end = end.earlier_of(self.nxt());
+        let Some(index) = self.isolate(start, end) else {
             return;
         };
-        if self.records[first].state == State::InFlight {
-            self.set_state(first, State::Lost);
+        if self.records[index].state == State::InFlight {
+            self.set_state(index, State::Lost);
         }
+    }
+
+    /// Whether the byte at `at` is lost and not sent again yet.
+    pub(crate) fn is_lost(&self, at: SeqNum) -> bool {
+        let record = self.index_of(at).and_then(|index| self.records.get(index));
+        record.is_some_and(|record| record.state == State::Lost)
     }
 
     /// Takes all losses back: the ranges are in flight.

@@ -37,6 +37,8 @@ pub(crate) struct Open {
     fin_wait_since: OptionalInstant,
     /// Whether the application does not read any more.
     is_abandoned: bool,
+    /// What ICMP has reported since the last acknowledgement.
+    soft_error: Option<CloseReason>,
 }
 
 /// What the handshake hands over.
@@ -94,6 +96,7 @@ impl Open {
             is_passive_close: false,
             fin_wait_since: OptionalInstant::NONE,
             is_abandoned: false,
+            soft_error: None,
         }
     }
 
@@ -136,6 +139,8 @@ impl Open {
             // RFC 9293 §3.6.1: data that nobody will read is answered with a reset.
             return Outcome::Reset(CloseReason::Reset);
         }
+        // As in Linux, the peer is there again.
+        self.soft_error = None;
         self.receiver.note_timestamp(arrival, context);
         let mut events = self.on_ack(number, arrival, context);
         events.is_urgent = self.receiver.on_urgent(arrival);
@@ -291,6 +296,29 @@ impl Open {
             context.counters.acks_skipped_challenge += 1;
         }
         is_allowed
+    }
+
+    /// Whether the number is that of a segment that the peer has not acknowledged.
+    pub(crate) fn has_in_flight(&self, seq: SeqNum) -> bool {
+        let una = self.sender.una();
+        seq.in_window(una, self.sender.nxt() - una)
+    }
+
+    /// A segment was too big for the path; `mss` bytes without options are not.
+    pub(crate) fn on_too_big(&mut self, mss: u16, seq: SeqNum, context: &mut Context<'_>) {
+        let taken = self.agreed.option_bytes();
+        self.sender
+            .on_too_big(mss.saturating_sub(taken), seq, context);
+    }
+
+    /// Notes an error that does not end the connection.
+    pub(crate) fn on_soft_error(&mut self, reason: CloseReason) {
+        self.soft_error = Some(reason);
+    }
+
+    /// The last such error.
+    pub(crate) fn soft_error(&self) -> Option<CloseReason> {
+        self.soft_error
     }
 
     /// `SND.NXT` and `RCV.NXT`: the numbers of a reset.

@@ -5,29 +5,37 @@
 //!
 //! - `acknowledge`: what an acknowledgement delivered, and round-trip times
 //! - `recovery`: states of loss recovery
+//! - `resize`: segments of another size
 //! - `window`: the peer's window, silly windows, Nagle's algorithm
 //! - `timer`: time-out, tail loss probe, reordering window, zero window
+//! - `pace`: when data may leave
 //! - `produce`: the next range
 
 mod acknowledge;
+mod pace;
 mod produce;
 mod recovery;
+mod resize;
 mod timer;
 mod window;
 
 pub(crate) use acknowledge::{Ack, Echo};
-pub(crate) use produce::{Limits, Part};
+pub(crate) use produce::{Limits, Part, Reason};
 pub(crate) use timer::Expired;
+
+use alloc::boxed::Box;
 
 use saiga_wire::SeqNum;
 
 use crate::congestion::{Algorithm, Congestion};
 use crate::flight::Flight;
 use crate::min_rtt::MinRtt;
+use crate::path_mtu::PathMtu;
 use crate::rack::Rack;
 use crate::rtt::Rtt;
 use crate::time::{Instant, Micros};
 use crate::tlp::Tlp;
+use pace::Pace;
 use recovery::Recovery;
 use timer::Timers;
 use window::PeerWindow;
@@ -48,6 +56,10 @@ pub(crate) enum Fin {
 pub(crate) struct Sender {
     /// Bytes of payload in a full segment.
     mss: u16,
+    /// Whether segments of this size were acknowledged.
+    is_mss_proven: bool,
+    /// What is known of a path that does not take the size agreed on.
+    path: Option<Box<PathMtu>>,
     has_sack: bool,
     /// What was sent, from `SND.UNA` to `SND.NXT`.
     flight: Flight,
@@ -68,6 +80,9 @@ pub(crate) struct Sender {
     /// The last transmission.
     sent_at: Instant,
     timers: Timers,
+    /// Expiries of the retransmission or of the zero window timer since the last progress.
+    retries: u8,
+    pace: Pace,
     /// ECN: the window was reduced for this much data, and the peer must learn of it.
     reduced_until: Option<SeqNum>,
     must_send_cwr: bool,
@@ -102,6 +117,8 @@ impl Sender {
         }
         Self {
             mss: start.mss,
+            is_mss_proven: false,
+            path: None,
             has_sack: start.has_sack,
             flight: Flight::new(start.una),
             end: start.una,
@@ -117,6 +134,8 @@ impl Sender {
             limited_at: None,
             sent_at: start.now,
             timers: Timers::NONE,
+            retries: 0,
+            pace: Pace::default(),
             reduced_until: None,
             must_send_cwr: false,
         }

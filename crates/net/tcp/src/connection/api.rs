@@ -88,10 +88,12 @@ impl Connection {
         };
         match reason {
             None => Events::NONE,
-            Some(reason) => {
+            Some(mut reason) => {
+                let soft_error = self.soft_error();
                 // A handshake ends silently; a peer that was there once is reset.
                 if reason == CloseReason::TimedOut && matches!(self.phase, Phase::Open(_)) {
                     self.prepare_reset();
+                    reason = soft_error.unwrap_or(reason);
                 }
                 self.end(reason, context)
             }

@@ -10,7 +10,7 @@ use super::Open;
 use crate::connection::Settings;
 use crate::context::Context;
 use crate::handshake::timestamp;
-use crate::sender::{Limits, Part};
+use crate::sender::{Limits, Part, Reason};
 use crate::transmit::{NO_PORTS, Transmit};
 
 /// Blocks beside timestamps, and without them (RFC 2018 §3).
@@ -73,7 +73,10 @@ impl Open {
             header,
             offset: part.start - self.sender.una(),
             length: part.length,
-            mss: self.sender.mss(),
+            mss: match part.reason {
+                Reason::New | Reason::Retransmission => self.sender.mss(),
+                Reason::SizeProbe => u16::try_from(part.length).unwrap_or(u16::MAX),
+            },
         }
     }
 

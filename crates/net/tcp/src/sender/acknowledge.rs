@@ -97,14 +97,16 @@ impl Sender {
             ..Tally::default()
         };
         self.deliver(ack, context.now, &mut tally);
-        if duplicate.is_some() {
+        if let Some(block) = &duplicate {
             context.counters.dsack_recv += 1;
             self.rack.on_dsack(self.una(), nxt);
+            self.on_duplicate(block, context);
         }
         let rtt = self.sample(ack, &tally, context.now);
         if tally.is_advance {
             self.rtt.undo_backoff();
-            self.timers.retries = 0;
+            self.retries = 0;
+            self.resize_after_progress(self.una() - una, context);
         }
         self.on_probe_answer(ack, &tally, duplicate, context);
         self.react_to_congestion(ack, context);

@@ -11,6 +11,7 @@
 use alloc::boxed::Box;
 
 use saiga_wire::SeqNum;
+use saiga_wire::tcp::SackBlock;
 
 use super::Sender;
 use super::acknowledge::{Ack, Tally};
@@ -36,6 +37,8 @@ pub(super) enum Recovery {
         frto: Frto,
         retransmitted_at: OptionalInstant,
     },
+    /// Segments that were too big for the path are sent again. The window stays.
+    Resize { recover: SeqNum },
 }
 
 /// An episode of fast recovery.
@@ -62,6 +65,11 @@ pub(super) enum Frto {
 }
 
 impl Recovery {
+    /// Whether the window was reduced for what is sent again.
+    pub(super) fn is_reducing(&self) -> bool {
+        matches!(self, Self::Fast(_) | Self::Loss { .. })
+    }
+
     pub(super) fn is_normal(&self) -> bool {
         matches!(self, Self::Normal { .. })
     }
@@ -85,7 +93,7 @@ impl Recovery {
     /// Notes a transmission.
     pub(super) fn on_sent(&mut self, bytes: u32, is_retransmission: bool, now: Instant) {
         match self {
-            Self::Normal { .. } => {}
+            Self::Normal { .. } | Self::Resize { .. } => {}
             Self::Fast(fast) => {
                 fast.prr.on_send(bytes);
                 if is_retransmission {
@@ -115,19 +123,21 @@ impl Sender {
         rtt: Option<Micros>,
         context: &mut Context<'_>,
     ) {
-        if self.is_spurious(ack, tally) {
+        // An acknowledgement that ends the recovery can show that it was needless.
+        if self.is_all_there() || self.is_echo_older(ack, tally) {
             self.undo(context);
         }
         self.end_recovery();
+        if self.is_spurious(tally) {
+            self.undo(context);
+        }
         let delivered = tally.delivered + self.count_duplicates(tally);
         let lost = self.flight.lost();
         self.detect_losses(context.now);
         let is_safe = tally.is_advance && self.flight.lost() <= lost;
-        if self.recovery.is_normal() && self.flight.lost() > 0 {
-            self.begin_fast(context);
-        }
+        self.begin_recovery(context);
         match &mut self.recovery {
-            Recovery::Normal { .. } => self.grow(tally, rtt, context.now),
+            Recovery::Normal { .. } | Recovery::Resize { .. } => self.grow(tally, rtt, context.now),
             Recovery::Fast(fast) => {
                 let pipe = self.flight.in_flight().saturating_sub(self.reno_sacked);
                 let more = fast.prr.on_ack(&prr::Ack {
@@ -158,7 +168,9 @@ impl Sender {
         let is_over = match &self.recovery {
             Recovery::Normal { .. } => false,
             Recovery::Fast(fast) => una.at_or_after(fast.recover),
-            Recovery::Loss { recover, .. } => una.at_or_after(*recover),
+            Recovery::Loss { recover, .. } | Recovery::Resize { recover } => {
+                una.at_or_after(*recover)
+            }
         };
         if !is_over {
             return;
@@ -171,31 +183,45 @@ impl Sender {
         self.rack.on_recovered();
     }
 
-    /// Whether the acknowledgement shows that nothing was lost.
-    fn is_spurious(&self, ack: &Ack<'_>, tally: &Tally) -> bool {
-        let is_older = |at: OptionalInstant| {
-            let at = at.get().filter(|_| tally.is_advance);
-            at.zip(ack.echo)
-                .is_some_and(|(at, echo)| echo.is_before(at))
+    /// Whether all that was given up has come before any of it was sent again. A driver that takes
+    /// several segments before it sends sees this, too.
+    fn is_all_there(&self) -> bool {
+        let Recovery::Fast(fast) = &self.recovery else {
+            return false;
         };
-        match &self.recovery {
-            Recovery::Normal { .. } => false,
-            Recovery::Fast(fast) => {
-                // All that was given up has come before any of it was sent again. A driver that
-                // handles several segments before it sends sees this, too.
-                let is_all_there = !fast.retransmitted_at.is_some() && self.flight.lost() == 0;
-                is_all_there || is_older(fast.retransmitted_at)
-            }
+        !fast.retransmitted_at.is_some() && self.flight.lost() == 0
+    }
+
+    /// Whether the acknowledgement answers a segment from before the first retransmission (Eifel,
+    /// RFC 3522 §3.2).
+    fn is_echo_older(&self, ack: &Ack<'_>, tally: &Tally) -> bool {
+        let at = match &self.recovery {
+            Recovery::Normal { .. } | Recovery::Resize { .. } => OptionalInstant::NONE,
+            Recovery::Fast(fast) => fast.retransmitted_at,
             Recovery::Loss {
-                recover,
-                frto,
-                retransmitted_at,
-            } => {
-                let is_over = self.una().at_or_after(*recover);
-                let end = tally.original_end.filter(|_| self.has_sack && !is_over);
-                let by_original = end.is_some_and(|end| end.at_or_before(*recover));
-                *frto != Frto::Off && by_original || is_older(*retransmitted_at)
-            }
+                retransmitted_at, ..
+            } => *retransmitted_at,
+        };
+        let at = at.get().filter(|_| tally.is_advance);
+        at.zip(ack.echo)
+            .is_some_and(|(at, echo)| echo.is_before(at))
+    }
+
+    /// Whether data arrived after a time-out by its first transmission (RFC 5682 §3).
+    fn is_spurious(&self, tally: &Tally) -> bool {
+        let Recovery::Loss { recover, frto, .. } = &self.recovery else {
+            return false;
+        };
+        let end = tally.original_end.filter(|_| self.has_sack);
+        *frto != Frto::Off && end.is_some_and(|end| end.at_or_before(*recover))
+    }
+
+    /// Takes a report of a duplicate, which can be the last one that shows a recovery to be
+    /// needless, long after its end.
+    pub(super) fn on_duplicate(&mut self, block: &SackBlock, context: &mut Context<'_>) {
+        if self.congestion.is_needless(block) {
+            context.counters.dsack_undos += 1;
+            self.undo(context);
         }
     }
 
@@ -206,8 +232,12 @@ impl Sender {
         } else {
             self.rack.on_spurious_recovery();
         }
-        self.flight.find_lost();
         self.congestion.undo();
+        if matches!(self.recovery, Recovery::Resize { .. }) {
+            // What was too big does not arrive, whatever an older recovery was about.
+            return;
+        }
+        self.flight.find_lost();
         self.rtt.undo_backoff();
         self.recovery = Recovery::Normal { dup_acks: 0 };
         self.reno_sacked = 0;
@@ -262,7 +292,18 @@ impl Sender {
         self.timers.reorder = wait.map(|wait| now + wait).into();
     }
 
-    pub(super) fn begin_fast(&mut self, context: &mut Context<'_>) {
+    /// Begins a recovery if there are losses that none repairs yet.
+    pub(super) fn begin_recovery(&mut self, context: &mut Context<'_>) {
+        if self.flight.lost() == 0 {
+            return;
+        }
+        self.resize_after_loss(context);
+        if self.recovery.is_normal() {
+            self.begin_fast(context);
+        }
+    }
+
+    fn begin_fast(&mut self, context: &mut Context<'_>) {
         if self.has_sack {
             context.counters.sack_recovery += 1;
         } else {
@@ -270,6 +311,7 @@ impl Sender {
         }
         let in_flight = self.nxt() - self.una();
         self.congestion.on_congestion(in_flight);
+        self.congestion.watch(self.una());
         self.tlp.reset();
         self.timers.probe = OptionalInstant::NONE;
         self.reduced_until = Some(self.nxt());
@@ -287,6 +329,7 @@ impl Sender {
         let is_first = !matches!(self.recovery, Recovery::Loss { .. });
         self.congestion
             .on_timeout(self.nxt() - self.una(), is_first);
+        self.congestion.watch(self.una());
         if self.flight.has_reneged() {
             context.counters.sack_reneging += 1;
             self.flight.forget_sacks();

@@ -21,8 +21,6 @@ pub(super) struct Timers {
     pub(super) reorder: OptionalInstant,
     /// Zero window probe.
     persist: OptionalInstant,
-    /// Expiries of `rto` or `persist` since the last progress.
-    pub(super) retries: u8,
     /// Since when data or a closed window waits for the peer.
     waiting_since: OptionalInstant,
 }
@@ -33,7 +31,6 @@ impl Timers {
         probe: OptionalInstant::NONE,
         reorder: OptionalInstant::NONE,
         persist: OptionalInstant::NONE,
-        retries: 0,
         waiting_since: OptionalInstant::NONE,
     };
 }
@@ -61,12 +58,12 @@ impl Sender {
             probe,
             reorder,
             persist,
-            retries: _,
             waiting_since: _,
         } = self.timers;
         [rto, probe, reorder, persist]
             .into_iter()
             .filter_map(OptionalInstant::get)
+            .chain(self.pace_ends_at())
             .min()
     }
 
@@ -125,7 +122,7 @@ impl Sender {
         if !self.flight.is_empty() || !is_waiting {
             if self.timers.persist.is_some() {
                 self.timers.persist = OptionalInstant::NONE;
-                self.timers.retries = 0;
+                self.retries = 0;
             }
             return;
         }
@@ -138,7 +135,7 @@ impl Sender {
     fn persist_interval(&self, bounds: &Bounds) -> Micros {
         let interval = self.rtt.rto(bounds);
         interval
-            .doubled(u32::from(self.timers.retries))
+            .doubled(u32::from(self.retries))
             .min(bounds.ceiling)
     }
 
@@ -155,9 +152,7 @@ impl Sender {
         }
         if self.timers.reorder.has_come(now) {
             self.detect_losses(now);
-            if self.recovery.is_normal() && self.flight.lost() > 0 {
-                self.begin_fast(context);
-            }
+            self.begin_recovery(context);
             return Expired::Retransmit;
         }
         if self.timers.probe.has_come(now) {
@@ -166,24 +161,31 @@ impl Sender {
             return Expired::Probe;
         }
         if self.timers.persist.has_come(now) {
-            self.timers.retries = self.timers.retries.saturating_add(1);
+            self.retries = self.retries.saturating_add(1);
             self.timers.persist = (now + self.persist_interval(&context.config.rto)).into();
             return Expired::WindowProbe;
         }
         Expired::None
     }
 
+    /// A retransmission begins the time-out anew.
+    pub(super) fn restart_rto(&mut self, context: &Context<'_>) {
+        self.timers.rto = (context.now + self.rtt.rto(&context.config.rto)).into();
+    }
+
     /// RFC 6298 §5.4 to §5.6.
     fn on_rto(&mut self, context: &mut Context<'_>) -> Expired {
-        if self.timers.retries >= context.config.data_retries {
+        if self.retries >= context.config.data_retries {
             context.counters.abort_on_timeout += 1;
             return Expired::TimedOut;
         }
         context.counters.timeouts += 1;
-        self.timers.retries += 1;
+        self.retries += 1;
         self.begin_loss(context);
+        self.stop_pacing();
+        self.resize_after_timeout(context);
         self.rtt.back_off();
-        self.timers.rto = (context.now + self.rtt.rto(&context.config.rto)).into();
+        self.restart_rto(context);
         self.timers.probe = OptionalInstant::NONE;
         self.timers.reorder = OptionalInstant::NONE;
         Expired::Retransmit

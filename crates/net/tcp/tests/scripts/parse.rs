@@ -22,6 +22,8 @@ pub(crate) enum Action {
     In(Segment),
     Out(Segment),
     State(String),
+    /// ICMP: the segment with this number was too big, this many bytes without headers are not.
+    TooBig(u32, u16),
 }
 
 /// A segment with the fields that are named.
@@ -75,6 +77,10 @@ fn line_of(number: usize, words: &[&str]) -> Result<Line, String> {
         "<" => Action::In(segment(rest)?),
         ">" => Action::Out(segment(rest)?),
         "state" => Action::State(rest.join(" ")),
+        "toobig" => match rest {
+            [seq, mss] => Action::TooBig(number_of(seq)?, small(mss)?),
+            _ => return Err("write toobig SEQ MSS".to_owned()),
+        },
         call => {
             let argument = rest.first().map_or(Ok(0), |word| number_of(word))?;
             Action::Call(call.to_owned(), argument)

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use saiga_tcp::{
-    Algorithm, Arrival, CloseReason, Config, Connection, Context, Counters, Events, Instant,
-    KeepAlive, Micros, Place, Settings, Start, StateName, Transmit,
+    Algorithm, Arrival, CloseReason, Config, Connection, Context, CookieSecret, Counters, Events,
+    IcmpError, Instant, KeepAlive, Micros, Place, Settings, Start, StateName, Transmit, reset_for,
 };
 use saiga_wire::SeqNum;
 use saiga_wire::ip::Ports;
@@ -26,6 +26,10 @@ struct Script {
     connection: Option<Connection>,
     /// Whether the next SYN of the peer is accepted.
     is_listening: bool,
+    /// Answers SYNs without a connection.
+    cookies: Option<CookieSecret>,
+    /// This side's initial number.
+    iss: SeqNum,
     now: Instant,
     /// Segments that have left, with their times.
     sent: VecDeque<(Instant, Segment)>,
@@ -56,6 +60,8 @@ pub(crate) fn run(text: &str, is_shown: bool) -> Result<(), String> {
         counters: Counters::default(),
         connection: None,
         is_listening: false,
+        cookies: None,
+        iss: ISS,
         now: START,
         sent: VecDeque::new(),
         closed: None,
@@ -153,6 +159,10 @@ impl Script {
             Action::In(segment) => self.receive(segment),
             Action::Out(expected) => self.expect(expected),
             Action::State(name) => self.check_state(name),
+            Action::TooBig(seq, mss) => {
+                self.icmp(IcmpError::TooBig { mss: *mss }, *seq);
+                Ok(())
+            }
         }
     }
 
@@ -171,6 +181,8 @@ impl Script {
                 "syn_retries" => self.config.syn_retries = u8::try_from(number).unwrap(),
                 "syn_ack_retries" => self.config.syn_ack_retries = u8::try_from(number).unwrap(),
                 "data_retries" => self.config.data_retries = u8::try_from(number).unwrap(),
+                "pacing" => self.config.has_pacing = is_on,
+                "mtu_probing" => self.config.has_mtu_probing = is_on,
                 "nodelay" => self.settings.is_nodelay = is_on,
                 "user_timeout" => {
                     self.settings.user_timeout_ms = Some(number);
@@ -212,6 +224,10 @@ impl Script {
             }
             "established" => return self.establish(),
             "accept" => self.is_listening = true,
+            "unreachable" => self.icmp(IcmpError::Unreachable, argument),
+            "refused" => self.icmp(IcmpError::Refused, argument),
+            "quench" => self.icmp(IcmpError::SourceQuench, argument),
+            "cookies" => self.cookies = Some(CookieSecret::new([1, 2], self.now)),
             "write" => {
                 self.context(|connection, context| connection.on_write(argument, context));
             }
@@ -241,6 +257,14 @@ impl Script {
         Ok(())
     }
 
+    /// An ICMP error about the segment with this number.
+    fn icmp(&mut self, error: IcmpError, seq: u32) {
+        let seq = self.iss + seq;
+        let events = self.context(|connection, context| connection.on_icmp(error, seq, context));
+        self.note(events.unwrap_or_default());
+        self.send();
+    }
+
     /// An active open that the peer answers after 20 ms with a window of 8,000 bytes, segments of
     /// 1,000 bytes, and all options that this side offers.
     fn establish(&mut self) -> Result<(), String> {
@@ -267,7 +291,11 @@ impl Script {
     }
 
     fn receive(&mut self, segment: &Segment) -> Result<(), String> {
-        let header = absolute(segment);
+        let header = absolute(segment, self.iss);
+        if self.connection.is_none() && self.cookies.is_some() {
+            self.receive_cookie(segment, &header);
+            return Ok(());
+        }
         if self.is_listening && segment.flags.contains(Flags::SYN) && segment.ack.is_none() {
             self.is_listening = false;
             let start = self.start();
@@ -292,6 +320,48 @@ impl Script {
         self.note(events.ok_or("there is no connection")?);
         self.send();
         Ok(())
+    }
+
+    /// A listener under a flood: a SYN and its acknowledgement without a connection between them.
+    fn receive_cookie(&mut self, segment: &Segment, header: &Header) {
+        let Some(secret) = self.cookies else { return };
+        let start = self.start();
+        let mut context = Context {
+            now: self.now,
+            config: &self.config,
+            counters: &mut self.counters,
+        };
+        let arrival = Arrival {
+            header,
+            length: segment.length,
+            is_congested: false,
+        };
+        let answer = if segment.flags.contains(Flags::SYN) {
+            let answer = secret.syn_ack(b"flow", &start, header, &mut context);
+            self.iss = answer.seq;
+            Some(answer)
+        } else {
+            let flow = (&secret, b"flow".as_slice());
+            match Connection::from_cookie(flow, start, &arrival, &mut Nowhere, &mut context) {
+                Some((mut connection, events)) => {
+                    connection.set(self.settings);
+                    self.connection = Some(connection);
+                    self.note(events);
+                    self.send();
+                    None
+                }
+                None => reset_for(header, segment.length),
+            }
+        };
+        if let Some(header) = answer {
+            let sent = self.relative(&Transmit {
+                header,
+                offset: 0,
+                length: 0,
+                mss: 0,
+            });
+            self.sent.push_back((self.now, sent));
+        }
     }
 
     /// The next segment must have left at this time, and have all fields that are named.
@@ -348,7 +418,7 @@ impl Script {
         let block = |block: &SackBlock| [block.left - IRS, block.right - IRS];
         Segment {
             flags: header.flags,
-            seq: header.seq - ISS,
+            seq: header.seq - self.iss,
             length: transmit.length,
             ack: header.ack.map(|ack| ack - IRS),
             window: Some(header.window),
@@ -363,11 +433,11 @@ impl Script {
     }
 }
 
-/// A segment of the peer.
-fn absolute(segment: &Segment) -> Header {
+/// A segment of the peer, whose acknowledgements count from `iss`.
+fn absolute(segment: &Segment, iss: SeqNum) -> Header {
     let block = |[left, right]: &[u32; 2]| SackBlock {
-        left: ISS + *left,
-        right: ISS + *right,
+        left: iss + *left,
+        right: iss + *right,
     };
     Header {
         ports: Ports {
@@ -375,7 +445,7 @@ fn absolute(segment: &Segment) -> Header {
             destination: 0,
         },
         seq: IRS + segment.seq,
-        ack: segment.ack.map(|ack| ISS + ack),
+        ack: segment.ack.map(|ack| iss + ack),
         flags: segment.flags,
         window: segment.window.unwrap_or(0),
         urgent: segment.urgent,

@@ -20,6 +20,8 @@ pub(crate) struct Path {
     /// Bytes in a millisecond, and bytes that wait at most. 0: no bottleneck.
     pub(crate) rate: u64,
     pub(crate) queue: u64,
+    /// Largest payload that passes; larger ones are lost without an error.
+    pub(crate) most: usize,
 }
 
 pub(crate) struct Link {
@@ -50,6 +52,10 @@ impl Link {
     }
 
     pub(crate) fn send(&mut self, packet: Packet, now: Instant) {
+        if packet.payload.len() > self.path.most {
+            self.lost += 1;
+            return;
+        }
         let Some(start) = self.through_bottleneck(&packet, now) else {
             self.lost += 1;
             return;

@@ -18,7 +18,10 @@ use world::World;
 /// A world of this seed.
 fn world(seed: u64) -> World {
     let mut random = fastrand::Rng::with_seed(seed);
-    let path = |random: &mut fastrand::Rng| Path {
+    // Another sequence, so that older seeds keep their meaning.
+    let mut later = fastrand::Rng::with_seed(!seed);
+    let mut path = |random: &mut fastrand::Rng| Path {
+        most: [usize::MAX, usize::MAX, usize::MAX, 1200, 600][later.usize(0..5)],
         delay_us: [50, 500, 5000, 50_000][random.usize(0..4)],
         loss: [0, 1, 10, 50, 200][random.usize(0..5)],
         duplication: [0, 0, 10, 100][random.usize(0..4)],
@@ -33,7 +36,8 @@ fn world(seed: u64) -> World {
         laziness: [0, 0, 50, 95][random.usize(0..4)],
         is_chatty: random.bool(),
     };
-    let config = |random: &mut fastrand::Rng| Config {
+    let mut pacing = fastrand::Rng::with_seed(seed ^ 1);
+    let mut config = |random: &mut fastrand::Rng| Config {
         mss: [536, 1460, 9000][random.usize(0..3)],
         congestion: [Algorithm::Cubic, Algorithm::NewReno][random.usize(0..2)],
         has_window_scale: random.u32(0..4) > 0,
@@ -43,6 +47,7 @@ fn world(seed: u64) -> World {
         syn_retries: 20,
         syn_ack_retries: 20,
         data_retries: 40,
+        has_pacing: pacing.bool(),
         ..Config::default()
     };
     let settings = Settings {
