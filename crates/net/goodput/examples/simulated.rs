@@ -65,7 +65,13 @@ fn print_fairness(rtt_us: u64, seconds: u64, seeds: u64) {
             let mut random = fastrand::Rng::with_seed(seed);
             let begins: Vec<u64> = (0..8).map(|_| random.u64(0..SECOND)).collect();
             let config = Config::default();
-            let mut world = World::new(cell.forward(), cell.back(), &config, &begins, seed);
+            let mut world = World::new(
+                cell.forward(),
+                cell.back_with_jitter(),
+                &config,
+                &begins,
+                seed,
+            );
             world.run(seconds * SECOND / 3);
             let before = world.read();
             world.run(seconds * SECOND);

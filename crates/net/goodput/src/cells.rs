@@ -76,6 +76,16 @@ impl Cell {
         }
     }
 
+    /// The way of the acknowledgements of flows that share the path: each takes up to the time of a
+    /// full packet longer.
+    #[must_use]
+    pub fn back_with_jitter(&self) -> Path {
+        Path {
+            jitter_us: u64::from(MTU) * 8_000_000 / RATE,
+            ..self.back()
+        }
+    }
+
     /// Bytes that the path holds in a round trip, or 100 packets if that is more.
     fn queue_bytes(&self) -> u64 {
         let held = RATE / 8 * self.rtt_us / 1_000_000;

@@ -5,7 +5,7 @@
 //! serves simulated time and a forwarder in real time. A link owns the packets that are on their
 //! way; what a packet is, its caller decides.
 //!
-//! Deliberately absent: addresses, bytes of packets, and delay that changes with time.
+//! Deliberately absent: addresses and bytes of packets.
 
 #![forbid(unsafe_code)]
 
@@ -24,10 +24,17 @@ pub use loss::Loss;
 pub struct Path {
     /// Propagation delay in microseconds.
     pub delay_us: u64,
+    /// Each packet takes up to so many microseconds longer, and none overtakes another. Without any,
+    /// flows run in step with the bottleneck, and chance decides once for all which of them meets
+    /// the full queue (S. Floyd and V. Jacobson, "On traffic phase effects", 1992).
+    pub jitter_us: u64,
     /// Bits that leave the bottleneck in a second; `None`: there is no bottleneck.
     pub rate: Option<u64>,
     /// Packets that find the queue full are dropped.
     pub queue: Queue,
+    /// Larger packets vanish without an error: the path is a black hole for them (RFC 4821 §7.7).
+    /// Bytes.
+    pub mtu: Option<u32>,
     /// Waiting bytes above which packets are marked (Congestion Experienced, RFC 3168 §5).
     pub mark_above: Option<u64>,
     /// Losses behind the bottleneck.
@@ -44,8 +51,10 @@ impl Path {
     pub const fn ideal(delay_us: u64) -> Self {
         Self {
             delay_us,
+            jitter_us: 0,
             rate: None,
             queue: Queue::Bytes(u64::MAX),
+            mtu: None,
             mark_above: None,
             loss: Loss::None,
             duplication: Chance::NEVER,

@@ -21,6 +21,8 @@ pub struct Link<P> {
     /// By arrival, then by the order in which they left.
     on_the_way: BTreeMap<(u64, u64), Delivery<P>>,
     count: u64,
+    /// The latest arrival in order, with its jitter.
+    latest_us: u64,
     totals: Totals,
 }
 
@@ -40,7 +42,7 @@ pub struct Totals {
     pub sent: u64,
     /// Packets that found the queue full.
     pub overflowed: u64,
-    /// Packets that were lost behind the bottleneck.
+    /// Packets that were lost behind the bottleneck, or were larger than the path takes.
     pub lost: u64,
     /// Packets that were marked.
     pub marked: u64,
@@ -70,6 +72,7 @@ impl<P: Clone> Link<P> {
             held: Vec::new(),
             on_the_way: BTreeMap::new(),
             count: 0,
+            latest_us: 0,
             totals: Totals::default(),
         }
     }
@@ -83,6 +86,10 @@ impl<P: Clone> Link<P> {
     /// Takes a packet of `bytes` bytes at `now_us`.
     pub fn send(&mut self, packet: P, bytes: u32, now_us: u64) {
         self.totals.sent += 1;
+        if self.path.mtu.is_some_and(|mtu| bytes > mtu) {
+            self.totals.lost += 1;
+            return;
+        }
         let Some((left_us, is_marked)) = self.through_bottleneck(bytes, now_us) else {
             self.totals.overflowed += 1;
             return;
@@ -157,7 +164,7 @@ impl<P: Clone> Link<P> {
 
     /// Takes a packet that left the bottleneck.
     fn forward(&mut self, delivery: Delivery<P>, left_us: u64) {
-        let at = left_us + self.path.delay_us;
+        let at = self.in_order(left_us + self.path.delay_us);
         let reordering = self.path.reordering;
         match reordering {
             Reordering::Behind {
@@ -182,6 +189,16 @@ impl<P: Clone> Link<P> {
                 self.overtake(at);
             }
         }
+    }
+
+    /// When a packet arrives that is not late on purpose.
+    fn in_order(&mut self, at: u64) -> u64 {
+        if self.path.jitter_us == 0 {
+            return at;
+        }
+        let at = at + self.random.u64(0..=self.path.jitter_us);
+        self.latest_us = self.latest_us.max(at);
+        self.latest_us
     }
 
     fn arrive(&mut self, delivery: Delivery<P>, at: u64) {

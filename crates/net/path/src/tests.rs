@@ -70,6 +70,19 @@ fn packets_above_the_limit_are_marked() {
 }
 
 #[test]
+fn packets_above_the_mtu_vanish() {
+    for (mtu, lost) in [(999, 2), (1000, 0)] {
+        let path = Path {
+            mtu: Some(mtu),
+            ..BOTTLENECK
+        };
+        let (arrivals, link) = run(path, 2, 2000);
+        assert_eq!(arrivals.len(), 2 - lost, "{mtu}");
+        assert_eq!(link.totals().lost, lost as u64, "{mtu}");
+    }
+}
+
+#[test]
 fn random_loss_has_its_rate_and_no_memory() {
     let path = Path {
         loss: Loss::Random(Chance::per_mille(100)),
@@ -128,6 +141,24 @@ fn an_overtaken_packet_arrives_behind_as_many_as_asked() {
     }
     assert!((60..140).contains(&late), "{late}");
     assert!(link.totals().reordered >= late, "{late}");
+}
+
+#[test]
+fn jitter_delays_and_keeps_the_order() {
+    let path = Path {
+        jitter_us: 50,
+        ..Path::ideal(100)
+    };
+    let (arrivals, _) = run(path, 1000, 20);
+    assert!(arrivals.is_sorted());
+    let late: Vec<u64> = arrivals
+        .iter()
+        .map(|(at, packet)| at - 100 - 20 * u64::from(*packet))
+        .collect();
+    assert!(late.iter().all(|late| *late <= 50), "{late:?}");
+    let mean = late.iter().sum::<u64>() / 1000;
+    // Half of the jitter, and the waits for packets before.
+    assert!((25..40).contains(&mean), "{mean}");
 }
 
 #[test]
