@@ -197,6 +197,8 @@ impl Congestion {
 
     fn reduce(&mut self, in_flight: u32) {
         let least = 2 * u32::from(self.mss);
+        // Data above a hole counts as in flight, so that this can be more than the window.
+        let in_flight = in_flight.min(self.cwnd);
         let reduced = match &mut self.avoidance {
             Avoidance::Cubic(cubic) => cubic.reduce(self.cwnd, in_flight),
             Avoidance::NewReno(newreno) => newreno.reduce(in_flight),

@@ -100,6 +100,9 @@ impl SynSent {
 
     /// The SYN is due again, or the peer has not answered often enough.
     pub(crate) fn on_timeout(&mut self, context: &Context<'_>) -> Option<CloseReason> {
+        if self.retries == 0 && self.sent_at.is_none() {
+            return None; // Not sent yet: the caller handles time-outs before it sends.
+        }
         if self.retries >= context.config.syn_retries {
             return Some(CloseReason::TimedOut);
         }

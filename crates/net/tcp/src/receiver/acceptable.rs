@@ -32,7 +32,8 @@ impl Receiver {
         let flags = arrival.header.flags;
         let is_rst = flags.contains(Flags::RST);
         if !is_rst && self.is_old(arrival, context) {
-            return Verdict::Answer;
+            // Also the late copy of data that was sent again is a duplicate to report.
+            return self.on_unacceptable(arrival, is_rst);
         }
         if !self.is_in_window(arrival) {
             return self.on_unacceptable(arrival, is_rst);

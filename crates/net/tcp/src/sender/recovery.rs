@@ -16,7 +16,7 @@ use saiga_wire::tcp::SackBlock;
 use super::Sender;
 use super::acknowledge::{Ack, Tally};
 use crate::congestion::Acked;
-use crate::congestion::prr::Prr;
+use crate::congestion::prr::{self, Prr};
 use crate::context::Context;
 use crate::rack::Scene;
 use crate::time::{Instant, Micros, OptionalInstant};
@@ -131,7 +131,7 @@ impl Sender {
         context: &mut Context<'_>,
     ) {
         // An acknowledgement that ends the recovery can show that it was needless.
-        if self.is_echo_older(ack, tally) {
+        if self.is_all_there() || self.is_echo_older(ack, tally) {
             self.undo(context);
         }
         self.end_recovery();
@@ -139,14 +139,20 @@ impl Sender {
             self.undo(context);
         }
         let delivered = tally.delivered + self.count_duplicates(tally);
+        let lost = self.flight.lost();
         self.detect_losses(context.now);
+        let is_safe = tally.is_advance && self.flight.lost() <= lost;
         self.begin_recovery(context);
         match &mut self.recovery {
             Recovery::Normal { .. } | Recovery::Resize { .. } => self.grow(tally, rtt, context.now),
             Recovery::Fast(fast) => {
                 let pipe = self.flight.in_flight().saturating_sub(self.reno_sacked);
-                let ssthresh = self.congestion.ssthresh();
-                let more = fast.prr.on_ack(delivered, pipe, ssthresh, self.mss);
+                let more = fast.prr.on_ack(&prr::Ack {
+                    delivered,
+                    pipe,
+                    ssthresh: self.congestion.ssthresh(),
+                    growth: if is_safe { self.mss.into() } else { 0 },
+                });
                 self.congestion.set_cwnd(pipe.saturating_add(more));
             }
             Recovery::Loss { frto, .. } => {
@@ -182,6 +188,15 @@ impl Sender {
         self.recovery = Recovery::Normal { dup_acks: 0 };
         self.reno_sacked = 0;
         self.rack.on_recovered();
+    }
+
+    /// Whether all that was given up has come before any of it was sent again. A driver that takes
+    /// several segments before it sends sees this, too.
+    fn is_all_there(&self) -> bool {
+        let Recovery::Fast(fast) = &self.recovery else {
+            return false;
+        };
+        !fast.retransmitted_at.is_some() && self.flight.lost() == 0
     }
 
     /// Whether the acknowledgement answers a segment from before the first retransmission (Eifel,
@@ -221,6 +236,8 @@ impl Sender {
     fn undo(&mut self, context: &mut Context<'_>) {
         if matches!(self.recovery, Recovery::Loss { .. }) {
             context.counters.spurious_rtos += 1;
+        } else {
+            self.rack.on_spurious_recovery();
         }
         self.congestion.undo();
         if matches!(self.recovery, Recovery::Resize { .. }) {
