@@ -85,12 +85,16 @@ struct Before {
 }
 
 impl Congestion {
-    /// The state after the handshake. The initial window is that of RFC 6928 §2, one segment if the
-    /// SYN or its acknowledgement was lost (RFC 5681 §3.1).
-    pub(crate) fn new(algorithm: Algorithm, mss: u16, is_syn_lost: bool, iss: SeqNum) -> Self {
-        let initial = initial_window(mss);
+    /// The state after the handshake. The initial window is that of RFC 6928 §2. It is one segment
+    /// if the SYN or its acknowledgement was repeated more than once; as in Linux, one repetition
+    /// does not count.
+    pub(crate) fn new(algorithm: Algorithm, mss: u16, syn_retries: u8, iss: SeqNum) -> Self {
         Self {
-            cwnd: if is_syn_lost { u32::from(mss) } else { initial },
+            cwnd: if syn_retries > 1 {
+                u32::from(mss)
+            } else {
+                initial_window(mss)
+            },
             ssthresh: u32::MAX,
             mss,
             avoidance: match algorithm {

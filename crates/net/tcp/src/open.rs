@@ -54,7 +54,8 @@ pub(crate) struct Born {
     pub(crate) ts_recent: u32,
     /// The round-trip time of the SYN, if it was sent once.
     pub(crate) rtt: Option<Micros>,
-    pub(crate) is_syn_lost: bool,
+    /// Repetitions of the SYN, or of the SYN with its acknowledgement.
+    pub(crate) syn_retries: u8,
 }
 
 impl Open {
@@ -66,7 +67,7 @@ impl Open {
             window,
             ts_recent,
             rtt,
-            is_syn_lost,
+            syn_retries,
         } = *born;
         let now = context.now;
         Self {
@@ -80,7 +81,7 @@ impl Open {
                 window,
                 wl1: irs,
                 rtt,
-                is_syn_lost,
+                syn_retries,
                 now,
             }),
             receiver: Receiver::new(&ReceiverStart {

@@ -103,7 +103,8 @@ pub(crate) struct SenderStart {
     pub(crate) wl1: SeqNum,
     /// The round-trip time of the SYN, if it was sent once.
     pub(crate) rtt: Option<Micros>,
-    pub(crate) is_syn_lost: bool,
+    /// Repetitions of the SYN, or of the SYN with its acknowledgement.
+    pub(crate) syn_retries: u8,
     pub(crate) now: Instant,
 }
 
@@ -114,7 +115,7 @@ impl Sender {
         if let Some(sample) = start.rtt {
             rtt.on_sample(sample, 1);
             min_rtt.on_sample(sample, start.now);
-        } else if start.is_syn_lost {
+        } else if start.syn_retries > 0 {
             rtt.after_lost_syn();
         }
         Self {
@@ -126,7 +127,7 @@ impl Sender {
             end: start.una,
             fin: Fin::Open,
             window: PeerWindow::new(start.window, start.wl1, start.una),
-            congestion: Congestion::new(start.algorithm, start.mss, start.is_syn_lost, start.una),
+            congestion: Congestion::new(start.algorithm, start.mss, start.syn_retries, start.una),
             rtt,
             min_rtt,
             rack: Rack::new(start.una),

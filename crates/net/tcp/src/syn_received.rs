@@ -117,7 +117,7 @@ impl SynReceived {
             window: u32::from(header.window) << shift,
             ts_recent: self.ts_recent,
             rtt: self.sent_at.map(|sent_at| context.now.since(sent_at)),
-            is_syn_lost: self.retries > 0,
+            syn_retries: self.retries,
         };
         let mut open = Open::new(&born, context);
         if is_syn {
