@@ -138,6 +138,18 @@ fn cubic_reduces_to_seven_tenths_and_converges_fast() {
     assert!((58.5..60.5).contains(&segments), "{segments}");
 }
 
+/// RFC 9438 §4.2: the target is at most one and a half times the window, so that half of what is
+/// acknowledged is added after any time.
+#[test]
+fn cubic_grows_by_half_of_what_is_acknowledged_at_most() {
+    let mut congestion = reduced(Algorithm::Cubic, 100 * 1460);
+    congestion.on_ack(&acked(1460, 1460, 100, 0));
+    let before = congestion.cwnd();
+    congestion.on_ack(&acked(1460, 2920, 100, 100_000));
+    let growth = congestion.cwnd() - before;
+    assert!((728..=731).contains(&growth), "{growth}");
+}
+
 #[test]
 fn time_without_load_does_not_count() {
     let mut congestion = reduced(Algorithm::Cubic, 1000 * 1460);

@@ -204,6 +204,10 @@ impl Sender {
         self.sent_at = now;
         self.recovery.on_sent(part.length, is_retransmission, now);
         self.arm_after_send(!is_retransmission, context);
+        if is_retransmission && part.start == self.una() {
+            // RFC 6298 §5: no segment goes again sooner than a time-out after it went last.
+            self.restart_rto(context);
+        }
     }
 
     /// Whether the next new data must tell the peer that the window was reduced (CWR).
