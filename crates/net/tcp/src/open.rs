@@ -10,7 +10,6 @@ mod segment;
 
 use saiga_wire::SeqNum;
 
-use crate::challenge::Challenges;
 use crate::connection::{Outcome, Phase, Place, Reply, StateName};
 use crate::context::{Arrival, Context};
 use crate::event::{CloseReason, Events};
@@ -29,7 +28,6 @@ pub(crate) struct Open {
     timestamp_offset: u32,
     sender: Sender,
     receiver: Receiver,
-    challenges: Challenges,
     idle: Idle,
     /// Whether the peer's FIN came before this side's was sent: then the last acknowledgement ends
     /// the connection without TIME-WAIT.
@@ -93,7 +91,6 @@ impl Open {
                 has_ecn: agreed.has_ecn,
                 now,
             }),
-            challenges: Challenges::default(),
             idle: Idle::new(now),
             is_passive_close: false,
             fin_wait_since: OptionalInstant::NONE,
@@ -122,7 +119,6 @@ impl Open {
         place: &mut impl Place,
         context: &mut Context<'_>,
     ) -> Outcome {
-        self.idle.on_segment(context.now);
         match self.receiver.judge(arrival, context) {
             Verdict::Acceptable => {}
             // Two sides that disagree would answer each other for ever without a limit.
@@ -137,6 +133,7 @@ impl Open {
         if self.is_impossible(number) {
             return Outcome::Answer(Reply::Challenge);
         }
+        self.idle.on_segment(context.now);
         if self.is_abandoned && arrival.length > 0 {
             // RFC 9293 §3.6.1: data that nobody will read is answered with a reset.
             return Outcome::Reset(CloseReason::Reset);
@@ -281,6 +278,7 @@ impl Open {
             return true;
         }
         self.is_abandoned = true;
+        self.sender.on_abandoned();
         self.on_shutdown(context);
         if self.sender.is_fin_acked() {
             self.fin_wait_since.set_first(context.now);
@@ -288,16 +286,9 @@ impl Open {
         false
     }
 
-    /// Whether a challenge acknowledgement may be sent now.
-    pub(crate) fn may_challenge(&mut self, context: &mut Context<'_>) -> bool {
-        let per_second = context.config.challenges_per_second;
-        let is_allowed = self.challenges.take(context.now, per_second);
-        if is_allowed {
-            context.counters.challenge_acks += 1;
-        } else {
-            context.counters.acks_skipped_challenge += 1;
-        }
-        is_allowed
+    /// Retransmissions and probes since the last progress.
+    pub(crate) fn retries(&self) -> u8 {
+        self.sender.retries()
     }
 
     /// Whether the number is that of a segment that the peer has not acknowledged.

@@ -68,6 +68,8 @@ pub(crate) struct Sender {
     /// The end of what the application has written.
     end: SeqNum,
     fin: Fin,
+    /// Whether the application has gone.
+    is_abandoned: bool,
     window: PeerWindow,
     congestion: Congestion,
     rtt: Rtt,
@@ -126,6 +128,7 @@ impl Sender {
             flight: Flight::new(start.una),
             end: start.una,
             fin: Fin::Open,
+            is_abandoned: false,
             window: PeerWindow::new(start.window, start.wl1, start.una),
             congestion: Congestion::new(start.algorithm, start.mss, start.syn_retries, start.una),
             rtt,
@@ -207,6 +210,16 @@ impl Sender {
             srtt: self.rtt.srtt(),
             rto: self.rtt.rto(&context.config.rto),
         }
+    }
+
+    /// Expiries of timers since the last progress.
+    pub(crate) fn retries(&self) -> u8 {
+        self.retries
+    }
+
+    /// The application has gone.
+    pub(crate) fn on_abandoned(&mut self) {
+        self.is_abandoned = true;
     }
 
     /// The part of acknowledged sequence numbers that are bytes, not the FIN.

@@ -21,6 +21,8 @@ pub(super) struct Timers {
     pub(super) reorder: OptionalInstant,
     /// Zero window probe.
     persist: OptionalInstant,
+    /// Expiries of `rto` or `persist` since the peer was heard.
+    pub(super) unanswered: u8,
     /// Since when data or a closed window waits for the peer.
     waiting_since: OptionalInstant,
 }
@@ -31,6 +33,7 @@ impl Timers {
         probe: OptionalInstant::NONE,
         reorder: OptionalInstant::NONE,
         persist: OptionalInstant::NONE,
+        unanswered: 0,
         waiting_since: OptionalInstant::NONE,
     };
 }
@@ -58,6 +61,7 @@ impl Sender {
             probe,
             reorder,
             persist,
+            unanswered: _,
             waiting_since: _,
         } = self.timers;
         [rto, probe, reorder, persist]
@@ -79,7 +83,10 @@ impl Sender {
             self.timers.rto = OptionalInstant::NONE;
             self.timers.probe = OptionalInstant::NONE;
             self.timers.reorder = OptionalInstant::NONE;
-            self.timers.waiting_since = OptionalInstant::NONE;
+            // A peer that answers probes with a closed window does not make progress.
+            if tally.is_advance || !self.timers.persist.is_some() {
+                self.timers.waiting_since = OptionalInstant::NONE;
+            }
         } else if tally.is_advance {
             // RFC 6298 §5.3.
             self.timers.rto = (now + self.rtt.rto(&context.config.rto)).into();
@@ -95,8 +102,12 @@ impl Sender {
         // RFC 6298 §5.1.
         let rto = now + self.rtt.rto(&context.config.rto);
         self.timers.rto.set_first(rto);
+        if self.timers.persist.is_some() {
+            // The window has opened.
+            self.timers.persist = OptionalInstant::NONE;
+            self.timers.waiting_since = OptionalInstant::NONE;
+        }
         self.timers.waiting_since.set_first(now);
-        self.timers.persist = OptionalInstant::NONE;
         if is_new {
             self.arm_probe(now);
         }
@@ -164,7 +175,11 @@ impl Sender {
             return Expired::Retransmit;
         }
         if self.timers.persist.has_come(now) {
+            if self.is_given_up(context) {
+                return Expired::TimedOut;
+            }
             self.retries = self.retries.saturating_add(1);
+            self.timers.unanswered = self.timers.unanswered.saturating_add(1);
             self.timers.persist = (now + self.persist_interval(&context.config.rto)).into();
             return Expired::WindowProbe;
         }
@@ -176,14 +191,29 @@ impl Sender {
         self.timers.rto = (context.now + self.rtt.rto(&context.config.rto)).into();
     }
 
+    /// Whether the peer did not answer often enough (RFC 9293 §3.8.3 R2). While its window is
+    /// closed, each answer counts (MUST-37), even if the window was shrunk below what was sent
+    /// (SHLD-17), unless the application has gone: then only progress counts, as in Linux.
+    fn is_given_up(&self, context: &mut Context<'_>) -> bool {
+        let is_closed = !self.una().before(self.window_end());
+        let tries = if is_closed && !self.is_abandoned {
+            self.timers.unanswered
+        } else {
+            self.retries
+        };
+        let is_given_up = tries >= context.config.data_retries;
+        context.counters.abort_on_timeout += u64::from(is_given_up);
+        is_given_up
+    }
+
     /// RFC 6298 §5.4 to §5.6.
     fn on_rto(&mut self, context: &mut Context<'_>) -> Expired {
-        if self.retries >= context.config.data_retries {
-            context.counters.abort_on_timeout += 1;
+        if self.is_given_up(context) {
             return Expired::TimedOut;
         }
         context.counters.timeouts += 1;
-        self.retries += 1;
+        self.retries = self.retries.saturating_add(1);
+        self.timers.unanswered = self.timers.unanswered.saturating_add(1);
         self.begin_loss(context);
         self.stop_pacing();
         self.resize_after_timeout(context);

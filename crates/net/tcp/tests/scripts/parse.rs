@@ -44,6 +44,8 @@ pub(crate) struct Segment {
     pub(crate) is_congested: bool,
     /// Fields that the segment must not have.
     pub(crate) absent: Vec<String>,
+    /// Whether a segment that leaves can be marked.
+    pub(crate) is_ecn_capable: Option<bool>,
     /// Bytes of each segment of a burst.
     pub(crate) step: Option<u32>,
 }
@@ -198,6 +200,8 @@ fn segment(words: &[&str]) -> Result<Segment, String> {
             "no" => segment.absent.push((*next()?).to_owned()),
             "by" => segment.step = Some(number_of(next()?)?),
             "ce" => segment.is_congested = true,
+            "ect" => segment.is_ecn_capable = Some(true),
+            "noect" => segment.is_ecn_capable = Some(false),
             "sack" => {
                 let (left, right) = next()?.split_once(':').ok_or("write sack LEFT:RIGHT")?;
                 segment.sack.push([number_of(left)?, number_of(right)?]);

@@ -30,8 +30,9 @@ struct Script {
     is_listening: bool,
     /// Answers SYNs without a connection.
     cookies: Option<CookieSecret>,
-    /// This side's initial number.
+    /// Initial numbers of this side and of the peer.
     iss: SeqNum,
+    irs: SeqNum,
     now: Instant,
     /// Segments that have left, with their times.
     sent: VecDeque<(Instant, Segment)>,
@@ -39,6 +40,9 @@ struct Script {
     is_finished: bool,
     readable: u32,
     acked: u32,
+    /// How often urgent data was announced, and how often the path was in doubt.
+    alarms: u32,
+    doubts: u32,
     is_shown: bool,
 }
 
@@ -65,12 +69,15 @@ pub(crate) fn run(text: &str, is_shown: bool) -> Result<(), String> {
         is_listening: false,
         cookies: None,
         iss: ISS,
+        irs: IRS,
         now: START,
         sent: VecDeque::new(),
         closed: None,
         is_finished: false,
         readable: 0,
         acked: 0,
+        alarms: 0,
+        doubts: 0,
         is_shown,
     };
     for line in lines(text)? {
@@ -148,6 +155,8 @@ impl Script {
         self.is_finished |= events.is_finished;
         self.readable += events.readable;
         self.acked += events.acked;
+        self.alarms += u32::from(events.is_urgent);
+        self.doubts += u32::from(events.is_doubtful);
     }
 
     fn apply(&mut self, line: &Line) -> Result<(), String> {
@@ -173,6 +182,7 @@ impl Script {
         for (name, value) in pairs {
             let is_on = value == "on";
             let number = value.parse::<u32>().unwrap_or(0);
+            let is_number = value.parse::<u32>().is_ok();
             match name.as_str() {
                 "mss" => self.config.mss = u16::try_from(number).unwrap(),
                 "timestamps" => self.config.has_timestamps = is_on,
@@ -192,21 +202,26 @@ impl Script {
                     self.settings.user_timeout_ms = Some(number);
                 }
                 "keepalive" => {
-                    self.settings.keep_alive = Some(KeepAlive {
+                    self.settings.keep_alive = is_number.then_some(KeepAlive {
                         idle_ms: number,
                         interval_ms: 1000,
                         count: 3,
                     });
                 }
+                "keepalive_default" => self.settings.keep_alive = Some(KeepAlive::default()),
+                "iss" => self.iss = SeqNum(number),
+                "irs" => self.irs = SeqNum(number),
                 other => return Err(format!("{other} is not a setting")),
             }
         }
+        let settings = self.settings;
+        self.context(|connection, _| connection.set(settings));
         Ok(())
     }
 
     fn start(&self) -> Start {
         Start {
-            iss: ISS,
+            iss: self.iss,
             timestamp_offset: self
                 .clock
                 .wrapping_sub(u32::try_from(START.0 / 1000).unwrap()),
@@ -251,6 +266,11 @@ impl Script {
                 let events = self.context(Connection::abort);
                 self.note(events.unwrap_or_default());
             }
+            "resize" => {
+                self.buffer = argument;
+                self.context(|connection, _| connection.resize(argument));
+            }
+            "urgent" | "alarms" | "doubts" => return self.check_news(name, argument),
             "readable" if argument == self.readable => self.readable = 0,
             "acked" if argument == self.acked => self.acked = 0,
             "finished" if self.is_finished => {}
@@ -269,6 +289,21 @@ impl Script {
         let events = self.context(|connection, context| connection.on_icmp(error, seq, context));
         self.note(events.unwrap_or_default());
         self.send();
+    }
+
+    /// Compares the bytes up to the end of urgent data, or how often such data was announced, or
+    /// how often the path was in doubt, since the last such line.
+    fn check_news(&mut self, name: &str, expected: u32) -> Result<(), String> {
+        let ahead = self.context(|connection, _| connection.urgent_ahead());
+        let found = match name {
+            "alarms" => core::mem::take(&mut self.alarms),
+            "doubts" => core::mem::take(&mut self.doubts),
+            _ => ahead.flatten().unwrap_or(0),
+        };
+        if found == expected {
+            return Ok(());
+        }
+        Err(format!("{name} is {found}"))
     }
 
     /// An active open that the peer answers after 20 ms with a window of 8,000 bytes, segments of
@@ -297,7 +332,7 @@ impl Script {
     }
 
     fn receive(&mut self, segment: &Segment) -> Result<(), String> {
-        let header = absolute(segment, self.iss);
+        let header = absolute(segment, self.iss, self.irs);
         if self.connection.is_none() && self.cookies.is_some() {
             self.receive_cookie(segment, &header);
             return Ok(());
@@ -365,6 +400,7 @@ impl Script {
                 offset: 0,
                 length: 0,
                 mss: 0,
+                is_ecn_capable: false,
             });
             self.sent.push_back((self.now, sent));
         }
@@ -381,6 +417,9 @@ impl Script {
         let mut found = segment.clone();
         found.window = found.window.filter(|_| expected.window.is_some());
         found.check_absent(&expected.absent)?;
+        found.is_ecn_capable = found
+            .is_ecn_capable
+            .filter(|_| expected.is_ecn_capable.is_some());
         found.timestamps = found.timestamps.filter(|_| expected.timestamps.is_some());
         if found.flags.contains(Flags::SYN) {
             found.mss = found.mss.filter(|_| expected.mss.is_some());
@@ -422,12 +461,12 @@ impl Script {
         let header = &transmit.header;
         let options = &header.options;
         // The reset of a connection that is not synchronised has the peer's number.
-        let block = |block: &SackBlock| [block.left - IRS, block.right - IRS];
+        let block = |block: &SackBlock| [block.left - self.irs, block.right - self.irs];
         Segment {
             flags: header.flags,
             seq: header.seq - self.iss,
             length: transmit.length,
-            ack: header.ack.map(|ack| ack - IRS),
+            ack: header.ack.map(|ack| ack - self.irs),
             window: Some(header.window),
             mss: options.mss,
             scale: options.window_scale,
@@ -437,6 +476,7 @@ impl Script {
             urgent: header.urgent,
             is_congested: false,
             absent: Vec::new(),
+            is_ecn_capable: Some(transmit.is_ecn_capable),
             step: None,
         }
     }
@@ -471,7 +511,7 @@ impl Script {
 }
 
 /// A segment of the peer, whose acknowledgements count from `iss`.
-fn absolute(segment: &Segment, iss: SeqNum) -> Header {
+fn absolute(segment: &Segment, iss: SeqNum, irs: SeqNum) -> Header {
     let block = |[left, right]: &[u32; 2]| SackBlock {
         left: iss + *left,
         right: iss + *right,
@@ -481,7 +521,7 @@ fn absolute(segment: &Segment, iss: SeqNum) -> Header {
             source: 0,
             destination: 0,
         },
-        seq: IRS + segment.seq,
+        seq: irs + segment.seq,
         ack: segment.ack.map(|ack| iss + ack),
         flags: segment.flags,
         window: segment.window.unwrap_or(0),
