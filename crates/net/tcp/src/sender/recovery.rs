@@ -342,8 +342,10 @@ impl Sender {
     /// Begins recovery after a time-out.
     pub(super) fn begin_loss(&mut self, context: &mut Context<'_>) {
         let is_first = !matches!(self.recovery, Recovery::Loss { .. });
+        // As in Linux, a recovery that has reduced the window for the same data counts.
+        let must_reduce = !self.recovery.is_reducing();
         self.congestion
-            .on_timeout(self.nxt() - self.una(), is_first);
+            .on_timeout(self.nxt() - self.una(), must_reduce);
         self.congestion.watch(self.una());
         if self.flight.has_reneged() {
             context.counters.sack_reneging += 1;
