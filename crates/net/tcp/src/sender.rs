@@ -86,6 +86,8 @@ pub(crate) struct Sender {
     timers: Timers,
     /// Expiries of the retransmission or of the zero window timer since the last progress.
     retries: u8,
+    /// The same since the peer was heard.
+    unanswered: u8,
     pace: Pace,
     /// ECN: the window was reduced for this much data, and the peer must learn of it.
     reduced_until: Option<SeqNum>,
@@ -141,6 +143,7 @@ impl Sender {
             sent_at: start.now,
             timers: Timers::NONE,
             retries: 0,
+            unanswered: 0,
             pace: Pace::default(),
             reduced_until: None,
             must_send_cwr: false,

@@ -104,7 +104,7 @@ impl Sender {
                 && !self.flight.is_empty(),
             ..Tally::default()
         };
-        self.timers.unanswered = 0;
+        self.unanswered = 0;
         self.deliver(ack, context.now, &mut tally);
         if let Some(block) = &duplicate {
             context.counters.dsack_recv += 1;

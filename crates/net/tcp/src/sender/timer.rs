@@ -21,8 +21,6 @@ pub(super) struct Timers {
     pub(super) reorder: OptionalInstant,
     /// Zero window probe.
     persist: OptionalInstant,
-    /// Expiries of `rto` or `persist` since the peer was heard.
-    pub(super) unanswered: u8,
     /// Since when data or a closed window waits for the peer.
     waiting_since: OptionalInstant,
 }
@@ -33,7 +31,6 @@ impl Timers {
         probe: OptionalInstant::NONE,
         reorder: OptionalInstant::NONE,
         persist: OptionalInstant::NONE,
-        unanswered: 0,
         waiting_since: OptionalInstant::NONE,
     };
 }
@@ -61,7 +58,6 @@ impl Sender {
             probe,
             reorder,
             persist,
-            unanswered: _,
             waiting_since: _,
         } = self.timers;
         [rto, probe, reorder, persist]
@@ -179,7 +175,7 @@ impl Sender {
                 return Expired::TimedOut;
             }
             self.retries = self.retries.saturating_add(1);
-            self.timers.unanswered = self.timers.unanswered.saturating_add(1);
+            self.unanswered = self.unanswered.saturating_add(1);
             self.timers.persist = (now + self.persist_interval(&context.config.rto)).into();
             return Expired::WindowProbe;
         }
@@ -197,7 +193,7 @@ impl Sender {
     fn is_given_up(&self, context: &mut Context<'_>) -> bool {
         let is_closed = !self.una().before(self.window_end());
         let tries = if is_closed && !self.is_abandoned {
-            self.timers.unanswered
+            self.unanswered
         } else {
             self.retries
         };
@@ -213,7 +209,7 @@ impl Sender {
         }
         context.counters.timeouts += 1;
         self.retries = self.retries.saturating_add(1);
-        self.timers.unanswered = self.timers.unanswered.saturating_add(1);
+        self.unanswered = self.unanswered.saturating_add(1);
         self.begin_loss(context);
         self.stop_pacing();
         self.resize_after_timeout(context);
