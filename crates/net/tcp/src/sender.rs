@@ -79,8 +79,8 @@ pub(crate) struct Sender {
     recovery: Recovery,
     /// Bytes that duplicate acknowledgements say have arrived, of a peer without selective ones.
     reno_sacked: u32,
-    /// `SND.NXT` when the congestion window last held data back.
-    limited_at: Option<SeqNum>,
+    /// `SND.NXT` when the congestion window last held data back; below `SND.UNA` if that is over.
+    limited_at: SeqNum,
     /// The last transmission.
     sent_at: Instant,
     timers: Timers,
@@ -139,7 +139,7 @@ impl Sender {
             tlp: Tlp::default(),
             recovery: Recovery::Normal { dup_acks: 0 },
             reno_sacked: 0,
-            limited_at: None,
+            limited_at: start.una - 1,
             sent_at: start.now,
             timers: Timers::NONE,
             retries: 0,

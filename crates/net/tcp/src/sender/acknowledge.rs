@@ -106,6 +106,7 @@ impl Sender {
         };
         self.unanswered = 0;
         self.deliver(ack, context.now, &mut tally);
+        self.limited_at = self.limited_at.later_of(self.una() - 1);
         if let Some(block) = &duplicate {
             context.counters.dsack_recv += 1;
             self.rack.on_dsack(self.una(), nxt);
@@ -187,8 +188,8 @@ impl Sender {
     /// Whether the congestion window limits the load: data had to wait for it in this round trip,
     /// or, in slow start, more than half of it is in use.
     fn is_limited(&self, una: SeqNum) -> bool {
-        let is_held = self.limited_at.is_some_and(|at| at.at_or_after(una));
-        is_held || self.congestion.is_slow_start() && 2 * self.pipe() > self.congestion.cwnd()
+        self.limited_at.at_or_after(una)
+            || self.congestion.is_slow_start() && 2 * self.pipe() > self.congestion.cwnd()
     }
 
     /// Asks whether a tail loss probe repaired a loss (RFC 8985 §7.4).

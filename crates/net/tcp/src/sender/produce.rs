@@ -126,7 +126,7 @@ impl Sender {
         let usable = self.usable_window();
         // If the peer's window is smaller, the load says nothing of the congestion window.
         if room < unsent && room <= usable {
-            self.limited_at = Some(self.nxt());
+            self.limited_at = self.nxt();
         }
         if room < unsent.min(mss) && pipe > 0 {
             return None;
