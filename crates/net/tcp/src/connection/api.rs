@@ -93,10 +93,12 @@ impl Connection {
                 is_doubtful: tries < path_retries && path_retries <= self.retries(),
                 ..Events::NONE
             },
-            Some(reason) => {
+            Some(mut reason) => {
+                let soft_error = self.soft_error();
                 // A handshake ends silently; a peer that was there once is reset.
                 if reason == CloseReason::TimedOut && matches!(self.phase, Phase::Open(_)) {
                     self.prepare_reset();
+                    reason = soft_error.unwrap_or(reason);
                 }
                 self.end(reason, context)
             }

@@ -35,7 +35,8 @@ impl Receiver {
             return self.judge_reset(arrival.header.seq);
         }
         if self.is_old(arrival, context) {
-            return Verdict::Answer;
+            // Also the late copy of data that was sent again is a duplicate to report.
+            return self.on_unacceptable(arrival);
         }
         if !self.is_in_window(arrival) {
             return self.on_unacceptable(arrival);

@@ -45,6 +45,8 @@ pub(crate) enum Action {
     In(Segment),
     Out(Segment),
     State(String),
+    /// ICMP: the segment with this number was too big, this many bytes without headers are not.
+    TooBig(u32, u16),
 }
 
 /// A segment with the fields that are named.
@@ -63,12 +65,32 @@ pub(crate) struct Segment {
     pub(crate) sack: Vec<[u32; 2]>,
     pub(crate) urgent: Option<u16>,
     pub(crate) is_congested: bool,
-    /// The segment must not have timestamps.
-    pub(crate) is_without_timestamps: bool,
+    /// Fields that the segment must not have.
+    pub(crate) absent: Vec<String>,
     /// Whether a segment that leaves can be marked.
     pub(crate) is_ecn_capable: Option<bool>,
     /// Bytes of each segment of a burst.
     pub(crate) step: Option<u32>,
+}
+
+impl Segment {
+    /// Fails if the segment has one of these fields; notes that it was asked.
+    pub(crate) fn check_absent(&mut self, fields: &[String]) -> Result<(), String> {
+        for field in fields {
+            let is_there = match field.as_str() {
+                "mss" => self.mss.is_some(),
+                "ws" => self.scale.is_some(),
+                "sackok" => self.has_sack_permitted,
+                "ts" => self.timestamps.is_some(),
+                other => return Err(format!("{other} is not a field that can be absent")),
+            };
+            if is_there {
+                return Err(format!("the segment has {field}: {self:?}"));
+            }
+        }
+        self.absent = fields.to_vec();
+        Ok(())
+    }
 }
 
 /// Begins the line that tells why the kernel does not run a script.
@@ -139,6 +161,10 @@ fn line_of(number: usize, words: &[&str]) -> Result<Line, String> {
         "<" => Action::In(segment(rest)?),
         ">" => Action::Out(segment(rest)?),
         "state" => Action::State(rest.join(" ")),
+        "toobig" => match rest {
+            [seq, mss] => Action::TooBig(number_of(seq)?, small(mss)?),
+            _ => return Err("write toobig SEQ MSS".to_owned()),
+        },
         call => {
             let argument = rest.first().map_or(Ok(0), |word| number_of(word))?;
             Action::Call(call.to_owned(), argument)
@@ -203,7 +229,7 @@ fn segment(words: &[&str]) -> Result<Segment, String> {
             "sackok" => segment.has_sack_permitted = true,
             "ts" => segment.timestamps = Some([number_of(next()?)?, number_of(next()?)?]),
             "urg" => segment.urgent = Some(small(next()?)?),
-            "nots" => segment.is_without_timestamps = true,
+            "no" => segment.absent.push((*next()?).to_owned()),
             "by" => segment.step = Some(number_of(next()?)?),
             "ce" => segment.is_congested = true,
             "ect" => segment.is_ecn_capable = Some(true),

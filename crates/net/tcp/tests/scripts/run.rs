@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use saiga_tcp::{
     Algorithm, Arrival, CloseReason, Config, Connection, Context, CookieSecret, Counters, Events,
-    Instant, KeepAlive, Micros, Place, Settings, Start, StateName, Transmit, reset_for,
+    IcmpError, Instant, KeepAlive, Micros, Place, Settings, Start, StateName, Transmit, reset_for,
 };
 use saiga_wire::SeqNum;
 use saiga_wire::ip::Ports;
@@ -177,6 +177,10 @@ impl Script {
             Action::In(segment) => self.receive(segment),
             Action::Out(expected) => self.expect(expected),
             Action::State(name) => self.check_state(name),
+            Action::TooBig(seq, mss) => {
+                self.icmp(IcmpError::TooBig { mss: *mss }, *seq);
+                Ok(())
+            }
         }
     }
 
@@ -197,6 +201,8 @@ impl Script {
                 "syn_retries" => self.config.syn_retries = u8::try_from(number).unwrap(),
                 "syn_ack_retries" => self.config.syn_ack_retries = u8::try_from(number).unwrap(),
                 "data_retries" => self.config.data_retries = u8::try_from(number).unwrap(),
+                "pacing" => self.config.has_pacing = is_on,
+                "mtu_probing" => self.config.has_mtu_probing = is_on,
                 "nodelay" => self.settings.is_nodelay = is_on,
                 "user_timeout" => {
                     self.settings.user_timeout_ms = Some(number);
@@ -245,6 +251,9 @@ impl Script {
             }
             "established" => return self.establish(),
             "accept" => self.is_listening = true,
+            "unreachable" => self.icmp(IcmpError::Unreachable, argument),
+            "refused" => self.icmp(IcmpError::Refused, argument),
+            "quench" => self.icmp(IcmpError::SourceQuench, argument),
             "cookies" => self.cookies = Some(CookieSecret::new([1, 2], self.now)),
             "write" => {
                 self.context(|connection, context| connection.on_write(argument, context));
@@ -278,6 +287,14 @@ impl Script {
         }
         self.send();
         Ok(())
+    }
+
+    /// An ICMP error about the segment with this number.
+    fn icmp(&mut self, error: IcmpError, seq: u32) {
+        let seq = self.iss + seq;
+        let events = self.context(|connection, context| connection.on_icmp(error, seq, context));
+        self.note(events.unwrap_or_default());
+        self.send();
     }
 
     /// Compares the bytes up to the end of urgent data, or how often such data was announced, or
@@ -405,9 +422,7 @@ impl Script {
         }
         let mut found = segment.clone();
         found.window = found.window.filter(|_| expected.window.is_some());
-        if expected.is_without_timestamps {
-            found.is_without_timestamps = found.timestamps.is_none();
-        }
+        found.check_absent(&expected.absent)?;
         found.is_ecn_capable = found
             .is_ecn_capable
             .filter(|_| expected.is_ecn_capable.is_some());
@@ -471,7 +486,7 @@ impl Script {
             sack: options.sack.as_slice().iter().map(block).collect(),
             urgent: header.urgent,
             is_congested: false,
-            is_without_timestamps: false,
+            absent: Vec::new(),
             is_ecn_capable: Some(transmit.is_ecn_capable),
             step: None,
         }
