@@ -9,7 +9,6 @@ use anyhow::Context as _;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use socket2::{Domain, Protocol, Socket, Type};
 
-use crate::clock;
 use crate::counts::{self, Counts};
 use crate::sys;
 
@@ -39,7 +38,7 @@ pub(crate) fn receive(
     let mut flows: Vec<(SocketAddrV4, Socket, u64)> = vec![];
     let mut skipped = false;
     loop {
-        let now = clock::now();
+        let now = Instant::now();
         if now >= until {
             break;
         }
@@ -75,7 +74,7 @@ pub(crate) fn receive(
 pub(crate) fn send(begins: &[Instant], until: Instant) -> anyhow::Result<Counts> {
     let mut sockets: Vec<Socket> = vec![];
     loop {
-        let now = clock::now();
+        let now = Instant::now();
         if now >= until {
             break;
         }

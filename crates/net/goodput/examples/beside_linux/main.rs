@@ -5,7 +5,6 @@
 //! a part of the names of the paths. Both arms of a pair run at the same time over paths of their
 //! own with the same seed, so that other load of the host meets both.
 
-mod clock;
 mod counts;
 mod engine;
 mod kernel;

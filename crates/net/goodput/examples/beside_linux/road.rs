@@ -14,7 +14,6 @@ use rustix::event::PollFlags;
 use saiga_goodput::cells::Cell;
 use saiga_path::{Link, Totals};
 
-use crate::clock;
 use crate::counts::Counts;
 use crate::engine::{self, Flows};
 use crate::kernel::{self, RECEIVER};
@@ -115,7 +114,7 @@ impl Trial {
     pub(crate) fn run(self) -> anyhow::Result<Outcome> {
         let (near, begin_sender, sender) = self.spawn_sender()?;
         let (far, begin_receiver, receiver) = self.spawn_receiver()?;
-        let begin = clock::now() + Duration::from_millis(20);
+        let begin = Instant::now() + Duration::from_millis(20);
         begin_sender.send(begin)?;
         begin_receiver.send(begin)?;
         let (totals, our_counts) = self.forward(near, far, begin)?;
@@ -193,7 +192,7 @@ impl Trial {
         let end = begin + self.length;
         let mut buffer = vec![0; 65_536];
         loop {
-            let now = clock::now();
+            let now = Instant::now();
             if now >= end {
                 return Ok((out.totals(), flows.counts()));
             }

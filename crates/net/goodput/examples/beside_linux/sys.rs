@@ -17,12 +17,11 @@ pub(crate) fn unshare_network() -> io::Result<()> {
 
 /// Makes the TUN device `name` of an open `/dev/net/tun`: packets without a header of the driver.
 pub(crate) fn set_tun(file: &File, name: &str) -> io::Result<()> {
-    let flags = libc::c_short::try_from(libc::IFF_TUN | libc::IFF_NO_PI).map_err(io::Error::other)?;
+    let flags =
+        libc::c_short::try_from(libc::IFF_TUN | libc::IFF_NO_PI).map_err(io::Error::other)?;
     let mut request = libc::ifreq {
         ifr_name: [0; libc::IFNAMSIZ],
-        ifr_ifru: libc::__c_anonymous_ifr_ifru {
-            ifru_flags: flags,
-        },
+        ifr_ifru: libc::__c_anonymous_ifr_ifru { ifru_flags: flags },
     };
     for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
         *to = from.cast_signed();
