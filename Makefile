@@ -33,9 +33,8 @@ export SAIGA_COMMIT ?= $(shell git describe --always --dirty --abbrev=12 2>/dev/
 # Tests that are not even compiled for `make test`.
 soak := saiga-trials/soak,saiga-tpcc/soak,saiga-cli/soak
 
-.PHONY: all build library chaos demo test loom soak bench bench-stack bench-wait ablation bench-hostile bench-tpcc lint \
-.PHONY: all build library chaos demo test loom soak bench bench-wait ablation bench-hostile bench-tpcc bench-recovery lint \
-	fmt install uninstall clean
+.PHONY: all build library chaos demo test loom soak bench bench-stack bench-recovery bench-wait ablation \
+	bench-hostile bench-tpcc lint fmt install uninstall clean
 
 all: build
 

@@ -10,6 +10,7 @@ use crate::config::Config;
 use crate::counters::Counters;
 use crate::flow::{Flow, FlowTable};
 use crate::listener::Listeners;
+use crate::neighbour::Neighbours;
 use crate::owner::Owner;
 use crate::settings::SizedSettings;
 use crate::slab::{ConnectionId, Slab};
@@ -227,6 +228,7 @@ impl Connections {
     pub(crate) fn on_timeout(
         &mut self,
         counters: &mut Counters,
+        neighbours: &mut Neighbours,
         now: Instant,
         owner: &mut impl Owner,
     ) {
@@ -237,10 +239,18 @@ impl Connections {
             let run = |connection: &mut Connection, context: &mut Context<'_>| {
                 connection.on_timeout(context)
             };
-            match self.with_engine(id, counters, now, run) {
-                Some(events) => self.report(id, &events, owner),
-                None => self.on_undecided(id, now, owner),
+            let Some(events) = self.with_engine(id, counters, now, run) else {
+                self.on_undecided(id, now, owner);
+                continue;
+            };
+            // RFC 9293 §3.8.3 R1: the neighbour may be gone.
+            if events.is_doubtful
+                && let Some(slot) = self.slots.get_mut(id)
+                && let Some(neighbour) = slot.neighbour(neighbours.epoch())
+            {
+                neighbours.doubt(neighbour);
             }
+            self.report(id, &events, owner);
         }
     }
 

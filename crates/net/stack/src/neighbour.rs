@@ -217,6 +217,15 @@ impl Neighbours {
         }
     }
 
+    /// A connection makes no progress: the neighbour is asked whether it is there.
+    pub(crate) fn doubt(&mut self, number: u32) {
+        if let Some(entry) = self.entries.get_mut(number as usize)
+            && matches!(entry.state, State::Reachable { .. })
+        {
+            entry.state = State::Stale;
+        }
+    }
+
     /// A packet of a neighbour (RFC 4861 §7.2.3, §7.2.5; RFC 826).
     pub(crate) fn learn(&mut self, key: (u8, IpAddr), mac: Mac, news: News, now: Instant) {
         if mac.is_group() {

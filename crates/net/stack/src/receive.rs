@@ -220,11 +220,10 @@ impl Stack {
             counters: &mut self.counters.tcp,
         };
         let events = connection.on_segment(&arrival, &mut place, &mut context);
+        let epoch = self.host.neighbours.epoch();
         // Progress shows that the neighbour is there (RFC 4861 §7.3.1).
         if (events.acked > 0 || events.is_established)
-            && let Some((epoch, hop)) = slot.hop
-            && epoch == self.host.neighbours.epoch()
-            && let Some(neighbour) = hop.neighbour
+            && let Some(neighbour) = slot.neighbour(epoch)
         {
             self.host.neighbours.confirm(neighbour, now);
         }

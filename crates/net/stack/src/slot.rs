@@ -37,6 +37,13 @@ impl Slot {
             state,
         }
     }
+
+    /// The number of the neighbour that leads to the peer, if it is known in this epoch.
+    #[inline]
+    pub(crate) fn neighbour(&self, epoch: u32) -> Option<u32> {
+        let (found, hop) = self.hop?;
+        hop.neighbour.filter(|_| found == epoch)
+    }
 }
 
 /// How far the connection is.

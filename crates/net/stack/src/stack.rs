@@ -171,7 +171,9 @@ impl Stack {
 
     /// Handles what is due. Calls that come too early do nothing.
     pub fn on_timeout(&mut self, now: Instant, owner: &mut impl Owner) {
-        self.connections.on_timeout(&mut self.counters, now, owner);
+        let neighbours = &mut self.host.neighbours;
+        self.connections
+            .on_timeout(&mut self.counters, neighbours, now, owner);
         self.host.neighbours.on_timeout(now);
         self.fail_unreachable(now, owner);
         self.expire_fragments(now);

@@ -4,7 +4,9 @@ use saiga_tcp::{Connection, Context, Instant, Transmit};
 use saiga_wire::frame::{Network, Payload, Writer};
 use saiga_wire::offload::Fill;
 use saiga_wire::tcp::Header;
-use saiga_wire::{checksum::Sum, ethernet, virtio};
+use saiga_wire::checksum::Sum;
+use saiga_wire::ip::{Ecn, TrafficClass};
+use saiga_wire::{ethernet, ipv4, ipv6, virtio};
 
 use crate::config::Offload;
 use crate::host::{Hop, Host, header};
@@ -71,7 +73,7 @@ impl Stack {
         };
         let segment = Segment {
             link: link.as_ref(),
-            network: header_of(slot),
+            network: network_of(slot, transmit.is_ecn_capable),
             header: &header,
             transmit: &transmit,
         };
@@ -157,9 +159,25 @@ fn engine(slot: &mut Slot) -> Option<&mut Connection> {
     }
 }
 
-/// The IP header of the segments of a connection.
-fn header_of(slot: &Slot) -> Network {
-    header(&slot.flow.addresses)
+/// The IP header of a segment.
+#[inline]
+fn network_of(slot: &Slot, is_ecn_capable: bool) -> Network {
+    let ecn = if is_ecn_capable {
+        Ecn::Capable0
+    } else {
+        Ecn::NotCapable
+    };
+    let class = TrafficClass::default().with_ecn(ecn);
+    match header(&slot.flow.addresses) {
+        Network::V4(header) => Network::V4(ipv4::Header {
+            traffic_class: class,
+            ..header
+        }),
+        Network::V6(header) => Network::V6(ipv6::Header {
+            traffic_class: class,
+            ..header
+        }),
+    }
 }
 
 /// The next hop of a connection, from its last segment if nothing has changed since.

@@ -176,3 +176,12 @@ fn a_permanent_neighbour_does_not_change() {
     assert_eq!(table.resolve(number, at(1)), Resolution::Known(ONE));
     assert_eq!(solicited(&mut table, at(1000)), []);
 }
+
+#[test]
+fn a_doubtful_neighbour_is_probed_soon() {
+    let (mut table, number) = asking();
+    table.learn(KEY, ONE, ANSWER, at(1));
+    table.doubt(number);
+    assert_eq!(table.resolve(number, at(2)), Resolution::Known(ONE));
+    assert_eq!(solicited(&mut table, at(7)), [Some(ONE)]);
+}

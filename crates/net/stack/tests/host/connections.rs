@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use saiga_stack::{CloseReason, Config, Micros, StateName};
 use saiga_wire::ethernet::{Tag, Tags};
+use saiga_wire::ip::Ecn;
 
 use crate::world::{BUFFER, Decision, World, mac, network, packet, read, segment, v4, v6};
 
@@ -287,4 +288,33 @@ fn a_connection_follows_a_change_of_the_network() {
     let (_, last) = world.seen.last().unwrap();
     assert_eq!(read(last).link.source, mac(3));
     assert_eq!(packet(last).network.addresses().source(), v4(2));
+}
+
+/// RFC 3168: data can be marked if both hosts agree; acknowledgements cannot.
+#[test]
+fn data_is_sent_as_capable_of_congestion_marks() {
+    let config = || {
+        let mut config = Config::default();
+        config.tcp.has_ecn = true;
+        config
+    };
+    let mut world = World::of(config(), config());
+    let id = world.connect(v6(1), v6(2));
+    world.hosts[0].write(id, &[1; 5_000], world.now);
+    world.run(SECOND);
+    let segments = world
+        .seen
+        .iter()
+        .filter_map(|(_, frame)| Some((segment(frame)?, packet(frame))));
+    let mut with_data = 0;
+    for (segment, packet) in segments {
+        let expected = if segment.payload.is_empty() {
+            Ecn::NotCapable
+        } else {
+            with_data += 1;
+            Ecn::Capable0
+        };
+        assert_eq!(packet.network.traffic_class().ecn(), expected);
+    }
+    assert!(with_data >= 4);
 }
