@@ -418,7 +418,7 @@ fn every_example_has_a_dry_run() {
         assert_eq!(lacks, needs, "{name}: {}", said.stdout);
         shown += 1;
     }
-    assert_eq!(shown, 8);
+    assert_eq!(shown, 9);
     test.assert_nothing_left();
 }
 
