@@ -75,6 +75,12 @@ fn world(seed: u64) -> World {
     World::new(random, paths, tasks, configs, settings)
 }
 
+/// Seeds of `make test`, and those of `make soak`.
+fn usual() -> u64 {
+    let is_soak = std::env::var("SAIGA_SOAK").is_ok_and(|value| value == "1");
+    if is_soak { 100_000 } else { 2_000 }
+}
+
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().unwrap())
 }
@@ -83,7 +89,7 @@ fn number(name: &str) -> Option<u64> {
 fn every_seed_delivers_everything() {
     let seeds = match number("SEED") {
         Some(seed) => seed..seed + 1,
-        None => 0..number("SAIGA_SEEDS").unwrap_or(2000),
+        None => 0..number("SAIGA_SEEDS").unwrap_or_else(usual),
     };
     for seed in seeds {
         let outcome = std::panic::catch_unwind(|| world(seed).run());
