@@ -322,16 +322,18 @@ impl Neighbours {
             let entry = &mut self.entries[number as usize];
             let due = now + RETRANSMIT;
             let mac = match &mut entry.state {
-                State::Incomplete { sent, due: next } => {
+                State::Incomplete { sent, due: next } if *next <= now => {
                     (*sent, *next) = (*sent + 1, due);
                     None
                 }
-                State::Probe { sent, due: next } => {
+                State::Probe { sent, due: next } if *next <= now => {
                     (*sent, *next) = (*sent + 1, due);
                     Some(entry.mac)
                 }
-                // An answer has come.
+                // The solicitation has left already, or an answer has come.
                 State::Free
+                | State::Incomplete { .. }
+                | State::Probe { .. }
                 | State::Reachable { .. }
                 | State::Stale
                 | State::Delay { .. }

@@ -1,11 +1,11 @@
 //! Segments of connections on their way to the device.
 
 use saiga_tcp::{Connection, Context, Instant, Transmit};
+use saiga_wire::checksum::Sum;
 use saiga_wire::frame::{Network, Payload, Writer};
+use saiga_wire::ip::{Ecn, TrafficClass};
 use saiga_wire::offload::Fill;
 use saiga_wire::tcp::Header;
-use saiga_wire::checksum::Sum;
-use saiga_wire::ip::{Ecn, TrafficClass};
 use saiga_wire::{ethernet, ipv4, ipv6, virtio};
 
 use crate::config::Offload;

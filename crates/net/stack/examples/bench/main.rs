@@ -29,7 +29,13 @@ fn main() {
         let mut ours = Requests::new(Ours::new(Kind::Segments), connections);
         let mut smol = Requests::new(Smol::new(Kind::Segments), connections);
         let name = format!("requests of 100 bytes, {connections} connections");
-        row(&name, "million segments/s", 1e6, || ours.turn(), Some(&mut || smol.turn()));
+        row(
+            &name,
+            "million segments/s",
+            1e6,
+            || ours.turn(),
+            Some(&mut || smol.turn()),
+        );
     }
     let mut ours = Requests::new(Ours::new(Kind::Segments), 500_000);
     let name = "requests of 100 bytes, 500,000 connections";
@@ -43,7 +49,13 @@ fn main() {
         let mut smol = Smol::new(kind);
         ours.open(1);
         smol.open(1);
-        row(name, "Gbit/s", 1e9, || stream(&mut ours), Some(&mut || stream(&mut smol)));
+        row(
+            name,
+            "Gbit/s",
+            1e9,
+            || stream(&mut ours),
+            Some(&mut || stream(&mut smol)),
+        );
     }
     let mut ours = Ours::new(Kind::Segments);
     let mut smol = Smol::new(Kind::Segments);

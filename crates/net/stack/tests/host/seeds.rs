@@ -37,7 +37,10 @@ fn inputs() -> Vec<(String, Vec<u8>)> {
         let _ = world.hosts[0].stack.close(id, world.now);
         world.run(Micros::from_secs(1));
         // Step 20 accepts, 13 writes and reads, 127 lets a third of a second pass, 30 closes.
-        inputs.push((format!("accepted-v{version}"), input(&world, &[20, 13, 20, 127, 13, 30])));
+        inputs.push((
+            format!("accepted-v{version}"),
+            input(&world, &[20, 13, 20, 127, 13, 30]),
+        ));
         inputs.push((format!("refused-v{version}"), input(&world, &[4, 7, 12])));
     }
     inputs
@@ -47,7 +50,10 @@ fn inputs() -> Vec<(String, Vec<u8>)> {
 fn seeds_run() {
     for (name, bytes) in inputs() {
         fuzzed::frames(&bytes);
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../fuzz/seeds/stack_frames");
+        let folder = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../../fuzz/seeds/stack_frames"
+        );
         let file = format!("{folder}/{name}");
         if std::env::var_os("SAIGA_WRITE_SEEDS").is_some() {
             std::fs::create_dir_all(folder).unwrap();

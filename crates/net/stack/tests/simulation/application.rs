@@ -22,7 +22,6 @@ pub(crate) fn streams(client_port: u16) -> (u32, u32) {
 }
 
 /// One side of a connection.
-#[derive(Debug)]
 pub(crate) struct Conversation {
     /// Stream and number of the bytes that this side writes.
     out_stream: u32,
@@ -42,6 +41,18 @@ pub(crate) struct Conversation {
     pub(crate) end: Option<CloseReason>,
     /// Whether the test ends the connection before its time.
     pub(crate) is_aborted: bool,
+}
+
+impl std::fmt::Debug for Conversation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Conversation")
+            .field("acked of total", &(self.acked, self.total))
+            .field("received", &self.received)
+            .field("readable", &self.readable)
+            .field("is_finished", &self.is_finished)
+            .field("end", &self.end)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Conversation {
@@ -70,25 +81,45 @@ impl Conversation {
 
     /// Whether the application will do something by itself.
     fn is_busy(&self) -> bool {
-        self.end.is_none()
-            && (self.readable > 0
-                || !self.is_shut && self.written - self.acked < SEND_BUFFER
-                || self.is_finished && !self.has_gone)
+        self.readable > 0
+            || self.end.is_none()
+                && (!self.is_shut && self.written - self.acked < SEND_BUFFER
+                    || self.is_finished && self.is_shut && !self.has_gone)
     }
 
     pub(crate) fn is_complete(&self) -> bool {
         self.is_finished && self.readable == 0 && self.acked >= self.total
     }
 
+    /// Whether this side has everything and was reset at its end: the last acknowledgements can be
+    /// lost so often that the peer has left TIME-WAIT. The check of the peer shows whether it has
+    /// everything, too.
+    pub(crate) fn is_late(&self) -> bool {
+        self.end == Some(CloseReason::Reset) && self.is_finished && self.readable == 0
+    }
+
+    /// Whether the peer's MAC address was asked for three times in vain.
+    pub(crate) fn is_unreachable(&self) -> bool {
+        self.end == Some(CloseReason::Unreachable) && self.acked + self.received == 0
+    }
+
     /// One turn: reads some, writes some, and closes at the end.
-    fn turn(&mut self, id: ConnectionId, stack: &mut Stack, random: &mut fastrand::Rng, now: Instant) {
+    fn turn(
+        &mut self,
+        id: ConnectionId,
+        stack: &mut Stack,
+        random: &mut fastrand::Rng,
+        now: Instant,
+    ) {
         if self.readable > 0 && random.u32(0..100) >= self.laziness {
             let count = random.u32(1..=self.readable);
             self.take(count);
             stack.read(id, count, now);
         }
         let room = SEND_BUFFER - (self.written - self.acked);
-        let count = (self.total - self.written).min(room).min(random.u64(1..5_000));
+        let count = (self.total - self.written)
+            .min(room)
+            .min(random.u64(1..5_000));
         if count > 0 {
             self.written += count;
             stack.write(id, u32::try_from(count).unwrap(), now);
@@ -157,6 +188,9 @@ impl Applications {
         for (id, conversation) in &mut self.conversations {
             if conversation.end.is_none() {
                 conversation.turn(*id, stack, &mut self.random, now);
+            } else {
+                // The buffer outlives the connection.
+                conversation.take(conversation.readable);
             }
         }
     }
@@ -185,7 +219,10 @@ impl Owner for Applications {
             self.incoming.retain(|(known, _)| *known != id);
             return;
         };
-        assert_eq!(conversation.end, None, "news of a connection that has ended");
+        assert_eq!(
+            conversation.end, None,
+            "news of a connection that has ended"
+        );
         conversation.acked += u64::from(events.acked);
         assert!(conversation.acked <= conversation.written);
         conversation.readable += events.readable;

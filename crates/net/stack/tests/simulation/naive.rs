@@ -173,7 +173,12 @@ impl Conversation {
         }
         let (stream, _) = streams(self.ports.destination);
         for found in segment.payload {
-            assert_eq!(*found, byte(stream, self.received), "byte {}", self.received);
+            assert_eq!(
+                *found,
+                byte(stream, self.received),
+                "byte {}",
+                self.received
+            );
             self.received += 1;
         }
         self.is_finished = header.flags.contains(Flags::FIN);
@@ -204,7 +209,9 @@ fn frame(header: &Header, payload: &[u8]) -> Vec<u8> {
         link: Some(&link),
         buffer: &mut frame,
     };
-    let length = writer.tcp(&network, header, &[payload], Fill::Checksum).unwrap();
+    let length = writer
+        .tcp(&network, header, &[payload], Fill::Checksum)
+        .unwrap();
     frame.truncate(length);
     frame
 }

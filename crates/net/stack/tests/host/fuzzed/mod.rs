@@ -47,7 +47,10 @@ impl Owner for Application {
     }
 
     fn place(&mut self, id: ConnectionId, at: u32, bytes: &[u8]) {
-        assert!(self.get(id).is_some(), "bytes for a connection without a buffer");
+        assert!(
+            self.get(id).is_some(),
+            "bytes for a connection without a buffer"
+        );
         assert!(at as usize + bytes.len() <= BUFFER as usize);
     }
 
@@ -234,7 +237,9 @@ impl Host {
             _ => self.stack.close(id, self.now),
         };
         if events.closed.is_some() {
-            self.application.connections.retain(|(known, ..)| *known != id);
+            self.application
+                .connections
+                .retain(|(known, ..)| *known != id);
         }
         // Another connection is the next one to talk.
         let count = self.application.connections.len();
