@@ -218,7 +218,7 @@ impl<P: Clone> Link<P> {
         }
     }
 
-    /// Lets held packets go on whose time has come.
+    /// Forwards the held packets whose time has come.
     fn release(&mut self, now_us: u64) {
         if self.held.is_empty() {
             return;

@@ -13,13 +13,13 @@ pub struct Config {
     pub most_time_wait: u32,
     /// Most neighbours (`gc_thresh3`).
     pub most_neighbours: u32,
-    /// Who else answers at the addresses.
+    /// Whether the kernel answers at the addresses, too.
     pub presence: Presence,
     /// What the device does with segments.
     pub offload: Offload,
 }
 
-/// Who answers at the addresses of a stack.
+/// Which stacks answer at the addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Presence {
     /// The stack alone: it answers ARP, neighbour solicitations and echo requests, and refuses what

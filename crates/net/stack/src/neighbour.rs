@@ -422,7 +422,7 @@ impl Neighbours {
             self.remove(number);
             number as usize
         };
-        // An entry that nobody has used yet is the first to go.
+        // An entry that was never used is the first to be replaced.
         let is_used = matches!(state, State::Incomplete { .. });
         let entry = Entry {
             key,

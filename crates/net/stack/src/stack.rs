@@ -46,15 +46,16 @@ pub(crate) struct Limits {
     pub(crate) echoes: RateLimit,
 }
 
-/// Whose a frame was.
+/// What became of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum Verdict {
-    /// The frame was for this stack, or nobody's.
+    /// The frame is used up: it was for this stack, or malformed.
     Taken,
     /// The frame is not for this stack, which has not used it.
     NotOurs,
-    /// The stack has learnt from the frame, and so may others: ARP and neighbour discovery.
+    /// The stack has learnt from the frame, and the kernel should get it, too: ARP and neighbour
+    /// discovery.
     Shared,
 }
 
@@ -130,7 +131,7 @@ impl Stack {
         self.counters.in_frames += 1;
         let verdict = self.receive(frame, state, now, owner);
         let verdict = match (verdict, self.config.presence) {
-            // Nobody else could use it.
+            // There is no other user of the device.
             (_, Presence::Alone) => Verdict::Taken,
             (verdict, Presence::BesideKernel) => verdict,
         };

@@ -1,4 +1,4 @@
-//! Neighbours: who answers, who does not, and what connections learn of it.
+//! Neighbours that answer, neighbours that do not, and what connections learn of it.
 
 use saiga_stack::{CloseReason, Config, Micros};
 use saiga_wire::ethernet::Mac;
@@ -10,7 +10,7 @@ use crate::world::{BUFFER, Host, World, mac, packet, read, segment, v4, v6};
 
 /// A host that does not exist: its address is asked for three times.
 #[test]
-fn a_connection_to_nobody_is_unreachable() {
+fn a_host_that_does_not_exist_is_unreachable() {
     for (own, peer) in [(v4(1), v4(77)), (v6(1), v6(77))] {
         let mut world = World::new();
         let id = world.connect(own, peer);

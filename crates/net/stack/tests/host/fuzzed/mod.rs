@@ -1,9 +1,9 @@
 //! Any bytes as frames, calls and time for a host. The fuzzer uses this file, too.
 //!
 //! The first byte of a step says what happens; a frame follows with a length of two bytes. In some
-//! frames, the sequence numbers are those that the host expects, since nobody can guess them. Nothing
-//! may panic, every table keeps its limit, each frame that leaves is well-formed, and the host comes
-//! to rest.
+//! frames, the sequence numbers are those that the host expects, because they cannot be guessed.
+//! Nothing may panic, every table keeps its limit, each frame that leaves is well-formed, and the
+//! host comes to rest.
 
 use saiga_stack::{
     Config, ConnectionId, Events, Incoming, Instant, Interface, Link, Listen, Micros, Network,
