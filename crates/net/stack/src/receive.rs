@@ -186,8 +186,8 @@ impl Stack {
         }
     }
 
-    /// Gives a segment to its connection. True if it was in TIME-WAIT, and the segment is a SYN that
-    /// may begin another one: the old connection is gone.
+    /// Gives a segment to its connection. True if it was in TIME-WAIT, and the segment is a SYN
+    /// that may begin another one: the old connection is gone.
     fn on_known(
         &mut self,
         id: ConnectionId,

@@ -142,8 +142,8 @@ impl Stack {
     }
 
     /// The next frame for the device, written to the front of `buffer`, until there is none.
-    /// `buffer` has room for the largest frame: the MTU, or the largest super-segment with 120 bytes
-    /// of headers, and 22 bytes of link layer. Frames that do not fit are dropped.
+    /// `buffer` has room for the largest frame: the MTU, or the largest super-segment with 120
+    /// bytes of headers, and 22 bytes of link layer. Frames that do not fit are dropped.
     pub fn poll_transmit(
         &mut self,
         buffer: &mut [u8],

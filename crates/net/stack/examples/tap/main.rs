@@ -3,8 +3,8 @@
 //!     cargo run --release -p saiga-stack --example tap -- tap0 10.0.0.2/24 fd00::2/64 [--plain]
 //!
 //! The kernel is the other host: give `tap0` an address of the same network and set it up. Use a
-//! network namespace (`unshare -n`) unless the network is yours. `--plain` leaves the device without
-//! offloads. The process ends by a signal, and the device with it.
+//! network namespace (`unshare -n`) unless the network is yours. `--plain` leaves the device
+//! without offloads. The process ends by a signal, and the device with it.
 
 mod device;
 mod echo;

@@ -1,3 +1,5 @@
+//! Reassembly: orders, overlaps, limits.
+
 use super::*;
 use alloc::vec;
 use core::net::{Ipv4Addr, Ipv6Addr};

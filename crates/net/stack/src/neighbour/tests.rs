@@ -1,3 +1,5 @@
+//! Neighbours: states, waiting frames, limits.
+
 use super::*;
 use alloc::vec;
 use core::net::Ipv4Addr;

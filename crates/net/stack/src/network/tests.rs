@@ -1,3 +1,5 @@
+//! Routes, own addresses, and networks that are refused.
+
 extern crate std;
 use super::*;
 use alloc::vec;

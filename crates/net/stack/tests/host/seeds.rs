@@ -9,8 +9,8 @@ use saiga_wire::tcp::Flags;
 use crate::fuzzed;
 use crate::world::{World, segment, v4, v6};
 
-/// The frames that the second host gets, each as a step, with a decision, a call and some time after
-/// each.
+/// The frames that the second host gets, each as a step, with a decision, a call and some time
+/// after each.
 fn input(world: &World, calls: &[u8]) -> Vec<u8> {
     let mut bytes = vec![0];
     let to_server = world.seen.iter().filter(|(host, _)| *host == 0);

@@ -1,5 +1,5 @@
-//! Two stacks, or a stack and a naive TCP, over a hostile wire, from a seed: every byte arrives once
-//! and in order, every connection ends, and every frame is well-formed.
+//! Two stacks, or a stack and a naive TCP, over a hostile wire, from a seed: every byte arrives
+//! once and in order, every connection ends, and every frame is well-formed.
 //!
 //! `SEED=7 cargo test -p saiga-stack --test simulation` repeats one seed; `SAIGA_SEEDS=100000` asks
 //! for more of them.

@@ -1,5 +1,5 @@
-//! A naive TCP server for one connection, as a reference: it sends one segment at a time, repeats it
-//! every 300 ms, takes only what is next, acknowledges every segment, and knows no option.
+//! A naive TCP server for one connection, as a reference: it sends one segment at a time, repeats
+//! it every 300 ms, takes only what is next, acknowledges every segment, and knows no option.
 
 use saiga_stack::{Instant, Micros};
 use saiga_wire::SeqNum;

@@ -105,8 +105,8 @@ impl World {
         let total = |random: &mut fastrand::Rng| [0, 1, 3_000, 100_000][random.usize(0..4)];
         let totals = (total(&mut random), total(&mut random));
         let is_naive = random.u8(0..4) == 0;
-        // A cookie is in the segment that ends the handshake. If that one is lost and data behind it
-        // comes, the connection is reset, as by Linux.
+        // A cookie is in the segment that ends the handshake. If that one is lost and data behind
+        // it comes, the connection is reset, as by Linux.
         let is_lossless = |path: &Path| path.loss == Loss::Random(Chance::NEVER);
         let may_lose = trouble.outage || !paths.iter().all(is_lossless);
         let is_in_order = |path: &Path| {

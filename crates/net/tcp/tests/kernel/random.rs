@@ -207,8 +207,8 @@ impl Author {
         }
     }
 
-    /// Full segments, or a small one if it is alone: the engine knows bytes and the kernel segments,
-    /// so that others would be repeated in other parts.
+    /// Full segments, or a small one if it is alone: the engine knows bytes and the kernel
+    /// segments, so that others would be repeated in other parts.
     fn write(&mut self) {
         let end = self.flight.last().map_or(self.una, |[_, end]| *end);
         let is_alone = self.flight.is_empty();
