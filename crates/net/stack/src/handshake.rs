@@ -118,7 +118,10 @@ impl Stack {
         self.ask(listener, flow, settings, state, owner);
     }
 
-    /// The acknowledgement of a SYN cookie; false if it is none.
+    /// A segment that may have a SYN cookie; false if no cookie is on its way.
+    ///
+    /// A segment without a valid cookie is dropped: the one with the cookie can be lost or late, and
+    /// the peer sends it again. Linux resets such a connection.
     pub(crate) fn on_cookie(
         &mut self,
         listener: ListenerId,
@@ -150,7 +153,7 @@ impl Stack {
         let cookie = (&self.cookies, key.bytes());
         let opened = Connection::from_cookie(cookie, start, &arrival, &mut NoPlace, &mut context);
         let Some((connection, _established)) = opened else {
-            return false;
+            return true;
         };
         // Those that have proven their address count as handshakes no longer.
         let until = now + UNDECIDED;
