@@ -135,8 +135,14 @@ impl Connections {
             && !slot.is_ready
         {
             slot.is_ready = true;
-            self.ready.push_back(index);
+            self.queue(index);
         }
+    }
+
+    /// Queues a connection that was marked as ready.
+    #[inline]
+    pub(crate) fn queue(&mut self, index: u32) {
+        self.ready.push_back(index);
     }
 
     /// The next connection that may have something to send. It is asked until it has nothing; then

@@ -124,6 +124,8 @@ pub(crate) struct Routing {
     routes: Vec<Route>,
     /// Own addresses in order, with the interface.
     own: Vec<(IpAddr, u8)>,
+    /// Broadcast addresses of own networks, in order.
+    broadcasts: Vec<IpAddr>,
 }
 
 impl Routing {
@@ -146,10 +148,12 @@ impl Routing {
             check_route(&network.interfaces, route)?;
         }
         let routes = all_routes(&network);
+        let broadcasts = broadcasts(&network.interfaces);
         Ok(Self {
             network,
             routes,
             own,
+            broadcasts,
         })
     }
 
@@ -178,9 +182,7 @@ impl Routing {
 
     /// Whether packets to the address go to all hosts of a network of this host.
     pub(crate) fn is_broadcast(&self, address: IpAddr) -> bool {
-        let all = self.network.interfaces.iter();
-        all.flat_map(|one| &one.addresses)
-            .any(|own| own.addr().is_ipv4() && own.prefix_len() < 31 && own.broadcast() == address)
+        self.broadcasts.binary_search(&address).is_ok()
     }
 
     /// The interface that has the address.
@@ -265,6 +267,17 @@ fn own_addresses(interfaces: &[Interface]) -> Result<Vec<(IpAddr, u8)>, NetworkE
         Some((address, _)) => Err(NetworkError::Address(*address)),
         None => Ok(own),
     }
+}
+
+/// The broadcast addresses of all networks, in order. Networks of two hosts have none (RFC 3021).
+fn broadcasts(interfaces: &[Interface]) -> Vec<IpAddr> {
+    let own = interfaces.iter().flat_map(|one| &one.addresses);
+    let mut broadcasts: Vec<IpAddr> = own
+        .filter(|own| own.addr().is_ipv4() && own.prefix_len() < 31)
+        .map(IpNet::broadcast)
+        .collect();
+    broadcasts.sort_unstable();
+    broadcasts
 }
 
 /// A gateway must be a neighbour on the interface: its own network contains the gateway.

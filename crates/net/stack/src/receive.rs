@@ -3,12 +3,12 @@
 use core::net::IpAddr;
 
 use saiga_tcp::{Arrival, CloseReason, Context, Instant, Place, StateName, reset_for};
-use saiga_wire::ethernet::Mac;
-use saiga_wire::frame::{Content, Frame, Network, Packet, Transport};
-use saiga_wire::ip::{Ecn, Protocol};
+use saiga_wire::ethernet::{EtherType, Mac};
+use saiga_wire::frame::{Network, Packet, Transport};
+use saiga_wire::ip::{Addresses, Ecn, Protocol, TrafficClass};
 use saiga_wire::offload::{ChecksumState, Fill};
 use saiga_wire::tcp::{Flags, Header, Segment};
-use saiga_wire::{Malformed, ethernet};
+use saiga_wire::{Malformed, arp, ethernet, ipv4, ipv6};
 
 use crate::config::Presence;
 use crate::flow::Flow;
@@ -19,6 +19,22 @@ use crate::owner::Owner;
 use crate::slab::ConnectionId;
 use crate::slot::State;
 use crate::stack::{Stack, Verdict};
+
+/// How a packet has come.
+#[derive(Debug, Clone, Copy)]
+struct Way {
+    interface: u8,
+    /// Whether the frame went to many hosts.
+    is_group: bool,
+    state: ChecksumState,
+}
+
+/// What a segment needs of its packet.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Around {
+    addresses: Addresses,
+    class: TrafficClass,
+}
 
 /// The payload of a segment and its way to the owner.
 struct Placing<'a, O> {
@@ -44,17 +60,17 @@ impl Stack {
     ) -> Verdict {
         let first = self.host.routing.interfaces().first();
         if first.is_some_and(|interface| interface.link == Link::None) {
-            return match Packet::parse(frame, state) {
-                Ok(packet) => self.on_packet(0, &packet, false, now, owner),
-                Err(reason) => self.on_malformed(reason, frame, now),
+            let is_v6 = frame.first().is_some_and(|first| first >> 4 == 6);
+            let way = Way {
+                interface: 0,
+                is_group: false,
+                state,
             };
+            return self.on_ip(is_v6, frame, way, now, owner);
         }
-        let (link, content) = match Frame::parse(frame, state) {
-            Ok(Frame { link, content }) => (link, content),
-            Err(reason) => {
-                let packet = ethernet::Header::parse(frame).map_or(&[][..], |(_, packet)| packet);
-                return self.on_malformed(reason, packet, now);
-            }
+        let (link, payload) = match ethernet::Header::parse(frame) {
+            Ok(parsed) => parsed,
+            Err(reason) => return self.on_malformed(reason, &[], now),
         };
         let Some(interface) = self.host.routing.interface_of(link.tags) else {
             return Verdict::NotOurs;
@@ -63,10 +79,65 @@ impl Stack {
         if !is_group && Some(link.destination) != self.mac(interface) {
             return Verdict::NotOurs;
         }
-        match content {
-            Content::Arp(packet) => self.on_arp(interface, &packet, now),
-            Content::Ip(packet) => self.on_packet(interface, &packet, is_group, now, owner),
-            Content::Other(_) => Verdict::NotOurs,
+        let way = Way {
+            interface,
+            is_group,
+            state,
+        };
+        match link.ether_type {
+            EtherType::IPV4 => self.on_ip(false, payload, way, now, owner),
+            EtherType::IPV6 => self.on_ip(true, payload, way, now, owner),
+            EtherType::ARP => match arp::Packet::parse(payload) {
+                Ok(packet) => self.on_arp(interface, &packet, now),
+                Err(reason) => self.on_malformed(reason, &[], now),
+            },
+            _ => Verdict::NotOurs,
+        }
+    }
+
+    /// Handles an IP packet. Segments of TCP in packets that are whole take the short way: a
+    /// [`Packet`] has room for everything else, and is written as a whole.
+    #[inline]
+    fn on_ip(
+        &mut self,
+        is_v6: bool,
+        bytes: &[u8],
+        way: Way,
+        now: Instant,
+        owner: &mut impl Owner,
+    ) -> Verdict {
+        let found = if is_v6 {
+            tcp_in_v6(bytes)
+        } else {
+            tcp_in_v4(bytes)
+        };
+        let Some((around, tcp)) = found.filter(|_| !way.is_group) else {
+            return self.on_other_ip(is_v6, bytes, way, now, owner);
+        };
+        match Segment::parse_in(&around.addresses, tcp, way.state) {
+            Ok(segment) => self.on_segment(around, &segment, now, owner),
+            Err(reason) => self.on_malformed(reason, bytes, now),
+        }
+    }
+
+    /// Handles an IP packet that is not a whole one of TCP.
+    #[cold]
+    fn on_other_ip(
+        &mut self,
+        is_v6: bool,
+        bytes: &[u8],
+        way: Way,
+        now: Instant,
+        owner: &mut impl Owner,
+    ) -> Verdict {
+        let parsed = if is_v6 {
+            Packet::parse_ipv6(bytes, way.state)
+        } else {
+            Packet::parse_ipv4(bytes, way.state)
+        };
+        match parsed {
+            Ok(packet) => self.on_packet(way.interface, &packet, way.is_group, now, owner),
+            Err(reason) => self.on_malformed(reason, bytes, now),
         }
     }
 
@@ -90,7 +161,13 @@ impl Stack {
         match &packet.transport {
             // RFC 9293 MUST-57: a connection has two ends.
             Transport::Tcp(_) if is_group => Verdict::NotOurs,
-            Transport::Tcp(segment) => self.on_segment(packet, segment, now, owner),
+            Transport::Tcp(segment) => {
+                let around = Around {
+                    addresses: packet.network.addresses(),
+                    class: packet.network.traffic_class(),
+                };
+                self.on_segment(around, segment, now, owner)
+            }
             Transport::Icmp4(message) => self.on_icmp4(packet, message, is_group, now, owner),
             Transport::Icmp6(message) => {
                 self.on_icmp6(interface, packet, message, is_group, now, owner)
@@ -146,43 +223,33 @@ impl Stack {
     #[inline]
     fn on_segment(
         &mut self,
-        packet: &Packet<'_>,
+        around: Around,
         segment: &Segment<'_>,
         now: Instant,
         owner: &mut impl Owner,
     ) -> Verdict {
-        let flow = Flow::of_arrival(packet.network.addresses(), segment.header.ports);
-        let found = self.connections.find(&flow);
-        let found = found.and_then(|index| self.connections.slots.id(index));
-        let Some(id) = found else {
+        let flow = Flow::of_arrival(around.addresses, segment.header.ports);
+        let Some(index) = self.connections.find(&flow) else {
             return self.on_unknown(&flow, segment, now, owner);
         };
-        if self.is_undecided(id, &segment.header, owner) {
-            return Verdict::Taken;
-        }
-        let is_congested = packet.network.traffic_class().ecn() == Ecn::Congested;
-        if self.on_known(id, segment, is_congested, now, owner) {
+        let is_congested = around.class.ecn() == Ecn::Congested;
+        if self.on_known(index, segment, is_congested, now, owner) {
             return self.on_unknown(&flow, segment, now, owner);
         }
         Verdict::Taken
     }
 
-    /// Whether the owner has not decided about a connection. Its segments are ignored until then,
-    /// except that the peer may give up (RFC 9293 §3.10.7.4).
-    fn is_undecided(&mut self, id: ConnectionId, header: &Header, owner: &mut impl Owner) -> bool {
-        let Some(slot) = self.connections.slots.get_mut(id) else {
-            return false;
-        };
-        match &slot.state {
-            State::Undecided { syn, .. } => {
-                if header.flags.contains(Flags::RST) && header.seq == syn.seq + 1 {
-                    let reason = CloseReason::Reset;
-                    self.connections.drop_undecided(id, reason, owner);
-                }
-                true
-            }
-            State::Proven { .. } => true,
-            State::Engine(_) => false,
+    /// A segment of a connection that the owner has not decided about is ignored, except that the
+    /// peer may give up (RFC 9293 §3.10.7.4).
+    #[cold]
+    fn on_undecided(&mut self, id: ConnectionId, header: &Header, owner: &mut impl Owner) {
+        let slot = self.connections.slots.get_mut(id);
+        if let Some(State::Undecided { syn, .. }) = slot.map(|slot| &slot.state)
+            && header.flags.contains(Flags::RST)
+            && header.seq == syn.seq + 1
+        {
+            let reason = CloseReason::Reset;
+            self.connections.drop_undecided(id, reason, owner);
         }
     }
 
@@ -190,16 +257,17 @@ impl Stack {
     /// that may begin another one: the old connection is gone.
     fn on_known(
         &mut self,
-        id: ConnectionId,
+        index: u32,
         segment: &Segment<'_>,
         is_congested: bool,
         now: Instant,
         owner: &mut impl Owner,
     ) -> bool {
-        let Some(slot) = self.connections.slots.get_mut(id) else {
+        let Some((id, slot)) = self.connections.slots.entry(index) else {
             return false;
         };
         let State::Engine(connection) = &mut slot.state else {
+            self.on_undecided(id, &segment.header, owner);
             return false;
         };
         let was_waiting = connection.state() == StateName::TimeWait;
@@ -227,12 +295,15 @@ impl Stack {
         {
             self.host.neighbours.confirm(neighbour, now);
         }
+        let must_queue = !core::mem::replace(&mut slot.is_ready, true);
+        if must_queue {
+            self.connections.queue(index);
+        }
         self.connections.report(id, &events, owner);
         if was_waiting && events.closed.is_some() {
-            self.connections.remove(id.index());
+            self.connections.remove(index);
             return true;
         }
-        self.connections.make_ready(id.index());
         false
     }
 
@@ -311,4 +382,34 @@ impl Stack {
                 writer.tcp(&network, &reset, &[], Fill::Checksum)
             });
     }
+}
+
+/// The TCP segment in a packet that is whole and well-formed.
+#[inline(always)]
+fn tcp_in_v4(bytes: &[u8]) -> Option<(Around, &[u8])> {
+    let packet = ipv4::Packet::parse(bytes).ok()?;
+    let header = &packet.header;
+    let is_tcp = header.protocol == Protocol::TCP && header.fragment().is_none();
+    is_tcp.then(|| {
+        let around = Around {
+            addresses: header.addresses(),
+            class: header.traffic_class,
+        };
+        (around, packet.payload)
+    })
+}
+
+/// See [`tcp_in_v4`].
+#[inline]
+fn tcp_in_v6(bytes: &[u8]) -> Option<(Around, &[u8])> {
+    let packet = ipv6::Packet::parse(bytes).ok()?;
+    let header = &packet.header;
+    let is_tcp = header.protocol == Protocol::TCP && packet.fragment.is_none();
+    is_tcp.then(|| {
+        let around = Around {
+            addresses: header.addresses(),
+            class: header.traffic_class,
+        };
+        (around, packet.payload)
+    })
 }

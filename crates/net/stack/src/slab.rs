@@ -106,6 +106,7 @@ impl<T> Slab<T> {
     }
 
     /// The value at a place.
+    #[inline]
     pub(crate) fn at(&self, index: u32) -> Option<&T> {
         let block = self.blocks.get((index >> BLOCK_SHIFT) as usize)?;
         match &block.get(index as usize % BLOCK)?.content {
@@ -122,7 +123,19 @@ impl<T> Slab<T> {
         }
     }
 
+    /// The value at a place, and its number.
+    #[inline]
+    pub(crate) fn entry(&mut self, index: u32) -> Option<(ConnectionId, &mut T)> {
+        let slot = self.slot(index)?;
+        let generation = slot.generation;
+        match &mut slot.content {
+            Content::Used(value) => Some((ConnectionId { index, generation }, value)),
+            Content::Free { .. } => None,
+        }
+    }
+
     /// The value with a number.
+    #[inline]
     pub(crate) fn get_mut(&mut self, id: ConnectionId) -> Option<&mut T> {
         let slot = self.slot(id.index)?;
         match &mut slot.content {
@@ -162,6 +175,7 @@ impl<T> Slab<T> {
         }
     }
 
+    #[inline]
     fn slot(&mut self, index: u32) -> Option<&mut Slot<T>> {
         let block = self.blocks.get_mut((index >> BLOCK_SHIFT) as usize)?;
         block.get_mut(index as usize % BLOCK)

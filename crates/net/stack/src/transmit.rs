@@ -52,8 +52,7 @@ impl Stack {
         now: Instant,
         owner: &mut impl Owner,
     ) -> Option<Fate> {
-        let id = self.connections.slots.id(index)?;
-        let slot = self.connections.slots.at_mut(index)?;
+        let (id, slot) = self.connections.slots.entry(index)?;
         let config = self.connections.settings.get(slot.settings);
         let mut context = Context {
             now,

@@ -112,13 +112,18 @@ impl<'a> Packet<'a> {
         Ok(whole)
     }
 
+    /// Reads an IPv4 packet.
     #[inline(always)]
-    fn parse_ipv4(packet: &'a [u8], state: ChecksumState) -> Result<Self, Malformed> {
+    pub fn parse_ipv4(packet: &'a [u8], state: ChecksumState) -> Result<Self, Malformed> {
         let packet = ipv4::Packet::parse(packet)?;
         let header = packet.header;
         let transport = match (header.fragment(), header.protocol) {
             (Some(fragment), _) => Transport::Fragment(fragment, packet.payload),
-            (None, Protocol::TCP) => parse_tcp(&header.addresses(), packet.payload, state)?,
+            (None, Protocol::TCP) => Transport::Tcp(tcp::Segment::parse_in(
+                &header.addresses(),
+                packet.payload,
+                state,
+            )?),
             (None, Protocol::ICMP) => Transport::Icmp4(icmp4::Message::parse(packet.payload)?),
             _ => Transport::Other(packet.payload),
         };
@@ -129,13 +134,18 @@ impl<'a> Packet<'a> {
         })
     }
 
+    /// Reads an IPv6 packet.
     #[inline(always)]
-    fn parse_ipv6(packet: &'a [u8], state: ChecksumState) -> Result<Self, Malformed> {
+    pub fn parse_ipv6(packet: &'a [u8], state: ChecksumState) -> Result<Self, Malformed> {
         let packet = ipv6::Packet::parse(packet)?;
         let header = packet.header;
         let transport = match (packet.fragment, header.protocol) {
             (Some(fragment), _) => Transport::Fragment(fragment, packet.payload),
-            (None, Protocol::TCP) => parse_tcp(&header.addresses(), packet.payload, state)?,
+            (None, Protocol::TCP) => Transport::Tcp(tcp::Segment::parse_in(
+                &header.addresses(),
+                packet.payload,
+                state,
+            )?),
             (None, Protocol::ICMP6) => Transport::Icmp6(icmp6::Message::parse(&packet)?),
             _ => Transport::Other(packet.payload),
         };
@@ -145,19 +155,6 @@ impl<'a> Packet<'a> {
             bytes: packet.bytes,
         })
     }
-}
-
-#[inline(always)]
-fn parse_tcp<'a>(
-    addresses: &Addresses,
-    bytes: &'a [u8],
-    state: ChecksumState,
-) -> Result<Transport<'a>, Malformed> {
-    let segment = tcp::Segment::parse(bytes)?;
-    if state == ChecksumState::Verify && !tcp::is_intact(addresses, bytes) {
-        return Err(Malformed::TcpChecksum);
-    }
-    Ok(Transport::Tcp(segment))
 }
 
 impl Network {

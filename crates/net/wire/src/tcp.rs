@@ -18,6 +18,7 @@ use crate::bytes::{get_u16, get_u32, put_words};
 use crate::checksum::Sum;
 use crate::emit::{EmitError, room};
 use crate::ip::{Addresses, Ports, Protocol};
+use crate::offload::ChecksumState;
 use crate::{Malformed, SeqNum};
 
 /// Length of a header without options.
@@ -83,6 +84,21 @@ impl<'a> Segment<'a> {
             options: Options::parse(&head[HEADER_BYTES..]),
         };
         Ok(Self { header, payload })
+    }
+
+    /// Reads the payload of a packet with these addresses. `state` decides whether the checksum is
+    /// verified.
+    #[inline(always)]
+    pub fn parse_in(
+        addresses: &Addresses,
+        bytes: &'a [u8],
+        state: ChecksumState,
+    ) -> Result<Self, Malformed> {
+        let segment = Self::parse(bytes)?;
+        if state == ChecksumState::Verify && !is_intact(addresses, bytes) {
+            return Err(Malformed::TcpChecksum);
+        }
+        Ok(segment)
     }
 }
 

@@ -1,6 +1,8 @@
 //! The speed of the stack on one core, without a device, beside smoltcp in the same harness.
 //!
-//!     make bench-stack          # or: cargo run --release -p saiga-stack --example bench
+//!     make bench-stack          # or: cargo run --release -p saiga-stack --example bench [ROW]
+//!
+//! ROW is a part of the names of the rows to measure, such as `close`.
 //!
 //! Two hosts of the same kind exchange frames in memory. A frame counts twice: one host sends it,
 //! and the other one receives it. The two kinds take turns, and the median of the turns counts, so
@@ -23,49 +25,56 @@ const TURN: Duration = Duration::from_millis(300);
 const BATCH: usize = 32;
 
 fn main() {
+    let wanted = std::env::args().nth(1).unwrap_or_default();
+    let is_wanted = |name: &str| name.contains(&wanted);
     println!("| what | saiga | smoltcp | ratio |");
     println!("|---|---|---|---|");
     for connections in [1, 100, 10_000] {
-        let mut ours = Requests::new(Ours::new(Kind::Segments), connections);
-        let mut smol = Requests::new(Smol::new(Kind::Segments), connections);
         let name = format!("requests of 100 bytes, {connections} connections");
-        row(
-            &name,
-            "million segments/s",
-            1e6,
-            || ours.turn(),
-            Some(&mut || smol.turn()),
-        );
+        if is_wanted(&name) {
+            let mut ours = Requests::new(Ours::new(Kind::Segments), connections);
+            let mut smol = Requests::new(Smol::new(Kind::Segments), connections);
+            row(&name, SEGMENTS, || ours.turn(), Some(&mut || smol.turn()));
+        }
     }
-    let mut ours = Requests::new(Ours::new(Kind::Segments), 500_000);
     let name = "requests of 100 bytes, 500,000 connections";
-    row(name, "million segments/s", 1e6, || ours.turn(), None);
-    drop(ours);
+    if is_wanted(name) {
+        let before = resident_bytes();
+        let mut ours = Requests::new(Ours::new(Kind::Segments), 500_000);
+        // Each connection has two ends here.
+        let each = (resident_bytes() - before) / 1_000_000;
+        println!("| memory of an idle connection | {each} bytes | - | - |");
+        row(name, SEGMENTS, || ours.turn(), None);
+    }
     for (kind, name) in [
-        (Kind::Segments, "bulk, segments of 1,460 bytes"),
+        (Kind::Segments, "bulk, frames of 1,514 bytes"),
         (Kind::SuperSegments, "bulk, segments of 64 KiB"),
     ] {
-        let mut ours = Ours::new(kind);
-        let mut smol = Smol::new(kind);
-        ours.open(1);
-        smol.open(1);
-        row(
-            name,
-            "Gbit/s",
-            1e9,
-            || stream(&mut ours),
-            Some(&mut || stream(&mut smol)),
-        );
+        if is_wanted(name) {
+            let (mut ours, mut smol) = (Ours::new(kind), Smol::new(kind));
+            ours.open(1);
+            smol.open(1);
+            let smol = &mut || stream(&mut smol);
+            row(name, ("Gbit/s", 1e9), || stream(&mut ours), Some(smol));
+        }
     }
-    let mut ours = Ours::new(Kind::Segments);
-    let mut smol = Smol::new(Kind::Segments);
-    row(
-        "handshake to close",
-        "thousand connections/s",
-        1e3,
-        || rate(|| ours.churn(1_000)),
-        Some(&mut || rate(|| smol.churn(100))),
-    );
+    let name = "handshake to close, both ends";
+    if is_wanted(name) {
+        let (mut ours, mut smol) = (Ours::new(Kind::Segments), Smol::new(Kind::Segments));
+        let smol = &mut || rate(|| smol.churn(100));
+        row(name, ("thousand connections/s", 1e3), || rate(|| ours.churn(1_000)), Some(smol));
+    }
+}
+
+/// Unit and scale of rates of segments.
+const SEGMENTS: (&str, f64) = ("million segments/s", 1e6);
+
+/// Resident memory of this process.
+fn resident_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").expect("procfs");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kib = line.and_then(|line| line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok());
+    kib.expect("VmRSS") * 1024
 }
 
 /// A measurement with requests on random connections.
@@ -141,8 +150,7 @@ fn rate(mut run: impl FnMut() -> u64) -> f64 {
 /// Measures in turns, and prints a row.
 fn row(
     name: &str,
-    unit: &str,
-    scale: f64,
+    (unit, scale): (&str, f64),
     mut ours: impl FnMut() -> f64,
     mut smol: Option<&mut dyn FnMut() -> f64>,
 ) {
