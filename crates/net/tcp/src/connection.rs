@@ -7,12 +7,15 @@
 mod api;
 mod cookie;
 mod icmp;
+#[cfg(test)]
+mod tests;
 
 pub use icmp::IcmpError;
 
 use saiga_wire::SeqNum;
 use saiga_wire::tcp::Header;
 
+use crate::challenge::Challenges;
 use crate::config::KeepAlive;
 use crate::context::{Arrival, Context};
 use crate::event::{CloseReason, Events};
@@ -25,11 +28,12 @@ use crate::time_wait::TimeWait;
 /// A TCP connection, without its buffers, addresses and ports.
 #[derive(Debug, Clone)]
 pub struct Connection {
-    phase: Phase,
+    pub(crate) phase: Phase,
     settings: Settings,
     /// Written and closed before the handshake was complete.
     early: Early,
     reply: Reply,
+    challenges: Challenges,
 }
 
 /// Settings that the application can change at any time.
@@ -120,6 +124,7 @@ pub(crate) enum Reply {
 struct Early {
     written: u32,
     is_shut: bool,
+    is_closed: bool,
 }
 
 impl Connection {
@@ -145,6 +150,7 @@ impl Connection {
             settings: Settings::default(),
             early: Early::default(),
             reply: Reply::None,
+            challenges: Challenges::default(),
         }
     }
 
@@ -247,6 +253,10 @@ impl Connection {
         if early.is_shut {
             open.on_shutdown(context);
         }
+        if early.is_closed {
+            // Nothing can be unread yet.
+            open.on_close(context);
+        }
     }
 
     fn end(&mut self, reason: CloseReason, context: &mut Context<'_>) -> Events {
@@ -270,17 +280,23 @@ impl Connection {
 
     /// Notes a reply for the next [`Self::transmit`]. A challenge takes part in the limit.
     fn answer(&mut self, reply: Reply, context: &mut Context<'_>) {
-        self.reply = match (reply, &mut self.phase) {
-            (Reply::Challenge, Phase::Open(open)) => {
-                if open.may_challenge(context) {
-                    Reply::Ack
-                } else {
-                    Reply::None
-                }
-            }
-            (Reply::Challenge, _) => Reply::Ack,
-            (other, _) => other,
+        self.reply = match reply {
+            Reply::Challenge if self.may_challenge(context) => Reply::Ack,
+            Reply::Challenge => Reply::None,
+            other @ (Reply::None | Reply::Ack | Reply::Rst(_) | Reply::Abort(..)) => other,
         };
+    }
+
+    /// Whether a challenge acknowledgement may be sent now.
+    fn may_challenge(&mut self, context: &mut Context<'_>) -> bool {
+        let per_second = context.config.challenges_per_second;
+        let is_allowed = self.challenges.take(context.now, per_second);
+        if is_allowed {
+            context.counters.challenge_acks += 1;
+        } else {
+            context.counters.acks_skipped_challenge += 1;
+        }
+        is_allowed
     }
 
     /// A reset is due.

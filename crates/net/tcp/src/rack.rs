@@ -129,6 +129,14 @@ impl Rack {
         (longest > Micros::ZERO).then_some(longest)
     }
 
+    /// Marks losses at a time-out (§6.3): the first range, and those that should have been
+    /// acknowledged. What was sent later than that may still arrive.
+    pub(crate) fn on_timeout(&self, flight: &mut Flight, scene: &Scene) {
+        let una = flight.una();
+        let patience = Micros(self.rtt_us.into()) + self.window(flight, scene);
+        flight.mark_lost(|start, sent| start == una || sent.at + patience <= scene.now);
+    }
+
     /// The reordering window (§6.2 step 4).
     fn window(&self, flight: &Flight, scene: &Scene) -> Micros {
         if !self.is_reordering_seen {

@@ -28,7 +28,9 @@ use alloc::boxed::Box;
 use saiga_wire::SeqNum;
 
 use crate::congestion::{Algorithm, Congestion};
+use crate::context::Context;
 use crate::flight::Flight;
+use crate::info::Info;
 use crate::min_rtt::MinRtt;
 use crate::path_mtu::PathMtu;
 use crate::rack::Rack;
@@ -66,6 +68,8 @@ pub(crate) struct Sender {
     /// The end of what the application has written.
     end: SeqNum,
     fin: Fin,
+    /// Whether the application has gone.
+    is_abandoned: bool,
     window: PeerWindow,
     congestion: Congestion,
     rtt: Rtt,
@@ -75,13 +79,15 @@ pub(crate) struct Sender {
     recovery: Recovery,
     /// Bytes that duplicate acknowledgements say have arrived, of a peer without selective ones.
     reno_sacked: u32,
-    /// `SND.NXT` when the congestion window last held data back.
-    limited_at: Option<SeqNum>,
+    /// `SND.NXT` when the congestion window last held data back; below `SND.UNA` if that is over.
+    limited_at: SeqNum,
     /// The last transmission.
     sent_at: Instant,
     timers: Timers,
     /// Expiries of the retransmission or of the zero window timer since the last progress.
     retries: u8,
+    /// The same since the peer was heard.
+    unanswered: u8,
     pace: Pace,
     /// ECN: the window was reduced for this much data, and the peer must learn of it.
     reduced_until: Option<SeqNum>,
@@ -101,7 +107,8 @@ pub(crate) struct SenderStart {
     pub(crate) wl1: SeqNum,
     /// The round-trip time of the SYN, if it was sent once.
     pub(crate) rtt: Option<Micros>,
-    pub(crate) is_syn_lost: bool,
+    /// Repetitions of the SYN, or of the SYN with its acknowledgement.
+    pub(crate) syn_retries: u8,
     pub(crate) now: Instant,
 }
 
@@ -112,7 +119,7 @@ impl Sender {
         if let Some(sample) = start.rtt {
             rtt.on_sample(sample, 1);
             min_rtt.on_sample(sample, start.now);
-        } else if start.is_syn_lost {
+        } else if start.syn_retries > 0 {
             rtt.after_lost_syn();
         }
         Self {
@@ -123,18 +130,20 @@ impl Sender {
             flight: Flight::new(start.una),
             end: start.una,
             fin: Fin::Open,
+            is_abandoned: false,
             window: PeerWindow::new(start.window, start.wl1, start.una),
-            congestion: Congestion::new(start.algorithm, start.mss, start.is_syn_lost, start.una),
+            congestion: Congestion::new(start.algorithm, start.mss, start.syn_retries, start.una),
             rtt,
             min_rtt,
             rack: Rack::new(start.una),
             tlp: Tlp::default(),
             recovery: Recovery::Normal { dup_acks: 0 },
             reno_sacked: 0,
-            limited_at: None,
+            limited_at: start.una - 1,
             sent_at: start.now,
             timers: Timers::NONE,
             retries: 0,
+            unanswered: 0,
             pace: Pace::default(),
             reduced_until: None,
             must_send_cwr: false,
@@ -165,6 +174,11 @@ impl Sender {
         self.mss
     }
 
+    /// Whether the application has closed.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.fin != Fin::Open
+    }
+
     /// Whether the FIN was sent, and whether it was acknowledged.
     pub(crate) fn is_fin_sent(&self) -> bool {
         self.fin == Fin::Sent
@@ -192,6 +206,28 @@ impl Sender {
         if self.fin == Fin::Open {
             self.fin = Fin::Queued;
         }
+    }
+
+    /// See [`crate::Connection::info`].
+    pub(crate) fn info(&self, context: &Context<'_>) -> Info {
+        Info {
+            cwnd: self.congestion.cwnd(),
+            ssthresh: self.congestion.ssthresh(),
+            in_flight: self.pipe(),
+            lost: self.flight.lost(),
+            srtt: self.rtt.srtt(),
+            rto: self.rtt.rto(&context.config.rto),
+        }
+    }
+
+    /// Expiries of timers since the last progress.
+    pub(crate) fn retries(&self) -> u8 {
+        self.retries
+    }
+
+    /// The application has gone.
+    pub(crate) fn on_abandoned(&mut self) {
+        self.is_abandoned = true;
     }
 
     /// The part of acknowledged sequence numbers that are bytes, not the FIN.

@@ -60,7 +60,11 @@ impl SynReceived {
             return self.on_repeated_syn(arrival, context);
         }
         if !self.is_acceptable(arrival) {
-            let reply = if is_rst { Reply::None } else { Reply::Ack };
+            let reply = if is_rst {
+                Reply::None
+            } else {
+                Reply::Challenge
+            };
             return Outcome::Answer(reply);
         }
         if is_rst {
@@ -86,7 +90,12 @@ impl SynReceived {
         match arrival.header.ack {
             Some(ack) if ack == self.start.iss + 1 => self.established(arrival, context),
             Some(_) | None => {
-                self.due = context.now;
+                // Counts as a retransmission: repeated SYNs cannot keep the state for ever, and the
+                // round-trip time of the answer is not known any more.
+                if self.retries < context.config.syn_ack_retries {
+                    self.retries += 1;
+                    self.due = context.now;
+                }
                 Outcome::Stay(Events::NONE)
             }
         }
@@ -117,7 +126,7 @@ impl SynReceived {
             window: u32::from(header.window) << shift,
             ts_recent: self.ts_recent,
             rtt: self.sent_at.map(|sent_at| context.now.since(sent_at)),
-            is_syn_lost: self.retries > 0,
+            syn_retries: self.retries,
         };
         let mut open = Open::new(&born, context);
         if is_syn {

@@ -66,7 +66,7 @@ impl SynSent {
             window: u32::from(header.window),
             ts_recent: header.options.timestamps.map_or(0, |one| one.value),
             rtt: self.sent_at.map(|sent_at| context.now.since(sent_at)),
-            is_syn_lost: self.retries > 0,
+            syn_retries: self.retries,
         };
         let mut open = Open::new(&born, context);
         open.acknowledge_now();

@@ -79,6 +79,8 @@ impl Connection {
     /// Handles what is due now. Calls that come too early do nothing.
     pub fn on_timeout(&mut self, context: &mut Context<'_>) -> Events {
         let now = context.now;
+        let tries = self.retries();
+        let path_retries = context.config.path_retries;
         let reason = match &mut self.phase {
             Phase::SynSent(state) if state.due <= now => state.on_timeout(context),
             Phase::SynReceived(state) if state.due <= now => state.on_timeout(context),
@@ -87,7 +89,10 @@ impl Connection {
             Phase::SynSent(_) | Phase::SynReceived(_) | Phase::TimeWait(_) | Phase::Closed => None,
         };
         match reason {
-            None => Events::NONE,
+            None => Events {
+                is_doubtful: tries < path_retries && path_retries <= self.retries(),
+                ..Events::NONE
+            },
             Some(mut reason) => {
                 let soft_error = self.soft_error();
                 // A handshake ends silently; a peer that was there once is reset.
@@ -97,6 +102,16 @@ impl Connection {
                 }
                 self.end(reason, context)
             }
+        }
+    }
+
+    /// Retransmissions since the peer was heard.
+    fn retries(&self) -> u8 {
+        match &self.phase {
+            Phase::SynSent(state) => state.retries,
+            Phase::SynReceived(state) => state.retries,
+            Phase::Open(open) => open.retries(),
+            Phase::TimeWait(_) | Phase::Closed => 0,
         }
     }
 
@@ -131,7 +146,7 @@ impl Connection {
         let must_reset = match &mut self.phase {
             Phase::Open(open) => open.on_close(context),
             Phase::SynReceived(_) => {
-                self.early.is_shut = true;
+                self.early.is_closed = true;
                 false
             }
             Phase::SynSent(_) => return self.end(CloseReason::Aborted, context),
@@ -143,9 +158,13 @@ impl Connection {
         Events::NONE
     }
 
-    /// Ends the connection at once with a reset (RFC 9293 §3.10.5).
+    /// Ends the connection at once, with a reset if the peer can still send or wait for data (RFC
+    /// 9293 §3.10.5).
     pub fn abort(&mut self, context: &mut Context<'_>) -> Events {
-        self.prepare_reset();
+        let is_closing = matches!(&self.phase, Phase::Open(open) if open.is_closing());
+        if !is_closing {
+            self.prepare_reset();
+        }
         self.end(CloseReason::Aborted, context)
     }
 
@@ -201,5 +220,6 @@ fn bare(header: Header) -> Transmit {
         offset: 0,
         length: 0,
         mss: u16::MAX,
+        is_ecn_capable: false,
     }
 }

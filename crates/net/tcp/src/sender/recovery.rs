@@ -87,7 +87,14 @@ impl Recovery {
 
     /// Whether a retransmission is due whatever the window says.
     pub(super) fn is_first_due(&self) -> bool {
-        matches!(self, Self::Fast(fast) if fast.is_first_due)
+        match self {
+            Self::Normal { .. } | Self::Resize { .. } => false,
+            Self::Fast(fast) => fast.is_first_due,
+            // RFC 6298 §5.4.
+            Self::Loss {
+                retransmitted_at, ..
+            } => !retransmitted_at.is_some(),
+        }
     }
 
     /// Notes a transmission.
@@ -281,15 +288,23 @@ impl Sender {
         if !self.has_sack || self.flight.is_empty() {
             return;
         }
-        let scene = Scene {
+        let scene = self.scene(now);
+        let wait = self.rack.detect(&mut self.flight, &scene);
+        self.timers.reorder = wait.map(|wait| now + wait).into();
+        if wait.is_some() {
+            // The end of the window tells more than a probe; as in Linux, where both are one timer.
+            self.timers.probe = OptionalInstant::NONE;
+        }
+    }
+
+    fn scene(&self, now: Instant) -> Scene {
+        Scene {
             now,
             min_rtt: self.min_rtt.get().unwrap_or_default(),
             srtt: self.rtt.srtt().unwrap_or_default(),
             mss: self.mss,
             is_in_recovery: !self.recovery.is_normal(),
-        };
-        let wait = self.rack.detect(&mut self.flight, &scene);
-        self.timers.reorder = wait.map(|wait| now + wait).into();
+        }
     }
 
     /// Begins a recovery if there are losses that none repairs yet.
@@ -324,17 +339,24 @@ impl Sender {
         }));
     }
 
-    /// Begins recovery after a time-out: everything in flight is lost.
+    /// Begins recovery after a time-out.
     pub(super) fn begin_loss(&mut self, context: &mut Context<'_>) {
         let is_first = !matches!(self.recovery, Recovery::Loss { .. });
+        // As in Linux, a recovery that has reduced the window for the same data counts.
+        let must_reduce = !self.recovery.is_reducing();
         self.congestion
-            .on_timeout(self.nxt() - self.una(), is_first);
+            .on_timeout(self.nxt() - self.una(), must_reduce);
         self.congestion.watch(self.una());
         if self.flight.has_reneged() {
             context.counters.sack_reneging += 1;
             self.flight.forget_sacks();
         }
-        self.flight.mark_lost(|_, _| true);
+        if self.has_sack {
+            let scene = self.scene(context.now);
+            self.rack.on_timeout(&mut self.flight, &scene);
+        } else {
+            self.flight.mark_lost(|_, _| true);
+        }
         self.tlp.reset();
         self.reno_sacked = 0;
         self.must_send_cwr = true;

@@ -76,7 +76,9 @@ impl Sender {
 
     /// A time-out has expired, and everything in flight is lost.
     pub(super) fn resize_after_timeout(&mut self, context: &mut Context<'_>) {
+        // A peer that has taken its window back drops segments of any size.
         let is_suspicious = context.config.has_mtu_probing
+            && self.una().before(self.window_end())
             && self.retries >= SUSPICIOUS
             && self.first_length() > u32::from(context.config.least_path_mss);
         if self.path.is_none() && !is_suspicious {
