@@ -18,6 +18,7 @@ mod differential;
 )]
 #[path = "../scripts/run.rs"]
 mod engine;
+mod icmp;
 mod numbers;
 #[path = "../scripts/parse.rs"]
 mod parse;
