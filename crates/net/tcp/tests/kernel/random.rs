@@ -43,6 +43,8 @@ struct Author {
     /// The latest timestamp of this side.
     clock: u32,
     is_odd_sent: bool,
+    /// The process no longer holds the connection.
+    is_released: bool,
 }
 
 /// Calls, and segments to this side.
@@ -71,6 +73,7 @@ pub(crate) fn steps(seed: u64) -> Steps {
         una: 1,
         clock: 0,
         is_odd_sent: false,
+        is_released: false,
     };
     author.handshake();
     let opening = author.steps.len();
@@ -219,7 +222,7 @@ impl Author {
         };
         let has_room = end - self.una + length <= MOST_IN_FLIGHT;
         let carries_blocks = self.has_hole && self.has_sack;
-        if has_room && !carries_blocks && self.flight.iter().all(is_full) {
+        if has_room && !carries_blocks && !self.is_released && self.flight.iter().all(is_full) {
             let pause = self.pause();
             self.call(pause, "write", length);
         }
@@ -292,10 +295,11 @@ impl Author {
     fn end(&mut self) {
         let pause = self.pause();
         match self.rng.u8(0..5) {
+            0..=2 if self.is_released => {}
             0 | 1 => self.call(pause, "shutdown", 0),
             2 => {
                 // Data after a close is answered with another kind of reset.
-                self.is_finished = true;
+                (self.is_finished, self.is_released) = (true, true);
                 self.call(pause, "close", 0);
             }
             _ if !self.is_finished => {
