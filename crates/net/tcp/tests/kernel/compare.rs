@@ -23,7 +23,7 @@ pub(crate) fn agree(expected: &Segment, found: &Segment) -> Result<(), &'static 
             "selective acknowledgements",
             expected.sack == found.sack || has_number(found) && expected.sack.is_empty(),
         ),
-        ("window", windows_agree(expected.window, found.window)),
+        ("window", windows_agree(expected, found)),
         ("timestamps", timestamps_agree(expected, found)),
         (
             "ECN capability",
@@ -69,8 +69,11 @@ fn flags_agree(expected: &Segment, found: &Segment) -> bool {
     found.flags == expected.flags || found.flags == expected.flags | Flags::PSH
 }
 
-fn windows_agree(expected: Option<u16>, found: Option<u16>) -> bool {
-    expected.is_none_or(|expected| (expected == 0) == (found == Some(0)))
+/// The window of a reset means nothing.
+fn windows_agree(expected: &Segment, found: &Segment) -> bool {
+    let is_reset = found.flags.contains(Flags::RST);
+    let is_zero = |window: u16| (window == 0) == (found.window == Some(0));
+    is_reset || expected.window.is_none_or(is_zero)
 }
 
 fn timestamps_agree(expected: &Segment, found: &Segment) -> bool {
