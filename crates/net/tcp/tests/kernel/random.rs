@@ -38,11 +38,16 @@ struct Author {
     window: u16,
     /// What this side has sent and the peer has not acknowledged: begin and end of segments.
     flight: Vec<[u32; 2]>,
-    /// The first number that is not acknowledged.
+    /// The first number that is not acknowledged, and the end of what is so selectively.
     una: u32,
+    sacked: u32,
+    /// Something in flight was sent again.
+    is_repeated: bool,
     /// The latest timestamp of this side.
     clock: u32,
     is_odd_sent: bool,
+    /// The process no longer holds the connection.
+    is_released: bool,
 }
 
 /// Calls, and segments to this side.
@@ -69,8 +74,11 @@ pub(crate) fn steps(seed: u64) -> Steps {
         window: 8000,
         flight: Vec::new(),
         una: 1,
+        sacked: 1,
+        is_repeated: false,
         clock: 0,
         is_odd_sent: false,
+        is_released: false,
     };
     author.handshake();
     let opening = author.steps.len();
@@ -107,9 +115,11 @@ impl Author {
             let one = |flag| u32::from(segment.flags.contains(flag));
             let end = segment.seq + segment.length + one(Flags::FIN);
             let last = self.flight.last().map_or(self.una, |[_, end]| *end);
-            if !segment.flags.contains(Flags::SYN) && end > last {
+            let has_number = end > segment.seq && !segment.flags.contains(Flags::SYN);
+            if has_number && end > last {
                 self.flight.push([segment.seq, end]);
             }
+            self.is_repeated |= has_number && end <= last;
         }
         self.seen = self.recorder.lines().len();
     }
@@ -217,9 +227,11 @@ impl Author {
             0 | 1 if is_alone => *self.rng.choice(&[1, 10, 100]).unwrap(),
             more => self.mss * u32::from(more.max(1)),
         };
-        let has_room = end - self.una + length <= MOST_IN_FLIGHT;
+        // After a probe that was not answered, Linux may take the time-out of the first data.
+        self.is_repeated &= !is_alone;
+        let has_room = end - self.una + length <= MOST_IN_FLIGHT && !self.is_repeated;
         let carries_blocks = self.has_hole && self.has_sack;
-        if has_room && !carries_blocks && self.flight.iter().all(is_full) {
+        if has_room && !carries_blocks && !self.is_released && self.flight.iter().all(is_full) {
             let pause = self.pause();
             self.call(pause, "write", length);
         }
@@ -271,9 +283,14 @@ impl Author {
         let first = self.flight.first().map_or(self.una, |[_, end]| *end);
         match self.rng.u8(0..6) {
             0..=2 => segment.ack = Some(end),
+            // What was acknowledged selectively stays so.
+            _ if self.sacked > self.una => segment.ack = Some(end),
             3 => segment.ack = Some(first),
             4 if self.flight.len() == 1 => segment.ack = Some(self.una + (first - self.una) / 2),
-            _ if self.has_sack && first < end => segment.sack = vec![[first, end]],
+            _ if self.has_sack && first < end => {
+                self.sacked = end;
+                segment.sack = vec![[first, end]];
+            }
             _ => {}
         }
         self.una = segment.ack.unwrap();
@@ -292,10 +309,11 @@ impl Author {
     fn end(&mut self) {
         let pause = self.pause();
         match self.rng.u8(0..5) {
+            0..=2 if self.is_released => {}
             0 | 1 => self.call(pause, "shutdown", 0),
             2 => {
                 // Data after a close is answered with another kind of reset.
-                self.is_finished = true;
+                (self.is_finished, self.is_released) = (true, true);
                 self.call(pause, "close", 0);
             }
             _ if !self.is_finished => {

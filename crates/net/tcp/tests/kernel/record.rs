@@ -85,6 +85,9 @@ impl Recorder {
             self.is_released |= name == "close" || name == "abort";
         }
         self.note(self.step_ms, line.action);
+        // A whole active open takes time.
+        self.step_ms = self.step_ms.max(self.elapsed_ms());
+        self.line_ms = self.step_ms;
         self.drain();
     }
 

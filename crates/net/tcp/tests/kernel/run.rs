@@ -12,6 +12,7 @@ use saiga_wire::tcp::Flags;
 
 use crate::compare;
 use crate::device::{Device, Moment, sysctl};
+use crate::icmp::{self, Error};
 use crate::numbers::Numbers;
 use crate::parse::{Action, Line, Segment};
 use crate::settings::{DEFAULTS, Offers};
@@ -119,18 +120,19 @@ impl Script {
         match &line.action {
             Action::Out(expected) => return self.expect(after, expected),
             Action::State(name) => return self.expect_state(after, name),
-            Action::Config(_) | Action::Call(..) | Action::In(_) => {}
+            Action::Config(_) | Action::Call(..) | Action::In(_) | Action::TooBig(..) => {}
         }
         self.pause(after)?;
         let is_quick = match &line.action {
             Action::Call(name, _) => !["connect", "accept", "established"].contains(&name.as_str()),
-            Action::In(_) => true,
+            Action::In(_) | Action::TooBig(..) => true,
             Action::Config(_) | Action::Out(_) | Action::State(_) => false,
         };
         match &line.action {
             Action::Config(pairs) => self.configure(pairs).map_err(told)?,
             Action::Call(name, argument) => self.call(name, *argument)?,
             Action::In(segment) => self.send(segment)?,
+            Action::TooBig(seq, mss) => self.icmp(Error::TooBig { mss: *mss }, *seq)?,
             Action::Out(_) | Action::State(_) => {}
         }
         self.last.latest = Instant::now();
@@ -183,6 +185,14 @@ impl Script {
         let packet = self.numbers.write(segment);
         let ms = (Instant::now() - self.start).as_millis();
         self.trace.push(format!("{ms:5} < {segment}"));
+        self.device.send(&packet).map_err(told)
+    }
+
+    /// A router reports an error of the segment with this number.
+    fn icmp(&mut self, error: Error, seq: u32) -> Result<(), String> {
+        let packet = icmp::packet(error, self.numbers.absolute_number(seq));
+        let ms = (Instant::now() - self.start).as_millis();
+        self.trace.push(format!("{ms:5} ICMP {error:?} of {seq}"));
         self.device.send(&packet).map_err(told)
     }
 
@@ -256,6 +266,9 @@ impl Script {
             "close" => self.socket.close(false),
             "abort" => self.socket.close(true),
             "readable" | "acked" | "finished" => return self.check(name, argument),
+            "unreachable" => return self.icmp(Error::Unreachable, argument),
+            "refused" => return self.icmp(Error::Refused, argument),
+            "quench" => return self.icmp(Error::SourceQuench, argument),
             // Numbers of the engine, such as `cwnd`.
             _ => return Ok(()),
         };
