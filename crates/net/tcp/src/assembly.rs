@@ -66,6 +66,12 @@ impl Assembly {
         self.nxt
     }
 
+    /// The number behind the last one that has arrived.
+    pub(crate) fn end(&self) -> SeqNum {
+        let last = self.news.as_ref().and_then(|news| news.islands.last());
+        last.map_or(self.nxt, |island| island.block.right)
+    }
+
     /// Whether there is something to report in selective acknowledgements.
     pub(crate) fn has_sack(&self) -> bool {
         self.news.is_some()

@@ -99,17 +99,23 @@ impl Open {
         }
     }
 
-    /// The name of the state in RFC 9293.
+    /// The name of the state in RFC 9293. A close makes FIN-WAIT-1 at once, but LAST-ACK only when
+    /// the FIN is sent (§3.10.4).
     pub(crate) fn name(&self) -> StateName {
-        let (sender, is_finished) = (&self.sender, self.receiver.is_finished());
-        match (sender.is_fin_sent(), sender.is_fin_acked(), is_finished) {
-            (false, _, false) => StateName::Established,
-            (false, _, true) => StateName::CloseWait,
-            (true, false, false) => StateName::FinWait1,
-            (true, true, false) => StateName::FinWait2,
-            (true, _, true) if self.is_passive_close => StateName::LastAck,
-            (true, _, true) => StateName::Closing,
+        let sender = &self.sender;
+        match (sender.is_closed(), self.receiver.is_finished()) {
+            (false, false) => StateName::Established,
+            (true, false) if sender.is_fin_acked() => StateName::FinWait2,
+            (true, false) => StateName::FinWait1,
+            (true, true) if !self.is_passive_close => StateName::Closing,
+            (true, true) if sender.is_fin_sent() => StateName::LastAck,
+            (_, true) => StateName::CloseWait,
         }
+    }
+
+    /// Whether both sides have sent their FINs.
+    pub(crate) fn is_closing(&self) -> bool {
+        self.sender.is_fin_sent() && self.receiver.is_finished()
     }
 
     /// Handles a segment in the order of RFC 9293 §3.10.7.4: window, RST, SYN, ACK, URG, data, FIN.
@@ -210,7 +216,7 @@ impl Open {
         );
         events.readable = added.readable;
         events.is_finished = added.is_finished;
-        if added.is_finished && !self.sender.is_fin_sent() {
+        if added.is_finished && !self.sender.is_closed() {
             self.is_passive_close = true;
         }
     }

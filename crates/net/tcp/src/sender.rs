@@ -174,6 +174,11 @@ impl Sender {
         self.mss
     }
 
+    /// Whether the application has closed.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.fin != Fin::Open
+    }
+
     /// Whether the FIN was sent, and whether it was acknowledged.
     pub(crate) fn is_fin_sent(&self) -> bool {
         self.fin == Fin::Sent

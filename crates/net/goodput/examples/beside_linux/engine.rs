@@ -7,6 +7,7 @@ use saiga_tcp::{Config, Counters, Instant};
 use saiga_wire::ip::{Addresses, Ports, Protocol, TrafficClass};
 use saiga_wire::{ipv4, tcp};
 
+use crate::counts::{self, Counts};
 use crate::kernel::RECEIVER;
 
 /// Address of the engine. The receiver's device leads to it, too.
@@ -74,17 +75,25 @@ impl Flows {
 
     /// When to call [`Self::serve`] if no packet comes.
     pub(crate) fn next_timeout(&mut self, now: Instant) -> Option<Instant> {
-        let next = self.flows.iter_mut().filter_map(|(begins, writer)| match writer {
-            Some(writer) => writer.next_timeout(now),
-            None => Some(*begins),
-        });
+        let next = self
+            .flows
+            .iter_mut()
+            .filter_map(|(begins, writer)| match writer {
+                Some(writer) => writer.next_timeout(now),
+                None => Some(*begins),
+            });
         next.min()
     }
 
-    /// What the first flow counted.
-    pub(crate) fn counters(&self) -> Counters {
-        let first = self.flows.first().and_then(|(_, writer)| writer.as_ref());
-        first.map_or_else(Counters::default, End::counters)
+    /// What all flows counted.
+    pub(crate) fn counts(&self) -> Counts {
+        let counters: Vec<Counters> = self
+            .flows
+            .iter()
+            .filter_map(|(_, writer)| writer.as_ref())
+            .map(End::counters)
+            .collect();
+        counts::of_engine(counters.iter())
     }
 }
 

@@ -145,16 +145,7 @@ impl Sender {
         self.begin_recovery(context);
         match &mut self.recovery {
             Recovery::Normal { .. } | Recovery::Resize { .. } => self.grow(tally, rtt, context.now),
-            Recovery::Fast(fast) => {
-                let pipe = self.flight.in_flight().saturating_sub(self.reno_sacked);
-                let more = fast.prr.on_ack(&prr::Ack {
-                    delivered,
-                    pipe,
-                    ssthresh: self.congestion.ssthresh(),
-                    growth: if is_safe { self.mss.into() } else { 0 },
-                });
-                self.congestion.set_cwnd(pipe.saturating_add(more));
-            }
+            Recovery::Fast(_) => self.reduce(delivered, if is_safe { self.mss.into() } else { 0 }),
             Recovery::Loss { frto, .. } => {
                 *frto = match *frto {
                     Frto::Repeated if tally.is_advance => Frto::New,
@@ -316,6 +307,32 @@ impl Sender {
         if self.recovery.is_normal() {
             self.begin_fast(context);
         }
+    }
+
+    /// The reordering window has ended: begins recovery if losses are known now. As in Linux
+    /// (`tcp_rack_reo_timeout`), one segment may go before the next acknowledgement.
+    pub(super) fn on_reorder_timeout(&mut self, context: &mut Context<'_>) {
+        self.detect_losses(context.now);
+        let was_normal = self.recovery.is_normal();
+        self.begin_recovery(context);
+        if was_normal {
+            self.reduce(self.mss.into(), 0);
+        }
+    }
+
+    /// Sets the congestion window during fast recovery; see [`prr::Ack`] for the arguments.
+    fn reduce(&mut self, delivered: u32, growth: u32) {
+        let Recovery::Fast(fast) = &mut self.recovery else {
+            return;
+        };
+        let pipe = self.flight.in_flight().saturating_sub(self.reno_sacked);
+        let more = fast.prr.on_ack(&prr::Ack {
+            delivered,
+            pipe,
+            ssthresh: self.congestion.ssthresh(),
+            growth,
+        });
+        self.congestion.set_cwnd(pipe.saturating_add(more));
     }
 
     fn begin_fast(&mut self, context: &mut Context<'_>) {
