@@ -201,8 +201,13 @@ impl Sender {
             } => *retransmitted_at,
         };
         let at = at.get().filter(|_| tally.is_advance);
-        at.zip(ack.echo)
-            .is_some_and(|(at, echo)| echo.is_before(at))
+        let is_older = at
+            .zip(ack.echo)
+            .is_some_and(|(at, echo)| echo.is_before(at));
+        // As in Linux (`tcp_try_undo_partial`): one late segment does not show that others of the
+        // recovery, which were sent again and did not arrive yet, were not lost.
+        let is_fast = matches!(self.recovery, Recovery::Fast(_));
+        is_older && !(is_fast && self.flight.has_retransmissions_out())
     }
 
     /// Whether data arrived after a time-out by its first transmission (RFC 5682 §3).
