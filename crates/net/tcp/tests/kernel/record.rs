@@ -109,7 +109,7 @@ impl Recorder {
     }
 
     /// Lets time pass, and timers expire.
-    fn pass(&mut self, ms: u64) {
+    pub(crate) fn pass(&mut self, ms: u64) {
         self.step_ms += ms;
         let until = START + saiga_tcp::Micros::from_millis(self.step_ms);
         self.script.advance(until);
