@@ -90,7 +90,9 @@ fn print_fairness(rtt_us: u64, seconds: u64, seeds: u64) {
                 "{} ms: {rates:?}, {:?}, recoveries {}",
                 rtt_us as f64 / 1e3,
                 world.totals(),
-                (0..8).map(|flow| world.counters(flow).sack_recovery).sum::<u64>()
+                (0..8)
+                    .map(|flow| world.counters(flow).sack_recovery)
+                    .sum::<u64>()
             );
             jain(&rates)
         })
