@@ -166,8 +166,7 @@ impl Sender {
             return self.on_rto(context);
         }
         if self.timers.reorder.has_come(now) {
-            self.detect_losses(now);
-            self.begin_recovery(context);
+            self.on_reorder_timeout(context);
             return Expired::Retransmit;
         }
         if self.timers.persist.has_come(now) {

@@ -9,8 +9,8 @@ use crate::parse::Segment;
 /// Flags, numbers, lengths, acknowledgements, urgent pointers and selective acknowledgements must
 /// be equal, as on the engine. The options of a SYN and timestamps are compared if the script names
 /// them. The kernel sizes its windows by its memory, so that only their being zero is compared. Its
-/// clock runs, so that a timestamp may be larger. It puts selective acknowledgements into segments
-/// with data.
+/// clock runs, so that a timestamp may be larger. It puts selective acknowledgements into all
+/// segments.
 pub(crate) fn agree(expected: &Segment, found: &Segment) -> Result<(), &'static str> {
     let is_syn = found.flags.contains(Flags::SYN);
     let rules = [
@@ -21,9 +21,9 @@ pub(crate) fn agree(expected: &Segment, found: &Segment) -> Result<(), &'static 
         ("urgent pointer", expected.urgent == found.urgent),
         (
             "selective acknowledgements",
-            expected.sack == found.sack || found.length > 0 && expected.sack.is_empty(),
+            expected.sack == found.sack || has_more(found) && expected.sack.is_empty(),
         ),
-        ("window", windows_agree(expected.window, found.window)),
+        ("window", windows_agree(expected, found)),
         ("timestamps", timestamps_agree(expected, found)),
         (
             "ECN capability",
@@ -55,6 +55,11 @@ pub(crate) fn agree(expected: &Segment, found: &Segment) -> Result<(), &'static 
     }
 }
 
+/// Whether a segment is more than an acknowledgement.
+fn has_more(segment: &Segment) -> bool {
+    segment.length > 0 || segment.flags.intersects(Flags::FIN | Flags::RST)
+}
+
 /// The kernel sets PSH on each batch of segments that it hands to the device, so that it may be on
 /// segments on which the script does not have it.
 fn flags_agree(expected: &Segment, found: &Segment) -> bool {
@@ -64,8 +69,11 @@ fn flags_agree(expected: &Segment, found: &Segment) -> bool {
     found.flags == expected.flags || found.flags == expected.flags | Flags::PSH
 }
 
-fn windows_agree(expected: Option<u16>, found: Option<u16>) -> bool {
-    expected.is_none_or(|expected| (expected == 0) == (found == Some(0)))
+/// The window of a reset means nothing.
+fn windows_agree(expected: &Segment, found: &Segment) -> bool {
+    let is_reset = found.flags.contains(Flags::RST);
+    let is_zero = |window: u16| (window == 0) == (found.window == Some(0));
+    is_reset || expected.window.is_none_or(is_zero)
 }
 
 fn timestamps_agree(expected: &Segment, found: &Segment) -> bool {

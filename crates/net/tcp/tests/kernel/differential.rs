@@ -48,12 +48,21 @@ fn smallest(mut steps: Steps, mut why: String) -> String {
     while at < steps.all.len() {
         let mut fewer = steps.all.clone();
         fewer.remove(at);
-        match difference(&fewer) {
+        match difference(&fewer).filter(|still| kind(still) == kind(&why)) {
             Some(still) => (steps.all, why, at) = (fewer, still, steps.opening),
             None => at += 1,
         }
     }
     format!("{}# The kernel: {why}", text(&record(&steps.all)))
+}
+
+/// The words of a failure: another kind of difference may come from what was left out.
+fn kind(why: &str) -> Vec<&str> {
+    let what = why.rsplit_once(" ms").map_or(why, |(_, what)| what);
+    let words = what.split_whitespace().take(4);
+    words
+        .filter(|word| word.chars().all(char::is_alphabetic))
+        .collect()
 }
 
 fn difference(steps: &[Step]) -> Option<String> {

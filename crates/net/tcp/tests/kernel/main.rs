@@ -6,6 +6,7 @@
 //!
 //! - `SCRIPT=name` runs one script and prints its segments
 //! - `SAIGA_SOAK=1` runs those that take longer than 3 s as well, and more seeds
+//! - `SAIGA_SEEDS=n` compares so many random scripts
 //! - `SEED=n` compares one random script, and prints it
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -18,6 +19,7 @@ mod differential;
 )]
 #[path = "../scripts/run.rs"]
 mod engine;
+mod icmp;
 mod numbers;
 #[path = "../scripts/parse.rs"]
 mod parse;
@@ -54,13 +56,21 @@ fn the_kernel_agrees_with_the_scripts() {
     assert!(report.failed.is_empty(), "\n{}", report.failed.join("\n"));
 }
 
+/// How many random scripts are compared.
+fn count() -> u64 {
+    match std::env::var("SAIGA_SEEDS") {
+        Ok(count) => count.parse().unwrap(),
+        Err(_) if std::env::var_os("SAIGA_SOAK").is_some() => 2000,
+        Err(_) => 48,
+    }
+}
+
 #[test]
 fn random_scripts_do_not_differ() {
     let seed = std::env::var("SEED").ok();
     let seeds = match &seed {
         Some(seed) => vec![seed.parse().unwrap()],
-        None if std::env::var_os("SAIGA_SOAK").is_some() => (1..=2000).collect(),
-        None => (1..=48).collect(),
+        None => (1..=count()).collect(),
     };
     let report = differential::compare(seeds, seed.is_some());
     println!("{} random scripts held", report.held);

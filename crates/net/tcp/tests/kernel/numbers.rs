@@ -95,6 +95,11 @@ impl Numbers {
         }
     }
 
+    /// A number of the kernel.
+    pub(crate) fn absolute_number(&self, number: u32) -> SeqNum {
+        self.iss.unwrap_or_default() + number
+    }
+
     /// A packet of the peer.
     pub(crate) fn write(&self, segment: &Segment) -> Vec<u8> {
         let header = self.absolute(segment);

@@ -85,6 +85,9 @@ impl Recorder {
             self.is_released |= name == "close" || name == "abort";
         }
         self.note(self.step_ms, line.action);
+        // A whole active open takes time.
+        self.step_ms = self.step_ms.max(self.elapsed_ms());
+        self.line_ms = self.step_ms;
         self.drain();
     }
 
@@ -106,7 +109,7 @@ impl Recorder {
     }
 
     /// Lets time pass, and timers expire.
-    fn pass(&mut self, ms: u64) {
+    pub(crate) fn pass(&mut self, ms: u64) {
         self.step_ms += ms;
         let until = START + saiga_tcp::Micros::from_millis(self.step_ms);
         self.script.advance(until);

@@ -12,10 +12,31 @@ use saiga_wire::tcp::Flags;
 
 use crate::compare;
 use crate::device::{Device, Moment, sysctl};
+use crate::icmp::{self, Error};
 use crate::numbers::Numbers;
 use crate::parse::{Action, Line, Segment};
 use crate::settings::{DEFAULTS, Offers};
 use crate::socket::{CLOSED, Settings, Socket, state_of_connection};
+
+/// Calls that the kernel can do. All others name numbers of the engine, such as `cwnd`.
+const CALLS: [&str; 16] = [
+    "connect",
+    "accept",
+    "cookies",
+    "established",
+    "write",
+    "read",
+    "resize",
+    "shutdown",
+    "close",
+    "abort",
+    "readable",
+    "acked",
+    "finished",
+    "unreachable",
+    "refused",
+    "quench",
+];
 
 /// An expected segment or state is awaited for this long beyond its time.
 const PATIENCE: Duration = Duration::from_millis(1500);
@@ -106,31 +127,39 @@ impl Script {
     fn run(&mut self, lines: &[Line]) -> Result<(), String> {
         self.last = Moment::now();
         self.start = self.last.latest;
+        let mut skipped = Duration::ZERO;
         for line in lines {
-            self.line(line)
+            let after = Duration::from_millis(line.after_ms) + skipped;
+            if matches!(&line.action, Action::Call(name, _) if !CALLS.contains(&name.as_str())) {
+                skipped = after;
+                continue;
+            }
+            skipped = Duration::ZERO;
+            self.line(line, after)
                 .map_err(|why| format!("line {}: {why}", line.number))?;
         }
+        self.late = self.late.max(self.last.latest.elapsed());
         self.take()?;
         self.nothing_waits()
     }
 
-    fn line(&mut self, line: &Line) -> Result<(), String> {
-        let after = Duration::from_millis(line.after_ms);
+    fn line(&mut self, line: &Line, after: Duration) -> Result<(), String> {
         match &line.action {
             Action::Out(expected) => return self.expect(after, expected),
             Action::State(name) => return self.expect_state(after, name),
-            Action::Config(_) | Action::Call(..) | Action::In(_) => {}
+            Action::Config(_) | Action::Call(..) | Action::In(_) | Action::TooBig(..) => {}
         }
         self.pause(after)?;
         let is_quick = match &line.action {
             Action::Call(name, _) => !["connect", "accept", "established"].contains(&name.as_str()),
-            Action::In(_) => true,
+            Action::In(_) | Action::TooBig(..) => true,
             Action::Config(_) | Action::Out(_) | Action::State(_) => false,
         };
         match &line.action {
             Action::Config(pairs) => self.configure(pairs).map_err(told)?,
             Action::Call(name, argument) => self.call(name, *argument)?,
             Action::In(segment) => self.send(segment)?,
+            Action::TooBig(seq, mss) => self.icmp(Error::TooBig { mss: *mss }, *seq)?,
             Action::Out(_) | Action::State(_) => {}
         }
         self.last.latest = Instant::now();
@@ -186,6 +215,14 @@ impl Script {
         self.device.send(&packet).map_err(told)
     }
 
+    /// A router reports an error of the segment with this number.
+    fn icmp(&mut self, error: Error, seq: u32) -> Result<(), String> {
+        let packet = icmp::packet(error, self.numbers.absolute_number(seq));
+        let ms = (Instant::now() - self.start).as_millis();
+        self.trace.push(format!("{ms:5} ICMP {error:?} of {seq}"));
+        self.device.send(&packet).map_err(told)
+    }
+
     /// The next segment of the kernel has all fields that are named, and does not leave early.
     fn expect(&mut self, after: Duration, expected: &Segment) -> Result<(), String> {
         let due = self.last.latest + after;
@@ -224,6 +261,7 @@ impl Script {
         let due = self.last.latest + after;
         let early = due - tolerance(after).min(after);
         self.device.wait(early, false).map_err(told)?;
+        self.late = self.late.max(early.elapsed());
         let limit = due + after / 4 + PATIENCE;
         loop {
             self.take()?;
@@ -256,8 +294,10 @@ impl Script {
             "close" => self.socket.close(false),
             "abort" => self.socket.close(true),
             "readable" | "acked" | "finished" => return self.check(name, argument),
-            // Numbers of the engine, such as `cwnd`.
-            _ => return Ok(()),
+            "unreachable" => return self.icmp(Error::Unreachable, argument),
+            "refused" => return self.icmp(Error::Refused, argument),
+            "quench" => return self.icmp(Error::SourceQuench, argument),
+            other => return Err(format!("{other} is not a call")),
         };
         done.map_err(|error| format!("{name}: {error}"))
     }

@@ -9,9 +9,9 @@ use crate::device::sysctl;
 use crate::run::Script;
 
 /// The kernel as the scripts expect it: options as the engine's scripts begin with them, nothing
-/// remembered from other connections, time-outs that double from the first on, and a TIME-WAIT
-/// that ignores resets.
-pub(crate) const DEFAULTS: [(&str, &str); 9] = [
+/// remembered from other connections, time-outs that double from the first on, a TIME-WAIT that
+/// ignores resets, and a search for the path's MTU after many time-outs.
+pub(crate) const DEFAULTS: [(&str, &str); 10] = [
     ("tcp_timestamps", "0"),
     ("tcp_window_scaling", "0"),
     ("tcp_ecn", "0"),
@@ -21,6 +21,7 @@ pub(crate) const DEFAULTS: [(&str, &str); 9] = [
     ("tcp_syn_retries", "6"),
     ("tcp_slow_start_after_idle", "1"),
     ("tcp_rfc1337", "1"),
+    ("tcp_mtu_probing", "1"),
 ];
 
 /// The options that this side offers.
@@ -83,6 +84,8 @@ impl Script {
                 sysctl("tcp_retries2", number)?;
                 sysctl("tcp_orphan_retries", number)
             }
+            "quickack" => self.device.set_quickack(),
+            "mtu_probing" => sysctl("tcp_mtu_probing", bit),
             // 40 bytes of headers.
             "mss" => self.device.set_mtu(number + 40),
             "clock" => {

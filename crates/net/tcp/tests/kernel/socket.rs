@@ -191,6 +191,7 @@ impl Socket {
                 0 => "",
                 libc::ECONNREFUSED => "Refused",
                 libc::ETIMEDOUT => "TimedOut",
+                libc::EHOSTUNREACH => "Unreachable",
                 libc::ECONNRESET | libc::EPIPE => "Reset",
                 _ => "Unknown",
             });

@@ -215,6 +215,7 @@ impl Script {
                     });
                 }
                 "keepalive_default" => self.settings.keep_alive = Some(KeepAlive::default()),
+                "quickack" => {} // Of the kernel; this side does so in the first segments.
                 "iss" => self.iss = SeqNum(number),
                 "irs" => self.irs = SeqNum(number),
                 other => return Err(format!("{other} is not a setting")),

@@ -22,6 +22,7 @@ impl Display for Line {
             Action::Call(name, number) => write!(f, "{name} {number}"),
             Action::In(segment) => write!(f, "< {segment}"),
             Action::Out(segment) => write!(f, "> {segment}"),
+            Action::TooBig(seq, mss) => write!(f, "toobig {seq} {mss}"),
             Action::State(name) => write!(f, "state {name}"),
         }
     }
