@@ -299,7 +299,7 @@ impl Author {
         self.add(Action::In(segment));
     }
 
-    /// Everything, the first segment, half of it, nothing new, or all but the first one.
+    /// Everything, the first segment, nothing new, or all but the first one.
     fn acknowledge(&mut self) {
         let mut segment = self.segment(Flags::NONE, self.top, 0);
         let end = self.flight.last().map_or(self.una, |[_, end]| *end);
@@ -308,8 +308,8 @@ impl Author {
             0..=2 => segment.ack = Some(end),
             // What was acknowledged selectively stays so.
             _ if self.sacked > self.una || self.is_repeated => segment.ack = Some(end),
-            3 => segment.ack = Some(first),
-            4 if self.flight.len() == 1 => segment.ack = Some(self.una + (first - self.una) / 2),
+            // Linux takes the time-out of a last segment from when it was sent.
+            3 | 4 if self.flight.len() > 2 => segment.ack = Some(first),
             _ if self.has_sack && first < end => {
                 self.sacked = end;
                 segment.sack = vec![[first, end]];
@@ -336,7 +336,7 @@ impl Author {
     fn end(&mut self) {
         match self.rng.u8(0..5) {
             // The engine takes two small segments for one, which Linux does not.
-            0..=2 if self.is_released || !self.flight.is_empty() => {}
+            0..=2 if self.is_released || self.is_repeated || !self.flight.is_empty() => {}
             0 | 1 => self.call("shutdown", 0),
             2 => {
                 // Data after a close is answered with another kind of reset.
@@ -346,6 +346,7 @@ impl Author {
             _ if !self.is_finished => {
                 let segment = self.segment(Flags::FIN, self.top, 0);
                 self.peer += u32::from(self.peer == self.top);
+                self.top += 1;
                 self.is_finished = true;
                 self.add(Action::In(segment));
             }

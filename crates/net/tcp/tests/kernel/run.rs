@@ -40,6 +40,8 @@ const CALLS: [&str; 16] = [
 
 /// An expected segment or state is awaited for this long beyond its time.
 const PATIENCE: Duration = Duration::from_millis(1500);
+/// How long `established` takes.
+const ROUND_TRIP: Duration = Duration::from_millis(20);
 /// While a state is awaited, it is looked at this often.
 const GLANCE: Duration = Duration::from_millis(10);
 
@@ -49,7 +51,7 @@ pub(crate) struct Run {
     pub(crate) result: Result<(), String>,
     /// How late the latest call or segment to the kernel was.
     pub(crate) late: Duration,
-    /// How late the latest segment of the kernel was.
+    /// How far the run fell behind the times of the script.
     pub(crate) behind: Duration,
     /// All segments, for people.
     pub(crate) trace: Vec<String>,
@@ -127,7 +129,7 @@ impl Script {
     fn run(&mut self, lines: &[Line]) -> Result<(), String> {
         self.last = Moment::now();
         self.start = self.last.latest;
-        let mut skipped = Duration::ZERO;
+        let (mut skipped, mut scripted) = (Duration::ZERO, Duration::ZERO);
         for line in lines {
             let after = Duration::from_millis(line.after_ms) + skipped;
             if matches!(&line.action, Action::Call(name, _) if !CALLS.contains(&name.as_str())) {
@@ -135,6 +137,12 @@ impl Script {
                 continue;
             }
             skipped = Duration::ZERO;
+            scripted += after;
+            let behind = self.last.latest - self.start;
+            self.behind = self.behind.max(behind.saturating_sub(scripted));
+            if matches!(&line.action, Action::Call(name, _) if name == "established") {
+                scripted += ROUND_TRIP;
+            }
             self.line(line, after)
                 .map_err(|why| format!("line {}: {why}", line.number))?;
         }
@@ -225,7 +233,6 @@ impl Script {
 
     /// The next segment of the kernel has all fields that are named, and does not leave early.
     fn expect(&mut self, after: Duration, expected: &Segment) -> Result<(), String> {
-        let due = self.last.latest + after;
         let (at, found) = self.await_segment(after)?;
         if at.latest + tolerance(after) < self.last.earliest + after {
             return Err(format!("> {found} left at {} ms, too early", self.ms(at)));
@@ -236,7 +243,6 @@ impl Script {
                 "> {found} left at {ms} ms: not the {field} of > {expected}"
             ));
         }
-        self.behind = self.behind.max(at.latest.saturating_duration_since(due));
         self.last = at;
         Ok(())
     }
@@ -339,7 +345,7 @@ impl Script {
         self.call("connect", 0)?;
         let (at, _) = self.await_segment(Duration::ZERO)?;
         self.last = at;
-        self.pause(Duration::from_millis(20))?;
+        self.pause(ROUND_TRIP)?;
         let ecn = if self.offers.ecn {
             Flags::ECE
         } else {
