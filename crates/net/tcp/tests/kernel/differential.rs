@@ -10,8 +10,8 @@ use crate::random::{self, Steps};
 use crate::record::{Step, record};
 use crate::scripts::{Report, at_once, is_proof, run_punctually};
 
-/// A run that fell behind its script by more than this proves nothing: timers of the engine, which is
-/// never late, may have expired in another order.
+/// A run that fell behind its script by more than this proves nothing: timers of the engine, which
+/// is never late, may have expired in another order.
 const BEHIND: Duration = Duration::from_millis(25);
 
 /// Compares the scripts of these seeds; prints them if `is_shown`.

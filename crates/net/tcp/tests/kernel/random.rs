@@ -34,7 +34,7 @@ struct Author {
     mss: u32,
     /// The peer's data has a hole.
     has_hole: bool,
-    /// The end of the peer's data without holes, the end of all of it, and whether there is no more.
+    /// The end of the peer's data without holes, the end of all of it, and whether that is all.
     peer: u32,
     top: u32,
     is_finished: bool,

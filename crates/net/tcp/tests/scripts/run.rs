@@ -127,10 +127,7 @@ impl Script {
 
     /// Lets timers expire until `until`.
     pub(crate) fn advance(&mut self, until: Instant) {
-        loop {
-            let Some(next) = self.next_timeout().filter(|next| *next <= until) else {
-                break;
-            };
+        while let Some(next) = self.next_timeout().filter(|next| *next <= until) {
             self.now = self.now.max(next);
             let events = self.context(Connection::on_timeout);
             self.note(events.unwrap_or_default());
