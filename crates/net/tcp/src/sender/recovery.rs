@@ -292,9 +292,10 @@ impl Sender {
         };
     }
 
-    /// Grows the window by what was acknowledged. Duplicates do not grow it (RFC 5681 §3.2 step 1).
+    /// Grows the window by what was acknowledged. Duplicates do not grow it (RFC 5681 §3.2 step 1),
+    /// nor does an acknowledgement that tells of congestion (RFC 3168 §6.1.2).
     fn grow(&mut self, tally: &Tally, rtt: Option<Micros>, now: Instant) {
-        if !tally.is_advance {
+        if !tally.is_advance || tally.is_congested {
             return;
         }
         self.congestion.on_ack(&Acked {
