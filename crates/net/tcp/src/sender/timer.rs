@@ -106,9 +106,10 @@ impl Sender {
         let rto = now + self.rtt.rto(&context.config.rto);
         self.timers.rto.set_first(rto);
         if self.timers.persist.is_some() {
-            // The window has opened.
+            // The window has opened: probes are no retransmissions.
             self.timers.persist = OptionalInstant::NONE;
             self.timers.waiting_since = OptionalInstant::NONE;
+            self.timers.retries = 0;
         }
         self.timers.waiting_since.set_first(now);
         if is_new {
