@@ -45,6 +45,16 @@ pub struct Config {
     pub challenges_per_second: u8,
     /// Smallest segment size that a peer may ask for; less is raised to it (`tcp_min_snd_mss`).
     pub least_mss: u16,
+    /// Smallest payload of a full segment that path MTU discovery goes down to: 512 for an MTU of
+    /// 552 with IPv4 (`min_pmtu`), 1220 for the least MTU of IPv6.
+    pub least_path_mss: u16,
+    /// Whether several time-outs of large segments lead to smaller ones (RFC 4821, RFC 8899;
+    /// `tcp_mtu_probing` 1). Linux's default is off.
+    pub has_mtu_probing: bool,
+    /// Whether a window leaves over a round trip instead of at once, as with SO_MAX_PACING_RATE or
+    /// the queue `fq` of Linux. The caller must then ask for segments at
+    /// [`crate::Connection::next_timeout`] with the precision of its clock.
+    pub has_pacing: bool,
 }
 
 impl Default for Config {
@@ -66,6 +76,9 @@ impl Default for Config {
             fin_wait: Micros::from_secs(60),
             challenges_per_second: 2,
             least_mss: 48,
+            least_path_mss: 512,
+            has_mtu_probing: true,
+            has_pacing: false,
         }
     }
 }

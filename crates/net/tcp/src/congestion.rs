@@ -16,8 +16,10 @@ mod tests;
 use alloc::boxed::Box;
 
 use saiga_wire::SeqNum;
+use saiga_wire::tcp::SackBlock;
 
 use crate::time::{Instant, Micros};
+use crate::undo::Undo;
 use cubic::Cubic;
 use hystart::HyStart;
 use newreno::NewReno;
@@ -78,15 +80,21 @@ struct Before {
     cwnd: u32,
     ssthresh: u32,
     avoidance: Avoidance,
+    /// The retransmissions of the recovery that the reduction belongs to.
+    undo: Option<Undo>,
 }
 
 impl Congestion {
-    /// The state after the handshake. The initial window is that of RFC 6928 §2, one segment if the
-    /// SYN or its acknowledgement was lost (RFC 5681 §3.1).
-    pub(crate) fn new(algorithm: Algorithm, mss: u16, is_syn_lost: bool, iss: SeqNum) -> Self {
-        let initial = initial_window(mss);
+    /// The state after the handshake. The initial window is that of RFC 6928 §2. It is one segment
+    /// if the SYN or its acknowledgement was repeated more than once; as in Linux, one repetition
+    /// does not count.
+    pub(crate) fn new(algorithm: Algorithm, mss: u16, syn_retries: u8, iss: SeqNum) -> Self {
         Self {
-            cwnd: if is_syn_lost { u32::from(mss) } else { initial },
+            cwnd: if syn_retries > 1 {
+                u32::from(mss)
+            } else {
+                initial_window(mss)
+            },
             ssthresh: u32::MAX,
             mss,
             avoidance: match algorithm {
@@ -106,17 +114,19 @@ impl Congestion {
         self.ssthresh
     }
 
+    /// Full segments have another size from now on. The window is bytes and stays.
+    pub(crate) fn set_mss(&mut self, mss: u16) {
+        self.mss = mss;
+    }
+
     pub(crate) fn is_slow_start(&self) -> bool {
         self.cwnd < self.ssthresh
     }
 
     /// Grows the window outside of recovery.
     pub(crate) fn on_ack(&mut self, acked: &Acked) {
-        if let Some(rtt) = acked.rtt
-            && self.is_slow_start()
-            && self.uses_hystart()
-        {
-            self.hystart.on_sample(rtt);
+        if self.is_slow_start() && self.uses_hystart() {
+            self.watch_delay(acked);
         }
         if !acked.is_limited {
             self.pause(acked.now);
@@ -132,17 +142,23 @@ impl Congestion {
         self.cwnd = self.cwnd.min(MOST);
     }
 
+    /// Lets HyStart++ judge the round-trip time. The round ends first: the sample belongs to the
+    /// next one.
+    fn watch_delay(&mut self, acked: &Acked) {
+        if self.hystart.on_ack(acked.una, acked.nxt) {
+            // RFC 9406 §4.2: after CSS_ROUNDS, congestion avoidance begins.
+            self.ssthresh = self.cwnd;
+        } else if let Some(rtt) = acked.rtt {
+            self.hystart.on_sample(rtt);
+        }
+    }
+
     /// Grows by the acknowledged bytes up to `ssthresh`; returns the bytes that are left for
     /// congestion avoidance.
     fn slow_start(&mut self, acked: &Acked) -> u32 {
         let mut growth = acked.bytes;
         if self.uses_hystart() {
             growth = self.hystart.growth(acked.bytes, self.mss);
-            if self.hystart.on_ack(acked.una, acked.nxt) {
-                // RFC 9406 §4.2: after CSS_ROUNDS, congestion avoidance begins.
-                self.ssthresh = self.cwnd;
-                return 0;
-            }
         }
         let room = self.ssthresh - self.cwnd;
         let used = growth.min(room);
@@ -178,12 +194,15 @@ impl Congestion {
             cwnd: self.cwnd,
             ssthresh: self.ssthresh,
             avoidance: self.avoidance.clone(),
+            undo: None,
         }));
         self.reduce(in_flight);
     }
 
     fn reduce(&mut self, in_flight: u32) {
         let least = 2 * u32::from(self.mss);
+        // Data above a hole counts as in flight, so that this can be more than the window.
+        let in_flight = in_flight.min(self.cwnd);
         let reduced = match &mut self.avoidance {
             Avoidance::Cubic(cubic) => cubic.reduce(self.cwnd, in_flight),
             Avoidance::NewReno(newreno) => newreno.reduce(in_flight),
@@ -217,6 +236,30 @@ impl Congestion {
             self.ssthresh = self.ssthresh.max(before.ssthresh);
             self.avoidance = before.avoidance;
         }
+    }
+
+    /// The last reduction begins a recovery from `una`, whose retransmissions are counted.
+    pub(crate) fn watch(&mut self, una: SeqNum) {
+        if let Some(before) = &mut self.before {
+            before.undo.get_or_insert(Undo::new(una));
+        }
+    }
+
+    /// Counts a retransmission of the recovery.
+    pub(crate) fn on_retransmit(&mut self, start: SeqNum, end: SeqNum) {
+        if let Some(undo) = self.undo_of_last() {
+            undo.on_retransmit(start, end);
+        }
+    }
+
+    /// Whether this report of a duplicate shows that the recovery was needless.
+    pub(crate) fn is_needless(&mut self, duplicate: &SackBlock) -> bool {
+        let undo = self.undo_of_last();
+        undo.is_some_and(|undo| undo.on_duplicate(duplicate))
+    }
+
+    fn undo_of_last(&mut self) -> Option<&mut Undo> {
+        self.before.as_mut()?.undo.as_mut()
     }
 
     /// Ends the chance of an undo.

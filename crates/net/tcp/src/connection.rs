@@ -6,8 +6,11 @@
 
 mod api;
 mod cookie;
+mod icmp;
 #[cfg(test)]
 mod tests;
+
+pub use icmp::IcmpError;
 
 use saiga_wire::SeqNum;
 use saiga_wire::tcp::Header;

@@ -24,6 +24,8 @@ pub struct Counters {
     pub sync_cookies_recv: u64,
     /// `TCPSyncookiesFailed`: acknowledgements with a cookie that was not valid.
     pub sync_cookies_failed: u64,
+    /// `OutOfWindowIcmps`: ICMP errors about segments that are not in flight.
+    pub out_of_window_icmps: u64,
     /// `TCPTimeouts`: retransmission time-outs.
     pub timeouts: u64,
     /// `TCPSpuriousRTOs`: time-outs that F-RTO found to be unnecessary.
@@ -40,6 +42,8 @@ pub struct Counters {
     pub sack_reneging: u64,
     /// `TCPDSACKRecv`: duplicate selective acknowledgements that came.
     pub dsack_recv: u64,
+    /// `TCPDSACKUndo`: recoveries that such reports showed to be needless.
+    pub dsack_undos: u64,
     /// `TCPDSACKOldSent`: duplicate selective acknowledgements that were sent.
     pub dsack_sent: u64,
     /// `PAWSEstab`: segments with a timestamp that is too old.

@@ -5,8 +5,8 @@
 //! flight and which must be sent again. Ranges that were sent at the same instant share a record
 //! until a selective acknowledgement divides them, so that a burst costs one record.
 //!
-//! The number of records is limited: a peer that divides ranges by selective acknowledgements of
-//! single bytes is answered as if these acknowledgements had not come, which is safe.
+//! The number of records is limited by the bytes in flight: a peer that divides ranges by selective
+//! acknowledgements of single bytes is answered as if these acknowledgements had not come.
 
 #[cfg(test)]
 mod tests;
@@ -18,8 +18,12 @@ use saiga_wire::SeqNum;
 
 use crate::time::Instant;
 
-/// Most records of a connection. A new record beyond them is added to the last one.
-const MOST_RECORDS: usize = 1024;
+/// Records that a connection can always have. A new record beyond the limit is added to the last
+/// one.
+const LEAST_LIMIT: usize = 1024;
+/// Above that, a record for so many bytes: one for each segment of an ordinary path, so that a long
+/// and fast one does not lose its selective acknowledgements.
+const BYTES_OF_RECORD: u32 = 512;
 
 /// A range that was sent. It begins where the range before it ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -118,7 +122,7 @@ impl Flight {
     /// Adds bytes that were sent for the first time, up to `end`.
     pub(crate) fn on_send(&mut self, end: SeqNum, now: Instant) {
         self.in_flight += end - self.nxt();
-        let is_full = self.records.len() >= MOST_RECORDS;
+        let is_full = self.is_full();
         if let Some(last) = self.records.back_mut() {
             let is_alike = last.state == State::InFlight && !last.is_retransmitted;
             if is_alike && (last.at == now || is_full) {
@@ -228,13 +232,24 @@ impl Flight {
     /// Gives up the first `bytes` of what is in flight, of a peer without selective
     /// acknowledgements.
     pub(crate) fn lose_first(&mut self, bytes: u32) {
-        let end = (self.una + bytes).earlier_of(self.nxt());
-        let Some(first) = self.isolate(self.una, end) else {
+        self.lose(self.una, self.una + bytes);
+    }
+
+    /// Gives up a range, of which the part from its start to the end of a record counts.
+    pub(crate) fn lose(&mut self, start: SeqNum, end: SeqNum) {
+        let end = end.earlier_of(self.nxt());
+        let Some(index) = self.isolate(start, end) else {
             return;
         };
-        if self.records[first].state == State::InFlight {
-            self.set_state(first, State::Lost);
+        if self.records[index].state == State::InFlight {
+            self.set_state(index, State::Lost);
         }
+    }
+
+    /// Whether the byte at `at` is lost and not sent again yet.
+    pub(crate) fn is_lost(&self, at: SeqNum) -> bool {
+        let record = self.index_of(at).and_then(|index| self.records.get(index));
+        record.is_some_and(|record| record.state == State::Lost)
     }
 
     /// Takes all losses back: the ranges are in flight.
@@ -273,6 +288,12 @@ impl Flight {
         self.records[index].state = state;
     }
 
+    fn is_full(&self) -> bool {
+        let in_proportion = (self.nxt() - self.una) / BYTES_OF_RECORD;
+        let in_proportion = usize::try_from(in_proportion).unwrap_or(usize::MAX);
+        self.records.len() >= LEAST_LIMIT.max(in_proportion)
+    }
+
     fn sum_of(&mut self, state: State) -> &mut u32 {
         match state {
             State::InFlight => &mut self.in_flight,
@@ -304,7 +325,7 @@ impl Flight {
         if self.start_of(index) == at {
             return Some(index);
         }
-        if self.records.len() >= MOST_RECORDS {
+        if self.is_full() {
             return None;
         }
         let record = self.records[index];

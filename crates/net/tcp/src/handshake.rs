@@ -94,6 +94,17 @@ impl Agreed {
     }
 }
 
+impl Agreed {
+    /// Bytes of the options that each segment has.
+    pub(crate) fn option_bytes(&self) -> u16 {
+        if self.has_timestamps {
+            TIMESTAMPS_BYTES
+        } else {
+            0
+        }
+    }
+}
+
 /// A SYN asks for ECN by ECE and CWR; its answer agrees by ECE alone (RFC 3168 §6.1.1).
 fn has_ecn(flags: Flags, is_answer: bool) -> bool {
     let both = Flags::ECE | Flags::CWR;

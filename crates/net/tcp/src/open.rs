@@ -36,6 +36,8 @@ pub(crate) struct Open {
     fin_wait_since: OptionalInstant,
     /// Whether the application does not read any more.
     is_abandoned: bool,
+    /// What ICMP has reported since the last acknowledgement.
+    soft_error: Option<CloseReason>,
 }
 
 /// What the handshake hands over.
@@ -50,7 +52,8 @@ pub(crate) struct Born {
     pub(crate) ts_recent: u32,
     /// The round-trip time of the SYN, if it was sent once.
     pub(crate) rtt: Option<Micros>,
-    pub(crate) is_syn_lost: bool,
+    /// Repetitions of the SYN, or of the SYN with its acknowledgement.
+    pub(crate) syn_retries: u8,
 }
 
 impl Open {
@@ -62,7 +65,7 @@ impl Open {
             window,
             ts_recent,
             rtt,
-            is_syn_lost,
+            syn_retries,
         } = *born;
         let now = context.now;
         Self {
@@ -76,7 +79,7 @@ impl Open {
                 window,
                 wl1: irs,
                 rtt,
-                is_syn_lost,
+                syn_retries,
                 now,
             }),
             receiver: Receiver::new(&ReceiverStart {
@@ -92,20 +95,27 @@ impl Open {
             is_passive_close: false,
             fin_wait_since: OptionalInstant::NONE,
             is_abandoned: false,
+            soft_error: None,
         }
     }
 
-    /// The name of the state in RFC 9293.
+    /// The name of the state in RFC 9293. A close makes FIN-WAIT-1 at once, but LAST-ACK only when
+    /// the FIN is sent (§3.10.4).
     pub(crate) fn name(&self) -> StateName {
-        let (sender, is_finished) = (&self.sender, self.receiver.is_finished());
-        match (sender.is_fin_sent(), sender.is_fin_acked(), is_finished) {
-            (false, _, false) => StateName::Established,
-            (false, _, true) => StateName::CloseWait,
-            (true, false, false) => StateName::FinWait1,
-            (true, true, false) => StateName::FinWait2,
-            (true, _, true) if self.is_passive_close => StateName::LastAck,
-            (true, _, true) => StateName::Closing,
+        let sender = &self.sender;
+        match (sender.is_closed(), self.receiver.is_finished()) {
+            (false, false) => StateName::Established,
+            (true, false) if sender.is_fin_acked() => StateName::FinWait2,
+            (true, false) => StateName::FinWait1,
+            (true, true) if !self.is_passive_close => StateName::Closing,
+            (true, true) if sender.is_fin_sent() => StateName::LastAck,
+            (_, true) => StateName::CloseWait,
         }
+    }
+
+    /// Whether both sides have sent their FINs.
+    pub(crate) fn is_closing(&self) -> bool {
+        self.sender.is_fin_sent() && self.receiver.is_finished()
     }
 
     /// Handles a segment in the order of RFC 9293 §3.10.7.4: window, RST, SYN, ACK, URG, data, FIN.
@@ -134,6 +144,8 @@ impl Open {
             // RFC 9293 §3.6.1: data that nobody will read is answered with a reset.
             return Outcome::Reset(CloseReason::Reset);
         }
+        // As in Linux, the peer is there again.
+        self.soft_error = None;
         self.receiver.note_timestamp(arrival, context);
         let mut events = self.on_ack(number, arrival, context);
         events.is_urgent = self.receiver.on_urgent(arrival);
@@ -204,7 +216,7 @@ impl Open {
         );
         events.readable = added.readable;
         events.is_finished = added.is_finished;
-        if added.is_finished && !self.sender.is_fin_sent() {
+        if added.is_finished && !self.sender.is_closed() {
             self.is_passive_close = true;
         }
     }
@@ -283,6 +295,29 @@ impl Open {
     /// Retransmissions and probes since the last progress.
     pub(crate) fn retries(&self) -> u8 {
         self.sender.retries()
+    }
+
+    /// Whether the number is that of a segment that the peer has not acknowledged.
+    pub(crate) fn has_in_flight(&self, seq: SeqNum) -> bool {
+        let una = self.sender.una();
+        seq.in_window(una, self.sender.nxt() - una)
+    }
+
+    /// A segment was too big for the path; `mss` bytes without options are not.
+    pub(crate) fn on_too_big(&mut self, mss: u16, seq: SeqNum, context: &mut Context<'_>) {
+        let taken = self.agreed.option_bytes();
+        self.sender
+            .on_too_big(mss.saturating_sub(taken), seq, context);
+    }
+
+    /// Notes an error that does not end the connection.
+    pub(crate) fn on_soft_error(&mut self, reason: CloseReason) {
+        self.soft_error = Some(reason);
+    }
+
+    /// The last such error.
+    pub(crate) fn soft_error(&self) -> Option<CloseReason> {
+        self.soft_error
     }
 
     /// `SND.NXT` and `RCV.NXT`: the numbers of a reset.

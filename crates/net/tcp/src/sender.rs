@@ -5,19 +5,25 @@
 //!
 //! - `acknowledge`: what an acknowledgement delivered, and round-trip times
 //! - `recovery`: states of loss recovery
+//! - `resize`: segments of another size
 //! - `window`: the peer's window, silly windows, Nagle's algorithm
 //! - `timer`: time-out, tail loss probe, reordering window, zero window
+//! - `pace`: when data may leave
 //! - `produce`: the next range
 
 mod acknowledge;
+mod pace;
 mod produce;
 mod recovery;
+mod resize;
 mod timer;
 mod window;
 
 pub(crate) use acknowledge::{Ack, Echo};
 pub(crate) use produce::{Limits, Part, Reason};
 pub(crate) use timer::Expired;
+
+use alloc::boxed::Box;
 
 use saiga_wire::SeqNum;
 
@@ -26,10 +32,12 @@ use crate::context::Context;
 use crate::flight::Flight;
 use crate::info::Info;
 use crate::min_rtt::MinRtt;
+use crate::path_mtu::PathMtu;
 use crate::rack::Rack;
 use crate::rtt::Rtt;
 use crate::time::{Instant, Micros};
 use crate::tlp::Tlp;
+use pace::Pace;
 use recovery::Recovery;
 use timer::Timers;
 use window::PeerWindow;
@@ -50,6 +58,10 @@ pub(crate) enum Fin {
 pub(crate) struct Sender {
     /// Bytes of payload in a full segment.
     mss: u16,
+    /// Whether segments of this size were acknowledged.
+    is_mss_proven: bool,
+    /// What is known of a path that does not take the size agreed on.
+    path: Option<Box<PathMtu>>,
     has_sack: bool,
     /// What was sent, from `SND.UNA` to `SND.NXT`.
     flight: Flight,
@@ -67,11 +79,16 @@ pub(crate) struct Sender {
     recovery: Recovery,
     /// Bytes that duplicate acknowledgements say have arrived, of a peer without selective ones.
     reno_sacked: u32,
-    /// `SND.NXT` when the congestion window last held data back.
-    limited_at: Option<SeqNum>,
+    /// `SND.NXT` when the congestion window last held data back; below `SND.UNA` if that is over.
+    limited_at: SeqNum,
     /// The last transmission.
     sent_at: Instant,
     timers: Timers,
+    /// Expiries of the retransmission or of the zero window timer since the last progress.
+    retries: u8,
+    /// The same since the peer was heard.
+    unanswered: u8,
+    pace: Pace,
     /// ECN: the window was reduced for this much data, and the peer must learn of it.
     reduced_until: Option<SeqNum>,
     must_send_cwr: bool,
@@ -90,7 +107,8 @@ pub(crate) struct SenderStart {
     pub(crate) wl1: SeqNum,
     /// The round-trip time of the SYN, if it was sent once.
     pub(crate) rtt: Option<Micros>,
-    pub(crate) is_syn_lost: bool,
+    /// Repetitions of the SYN, or of the SYN with its acknowledgement.
+    pub(crate) syn_retries: u8,
     pub(crate) now: Instant,
 }
 
@@ -101,27 +119,32 @@ impl Sender {
         if let Some(sample) = start.rtt {
             rtt.on_sample(sample, 1);
             min_rtt.on_sample(sample, start.now);
-        } else if start.is_syn_lost {
+        } else if start.syn_retries > 0 {
             rtt.after_lost_syn();
         }
         Self {
             mss: start.mss,
+            is_mss_proven: false,
+            path: None,
             has_sack: start.has_sack,
             flight: Flight::new(start.una),
             end: start.una,
             fin: Fin::Open,
             is_abandoned: false,
             window: PeerWindow::new(start.window, start.wl1, start.una),
-            congestion: Congestion::new(start.algorithm, start.mss, start.is_syn_lost, start.una),
+            congestion: Congestion::new(start.algorithm, start.mss, start.syn_retries, start.una),
             rtt,
             min_rtt,
             rack: Rack::new(start.una),
             tlp: Tlp::default(),
             recovery: Recovery::Normal { dup_acks: 0 },
             reno_sacked: 0,
-            limited_at: None,
+            limited_at: start.una - 1,
             sent_at: start.now,
             timers: Timers::NONE,
+            retries: 0,
+            unanswered: 0,
+            pace: Pace::default(),
             reduced_until: None,
             must_send_cwr: false,
         }
@@ -149,6 +172,11 @@ impl Sender {
 
     pub(crate) fn mss(&self) -> u16 {
         self.mss
+    }
+
+    /// Whether the application has closed.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.fin != Fin::Open
     }
 
     /// Whether the FIN was sent, and whether it was acknowledged.
@@ -194,7 +222,7 @@ impl Sender {
 
     /// Expiries of timers since the last progress.
     pub(crate) fn retries(&self) -> u8 {
-        self.timers.retries
+        self.retries
     }
 
     /// The application has gone.

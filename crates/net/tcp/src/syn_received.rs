@@ -126,7 +126,7 @@ impl SynReceived {
             window: u32::from(header.window) << shift,
             ts_recent: self.ts_recent,
             rtt: self.sent_at.map(|sent_at| context.now.since(sent_at)),
-            is_syn_lost: self.retries > 0,
+            syn_retries: self.retries,
         };
         let mut open = Open::new(&born, context);
         if is_syn {
@@ -157,6 +157,9 @@ impl SynReceived {
 
     /// The SYN is due again, or the peer has not answered often enough.
     pub(crate) fn on_timeout(&mut self, context: &Context<'_>) -> Option<CloseReason> {
+        if self.retries == 0 && self.sent_at.is_none() {
+            return None; // Not sent yet: the caller handles time-outs before it sends.
+        }
         if self.retries >= context.config.syn_ack_retries {
             return Some(CloseReason::TimedOut);
         }

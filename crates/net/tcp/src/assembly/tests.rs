@@ -105,6 +105,15 @@ fn a_duplicate_is_the_first_block_once() {
     assert_eq!(receiver.acknowledged(), (5500, vec![(1000, 2000)]));
 }
 
+/// RFC 2883 §4 rule 1.
+#[test]
+fn a_duplicate_is_forgotten_when_another_segment_comes() {
+    let mut receiver = Receiver::new(4000);
+    receiver.take(3000, 3500);
+    receiver.take(4500, 5000);
+    assert_eq!(receiver.acknowledged(), (4000, vec![(4500, 5000)]));
+}
+
 #[test]
 fn only_new_bytes_are_placed() {
     let mut receiver = Receiver::new(0);
@@ -133,7 +142,7 @@ fn fewer_blocks_are_reported_where_options_leave_less_room() {
 #[test]
 fn the_number_of_ranges_is_limited() {
     let mut receiver = Receiver::new(0);
-    for number in 1..1000 {
+    for number in 1..2000 {
         receiver.take(number * 2, number * 2 + 1);
     }
     assert_eq!(

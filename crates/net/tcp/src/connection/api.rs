@@ -2,7 +2,7 @@
 
 use saiga_wire::tcp::Header;
 
-use super::{Connection, Phase, Reply, Settings, StateName};
+use super::{Connection, Phase, Reply, Settings};
 use crate::context::Context;
 use crate::event::{CloseReason, Events};
 use crate::handshake::{syn, syn_ack, timestamp};
@@ -93,10 +93,12 @@ impl Connection {
                 is_doubtful: tries < path_retries && path_retries <= self.retries(),
                 ..Events::NONE
             },
-            Some(reason) => {
+            Some(mut reason) => {
+                let soft_error = self.soft_error();
                 // A handshake ends silently; a peer that was there once is reset.
                 if reason == CloseReason::TimedOut && matches!(self.phase, Phase::Open(_)) {
                     self.prepare_reset();
+                    reason = soft_error.unwrap_or(reason);
                 }
                 self.end(reason, context)
             }
@@ -159,17 +161,9 @@ impl Connection {
     /// Ends the connection at once, with a reset if the peer can still send or wait for data (RFC
     /// 9293 §3.10.5).
     pub fn abort(&mut self, context: &mut Context<'_>) -> Events {
-        match self.state() {
-            // Both sides have closed.
-            StateName::Closing | StateName::LastAck => {}
-            StateName::SynSent
-            | StateName::SynReceived
-            | StateName::Established
-            | StateName::FinWait1
-            | StateName::FinWait2
-            | StateName::CloseWait
-            | StateName::TimeWait
-            | StateName::Closed => self.prepare_reset(),
+        let is_closing = matches!(&self.phase, Phase::Open(open) if open.is_closing());
+        if !is_closing {
+            self.prepare_reset();
         }
         self.end(CloseReason::Aborted, context)
     }

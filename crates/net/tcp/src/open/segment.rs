@@ -74,7 +74,10 @@ impl Open {
             header,
             offset: part.start - self.sender.una(),
             length: part.length,
-            mss: self.sender.mss(),
+            mss: match part.reason {
+                Reason::New | Reason::Retransmission => self.sender.mss(),
+                Reason::SizeProbe => u16::try_from(part.length).unwrap_or(u16::MAX),
+            },
             is_ecn_capable: self.agreed.has_ecn && is_new_data,
         }
     }

@@ -35,7 +35,8 @@ impl Receiver {
             return self.judge_reset(arrival.header.seq);
         }
         if self.is_old(arrival, context) {
-            return Verdict::Answer;
+            // Also the late copy of data that was sent again is a duplicate to report.
+            return self.on_unacceptable(arrival);
         }
         if !self.is_in_window(arrival) {
             return self.on_unacceptable(arrival);
@@ -64,14 +65,14 @@ impl Receiver {
             return Verdict::Challenge;
         }
         let start = arrival.header.seq;
-        let end = (start + arrival.length).earlier_of(self.assembly.nxt());
-        if arrival.length > 0 && start.before(end) {
+        let end = (start + arrival.sequence_length()).earlier_of(self.nxt());
+        if start.before(end) {
             self.assembly.on_old(start, end);
             self.acknowledge_now();
             return Verdict::Drop;
         }
         if arrival.sequence_length() > 0 {
-            // A FIN again, or data above the window: the peer must learn the state.
+            // Data above the window: the peer must learn the state.
             self.acknowledge_now();
             return Verdict::Drop;
         }
@@ -107,8 +108,7 @@ impl Receiver {
         let Some(timestamps) = arrival.header.options.timestamps else {
             return true;
         };
-        let is_valid = context.now.whole_seconds().wrapping_sub(set_at) < TIMESTAMP_LIFETIME;
-        let is_old = is_valid && SeqNum(timestamps.value).before(SeqNum(recent));
+        let is_old = is_alive(set_at, context) && SeqNum(timestamps.value).before(SeqNum(recent));
         context.counters.paws_estab += u64::from(is_old);
         is_old
     }
@@ -116,15 +116,21 @@ impl Receiver {
     /// RFC 7323 §4.3: remembers the timestamp of the segment that the last acknowledgement asked
     /// for.
     pub(crate) fn note_timestamp(&mut self, arrival: &Arrival<'_>, context: &Context<'_>) {
-        let Some((recent, _)) = self.ts_recent else {
+        let Some((recent, set_at)) = self.ts_recent else {
             return;
         };
         let Some(timestamps) = arrival.header.options.timestamps else {
             return;
         };
-        let is_newer = !SeqNum(timestamps.value).before(SeqNum(recent));
+        let is_newer =
+            !SeqNum(timestamps.value).before(SeqNum(recent)) || !is_alive(set_at, context);
         if is_newer && arrival.header.seq.at_or_before(self.last_ack) {
             self.ts_recent = Some((timestamps.value, context.now.whole_seconds()));
         }
     }
+}
+
+/// Whether a saved timestamp can still be compared (RFC 7323 §5.5).
+fn is_alive(set_at: u32, context: &Context<'_>) -> bool {
+    context.now.whole_seconds().wrapping_sub(set_at) < TIMESTAMP_LIFETIME
 }

@@ -8,6 +8,7 @@ use saiga_wire::SeqNum;
 
 use super::{Fin, Sender};
 use crate::context::Context;
+use crate::time::OptionalInstant;
 
 /// A range to send, and whether the FIN follows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +25,8 @@ pub(crate) struct Part {
 pub(crate) enum Reason {
     New,
     Retransmission,
+    /// New data in a segment that is larger than full ones, to see whether the path takes it.
+    SizeProbe,
 }
 
 /// Limits of one range.
@@ -39,10 +42,16 @@ impl Sender {
     /// The next range that the windows allow; it counts as sent.
     pub(crate) fn produce(&mut self, limits: Limits, context: &mut Context<'_>) -> Option<Part> {
         self.restart_after_idle(context);
+        if self.must_wait(context.now) {
+            return None;
+        }
+        let limits = self.paced(limits, context);
         let part = if self.recovery.prefers_new_data() {
             self.new_data(limits).or_else(|| self.lost_data(limits))
         } else {
-            self.lost_data(limits).or_else(|| self.new_data(limits))
+            self.lost_data(limits)
+                .or_else(|| self.size_probe(context.now))
+                .or_else(|| self.new_data(limits))
         }?;
         self.on_sent(&part, context);
         Some(part)
@@ -55,6 +64,7 @@ impl Sender {
         if self.flight.is_empty() && self.unsent() > 0 && pause > self.rtt.rto(&context.config.rto)
         {
             self.congestion.on_idle();
+            self.stop_pacing();
             self.sent_at = context.now;
         }
     }
@@ -77,6 +87,8 @@ impl Sender {
         self.on_sent(&part, context);
         self.tlp
             .on_probe(self.nxt(), part.reason == Reason::Retransmission);
+        // New data has armed the timer; no further probe goes before this one is answered.
+        self.timers.probe = OptionalInstant::NONE;
         Some(part)
     }
 
@@ -115,12 +127,12 @@ impl Sender {
         let pipe = self.pipe();
         let room = self.congestion.cwnd().saturating_sub(pipe);
         let usable = self.usable_window();
-        if room < unsent.min(mss) && pipe > 0 {
-            self.limited_at = Some(self.nxt());
-            return None;
+        // If the peer's window is smaller, the load says nothing of the congestion window.
+        if room < unsent && room <= usable {
+            self.limited_at = self.nxt();
         }
-        if room < unsent {
-            self.limited_at = Some(self.nxt());
+        if room < unsent.min(mss) && pipe > 0 {
+            return None;
         }
         let mut length = unsent.min(usable).min(room.max(mss)).min(limits.most);
         if length < unsent && length > mss {
@@ -177,24 +189,34 @@ impl Sender {
         if is_retransmission {
             context.counters.retrans_segs += 1;
             self.flight.on_retransmit(part.start, end, now);
+            if self.recovery.is_reducing() {
+                self.congestion.on_retransmit(part.start, end);
+            }
         } else {
             context.counters.out_segs += 1;
             self.flight.on_send(end, now);
             if part.is_fin {
                 self.fin = Fin::Sent;
             }
-            if !part.length.is_multiple_of(u32::from(self.mss)) {
+            let is_full = part.length.is_multiple_of(u32::from(self.mss));
+            if !is_full && part.reason == Reason::New {
                 self.window.on_small_segment(end);
             }
         }
+        self.pace_after(part.length, context);
         self.sent_at = now;
         self.recovery.on_sent(part.length, is_retransmission, now);
         self.arm_after_send(!is_retransmission, context);
+        if is_retransmission && part.start == self.una() {
+            // RFC 6298 §5: no segment goes again sooner than a time-out after it went last.
+            self.restart_rto(context);
+        }
     }
 
     /// Whether the next new data must tell the peer that the window was reduced (CWR).
     pub(crate) fn take_cwr(&mut self, part: &Part) -> bool {
-        let is_told = self.must_send_cwr && part.reason == Reason::New && part.length > 0;
+        let is_told =
+            self.must_send_cwr && part.reason != Reason::Retransmission && part.length > 0;
         if is_told {
             self.must_send_cwr = false;
         }

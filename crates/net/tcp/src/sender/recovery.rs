@@ -11,11 +11,12 @@
 use alloc::boxed::Box;
 
 use saiga_wire::SeqNum;
+use saiga_wire::tcp::SackBlock;
 
 use super::Sender;
 use super::acknowledge::{Ack, Tally};
 use crate::congestion::Acked;
-use crate::congestion::prr::Prr;
+use crate::congestion::prr::{self, Prr};
 use crate::context::Context;
 use crate::rack::Scene;
 use crate::time::{Instant, Micros, OptionalInstant};
@@ -36,6 +37,8 @@ pub(super) enum Recovery {
         frto: Frto,
         retransmitted_at: OptionalInstant,
     },
+    /// Segments that were too big for the path are sent again. The window stays.
+    Resize { recover: SeqNum },
 }
 
 /// An episode of fast recovery.
@@ -62,6 +65,11 @@ pub(super) enum Frto {
 }
 
 impl Recovery {
+    /// Whether the window was reduced for what is sent again.
+    pub(super) fn is_reducing(&self) -> bool {
+        matches!(self, Self::Fast(_) | Self::Loss { .. })
+    }
+
     pub(super) fn is_normal(&self) -> bool {
         matches!(self, Self::Normal { .. })
     }
@@ -79,13 +87,20 @@ impl Recovery {
 
     /// Whether a retransmission is due whatever the window says.
     pub(super) fn is_first_due(&self) -> bool {
-        matches!(self, Self::Fast(fast) if fast.is_first_due)
+        match self {
+            Self::Normal { .. } | Self::Resize { .. } => false,
+            Self::Fast(fast) => fast.is_first_due,
+            // RFC 6298 §5.4.
+            Self::Loss {
+                retransmitted_at, ..
+            } => !retransmitted_at.is_some(),
+        }
     }
 
     /// Notes a transmission.
     pub(super) fn on_sent(&mut self, bytes: u32, is_retransmission: bool, now: Instant) {
         match self {
-            Self::Normal { .. } => {}
+            Self::Normal { .. } | Self::Resize { .. } => {}
             Self::Fast(fast) => {
                 fast.prr.on_send(bytes);
                 if is_retransmission {
@@ -115,23 +130,22 @@ impl Sender {
         rtt: Option<Micros>,
         context: &mut Context<'_>,
     ) {
+        // An acknowledgement that ends the recovery can show that it was needless.
+        if self.is_all_there() || self.is_echo_older(ack, tally) {
+            self.undo(context);
+        }
         self.end_recovery();
-        if self.is_spurious(ack, tally) {
+        if self.is_spurious(tally) {
             self.undo(context);
         }
         let delivered = tally.delivered + self.count_duplicates(tally);
+        let lost = self.flight.lost();
         self.detect_losses(context.now);
-        if self.recovery.is_normal() && self.flight.lost() > 0 {
-            self.begin_fast(context);
-        }
+        let is_safe = tally.is_advance && self.flight.lost() <= lost;
+        self.begin_recovery(context);
         match &mut self.recovery {
-            Recovery::Normal { .. } => self.grow(tally, rtt, context.now),
-            Recovery::Fast(fast) => {
-                let pipe = self.flight.in_flight().saturating_sub(self.reno_sacked);
-                let ssthresh = self.congestion.ssthresh();
-                let more = fast.prr.on_ack(delivered, pipe, ssthresh, self.mss);
-                self.congestion.set_cwnd(pipe.saturating_add(more));
-            }
+            Recovery::Normal { .. } | Recovery::Resize { .. } => self.grow(tally, rtt, context.now),
+            Recovery::Fast(_) => self.reduce(delivered, if is_safe { self.mss.into() } else { 0 }),
             Recovery::Loss { frto, .. } => {
                 *frto = match *frto {
                     Frto::Repeated if tally.is_advance => Frto::New,
@@ -152,7 +166,9 @@ impl Sender {
         let is_over = match &self.recovery {
             Recovery::Normal { .. } => false,
             Recovery::Fast(fast) => una.at_or_after(fast.recover),
-            Recovery::Loss { recover, .. } => una.at_or_after(*recover),
+            Recovery::Loss { recover, .. } | Recovery::Resize { recover } => {
+                una.at_or_after(*recover)
+            }
         };
         if !is_over {
             return;
@@ -165,25 +181,45 @@ impl Sender {
         self.rack.on_recovered();
     }
 
-    /// Whether the acknowledgement shows that nothing was lost.
-    fn is_spurious(&self, ack: &Ack<'_>, tally: &Tally) -> bool {
-        let is_older = |at: OptionalInstant| {
-            let at = at.get().filter(|_| tally.is_advance);
-            at.zip(ack.echo)
-                .is_some_and(|(at, echo)| echo.is_before(at))
+    /// Whether all that was given up has come before any of it was sent again. A driver that takes
+    /// several segments before it sends sees this, too.
+    fn is_all_there(&self) -> bool {
+        let Recovery::Fast(fast) = &self.recovery else {
+            return false;
         };
-        match &self.recovery {
-            Recovery::Normal { .. } => false,
-            Recovery::Fast(fast) => is_older(fast.retransmitted_at),
+        !fast.retransmitted_at.is_some() && self.flight.lost() == 0
+    }
+
+    /// Whether the acknowledgement answers a segment from before the first retransmission (Eifel,
+    /// RFC 3522 §3.2).
+    fn is_echo_older(&self, ack: &Ack<'_>, tally: &Tally) -> bool {
+        let at = match &self.recovery {
+            Recovery::Normal { .. } | Recovery::Resize { .. } => OptionalInstant::NONE,
+            Recovery::Fast(fast) => fast.retransmitted_at,
             Recovery::Loss {
-                recover,
-                frto,
-                retransmitted_at,
-            } => {
-                let end = tally.original_end.filter(|_| self.has_sack);
-                let by_original = end.is_some_and(|end| end.at_or_before(*recover));
-                *frto != Frto::Off && by_original || is_older(*retransmitted_at)
-            }
+                retransmitted_at, ..
+            } => *retransmitted_at,
+        };
+        let at = at.get().filter(|_| tally.is_advance);
+        at.zip(ack.echo)
+            .is_some_and(|(at, echo)| echo.is_before(at))
+    }
+
+    /// Whether data arrived after a time-out by its first transmission (RFC 5682 §3).
+    fn is_spurious(&self, tally: &Tally) -> bool {
+        let Recovery::Loss { recover, frto, .. } = &self.recovery else {
+            return false;
+        };
+        let end = tally.original_end.filter(|_| self.has_sack);
+        *frto != Frto::Off && end.is_some_and(|end| end.at_or_before(*recover))
+    }
+
+    /// Takes a report of a duplicate, which can be the last one that shows a recovery to be
+    /// needless, long after its end.
+    pub(super) fn on_duplicate(&mut self, block: &SackBlock, context: &mut Context<'_>) {
+        if self.congestion.is_needless(block) {
+            context.counters.dsack_undos += 1;
+            self.undo(context);
         }
     }
 
@@ -191,9 +227,15 @@ impl Sender {
     fn undo(&mut self, context: &mut Context<'_>) {
         if matches!(self.recovery, Recovery::Loss { .. }) {
             context.counters.spurious_rtos += 1;
+        } else {
+            self.rack.on_spurious_recovery();
+        }
+        self.congestion.undo();
+        if matches!(self.recovery, Recovery::Resize { .. }) {
+            // What was too big does not arrive, whatever an older recovery was about.
+            return;
         }
         self.flight.find_lost();
-        self.congestion.undo();
         self.rtt.undo_backoff();
         self.recovery = Recovery::Normal { dup_acks: 0 };
         self.reno_sacked = 0;
@@ -237,18 +279,63 @@ impl Sender {
         if !self.has_sack || self.flight.is_empty() {
             return;
         }
-        let scene = Scene {
+        let scene = self.scene(now);
+        let wait = self.rack.detect(&mut self.flight, &scene);
+        self.timers.reorder = wait.map(|wait| now + wait).into();
+        if wait.is_some() {
+            // The end of the window tells more than a probe; as in Linux, where both are one timer.
+            self.timers.probe = OptionalInstant::NONE;
+        }
+    }
+
+    fn scene(&self, now: Instant) -> Scene {
+        Scene {
             now,
             min_rtt: self.min_rtt.get().unwrap_or_default(),
             srtt: self.rtt.srtt().unwrap_or_default(),
             mss: self.mss,
             is_in_recovery: !self.recovery.is_normal(),
-        };
-        let wait = self.rack.detect(&mut self.flight, &scene);
-        self.timers.reorder = wait.map(|wait| now + wait).into();
+        }
     }
 
-    pub(super) fn begin_fast(&mut self, context: &mut Context<'_>) {
+    /// Begins a recovery if there are losses that none repairs yet.
+    pub(super) fn begin_recovery(&mut self, context: &mut Context<'_>) {
+        if self.flight.lost() == 0 {
+            return;
+        }
+        self.resize_after_loss(context);
+        if self.recovery.is_normal() {
+            self.begin_fast(context);
+        }
+    }
+
+    /// The reordering window has ended: begins recovery if losses are known now. As in Linux
+    /// (`tcp_rack_reo_timeout`), one segment may go before the next acknowledgement.
+    pub(super) fn on_reorder_timeout(&mut self, context: &mut Context<'_>) {
+        self.detect_losses(context.now);
+        let was_normal = self.recovery.is_normal();
+        self.begin_recovery(context);
+        if was_normal {
+            self.reduce(self.mss.into(), 0);
+        }
+    }
+
+    /// Sets the congestion window during fast recovery; see [`prr::Ack`] for the arguments.
+    fn reduce(&mut self, delivered: u32, growth: u32) {
+        let Recovery::Fast(fast) = &mut self.recovery else {
+            return;
+        };
+        let pipe = self.flight.in_flight().saturating_sub(self.reno_sacked);
+        let more = fast.prr.on_ack(&prr::Ack {
+            delivered,
+            pipe,
+            ssthresh: self.congestion.ssthresh(),
+            growth,
+        });
+        self.congestion.set_cwnd(pipe.saturating_add(more));
+    }
+
+    fn begin_fast(&mut self, context: &mut Context<'_>) {
         if self.has_sack {
             context.counters.sack_recovery += 1;
         } else {
@@ -256,6 +343,7 @@ impl Sender {
         }
         let in_flight = self.nxt() - self.una();
         self.congestion.on_congestion(in_flight);
+        self.congestion.watch(self.una());
         self.tlp.reset();
         self.timers.probe = OptionalInstant::NONE;
         self.reduced_until = Some(self.nxt());
@@ -268,16 +356,24 @@ impl Sender {
         }));
     }
 
-    /// Begins recovery after a time-out: everything in flight is lost.
+    /// Begins recovery after a time-out.
     pub(super) fn begin_loss(&mut self, context: &mut Context<'_>) {
         let is_first = !matches!(self.recovery, Recovery::Loss { .. });
+        // As in Linux, a recovery that has reduced the window for the same data counts.
+        let must_reduce = !self.recovery.is_reducing();
         self.congestion
-            .on_timeout(self.nxt() - self.una(), is_first);
+            .on_timeout(self.nxt() - self.una(), must_reduce);
+        self.congestion.watch(self.una());
         if self.flight.has_reneged() {
             context.counters.sack_reneging += 1;
             self.flight.forget_sacks();
         }
-        self.flight.mark_lost(|_, _| true);
+        if self.has_sack {
+            let scene = self.scene(context.now);
+            self.rack.on_timeout(&mut self.flight, &scene);
+        } else {
+            self.flight.mark_lost(|_, _| true);
+        }
         self.tlp.reset();
         self.reno_sacked = 0;
         self.must_send_cwr = true;

@@ -21,10 +21,6 @@ pub(super) struct Timers {
     pub(super) reorder: OptionalInstant,
     /// Zero window probe.
     persist: OptionalInstant,
-    /// Expiries of `rto` or `persist` since the last progress.
-    pub(super) retries: u8,
-    /// Expiries of `rto` or `persist` since the peer was heard.
-    pub(super) unanswered: u8,
     /// Since when data or a closed window waits for the peer.
     waiting_since: OptionalInstant,
 }
@@ -35,8 +31,6 @@ impl Timers {
         probe: OptionalInstant::NONE,
         reorder: OptionalInstant::NONE,
         persist: OptionalInstant::NONE,
-        retries: 0,
-        unanswered: 0,
         waiting_since: OptionalInstant::NONE,
     };
 }
@@ -64,13 +58,12 @@ impl Sender {
             probe,
             reorder,
             persist,
-            retries: _,
-            unanswered: _,
             waiting_since: _,
         } = self.timers;
         [rto, probe, reorder, persist]
             .into_iter()
             .filter_map(OptionalInstant::get)
+            .chain(self.pace_ends_at())
             .min()
     }
 
@@ -109,7 +102,7 @@ impl Sender {
             // The window has opened: probes are no retransmissions.
             self.timers.persist = OptionalInstant::NONE;
             self.timers.waiting_since = OptionalInstant::NONE;
-            self.timers.retries = 0;
+            self.retries = 0;
         }
         self.timers.waiting_since.set_first(now);
         if is_new {
@@ -125,8 +118,9 @@ impl Sender {
             && self.flight.sacked() == 0;
         let is_single = self.nxt() - self.una() <= u32::from(self.mss);
         let due = now + Tlp::timeout(self.rtt.srtt(), is_single);
-        let is_sooner = self.timers.rto.get().is_none_or(|rto| due < rto);
-        self.timers.probe = (is_possible && is_sooner).then_some(due).into();
+        // A probe goes in place of a time-out that would come first.
+        let due = self.timers.rto.get().map_or(due, |rto| due.min(rto));
+        self.timers.probe = is_possible.then_some(due).into();
     }
 
     /// Nothing is in flight, and data waits for a window that is closed or too small: at first
@@ -137,7 +131,7 @@ impl Sender {
         if !self.flight.is_empty() || !is_waiting {
             if self.timers.persist.is_some() {
                 self.timers.persist = OptionalInstant::NONE;
-                self.timers.retries = 0;
+                self.retries = 0;
             }
             return;
         }
@@ -150,7 +144,7 @@ impl Sender {
     fn persist_interval(&self, bounds: &Bounds) -> Micros {
         let interval = self.rtt.rto(bounds);
         interval
-            .doubled(u32::from(self.timers.retries))
+            .doubled(u32::from(self.retries))
             .min(bounds.ceiling)
     }
 
@@ -162,31 +156,35 @@ impl Sender {
     /// Handles the timer that has expired.
     pub(crate) fn on_timeout(&mut self, context: &mut Context<'_>) -> Expired {
         let now = context.now;
+        if self.timers.probe.has_come(now) {
+            self.timers.probe = OptionalInstant::NONE;
+            // RFC 8985 §7.3: the time-out waits for the answer to the probe.
+            self.timers.rto = (now + self.rtt.rto(&context.config.rto)).into();
+            context.counters.loss_probes += 1;
+            return Expired::Probe;
+        }
         if self.timers.rto.has_come(now) {
             return self.on_rto(context);
         }
         if self.timers.reorder.has_come(now) {
-            self.detect_losses(now);
-            if self.recovery.is_normal() && self.flight.lost() > 0 {
-                self.begin_fast(context);
-            }
+            self.on_reorder_timeout(context);
             return Expired::Retransmit;
-        }
-        if self.timers.probe.has_come(now) {
-            self.timers.probe = OptionalInstant::NONE;
-            context.counters.loss_probes += 1;
-            return Expired::Probe;
         }
         if self.timers.persist.has_come(now) {
             if self.is_given_up(context) {
                 return Expired::TimedOut;
             }
-            self.timers.retries = self.timers.retries.saturating_add(1);
-            self.timers.unanswered = self.timers.unanswered.saturating_add(1);
+            self.retries = self.retries.saturating_add(1);
+            self.unanswered = self.unanswered.saturating_add(1);
             self.timers.persist = (now + self.persist_interval(&context.config.rto)).into();
             return Expired::WindowProbe;
         }
         Expired::None
+    }
+
+    /// A retransmission begins the time-out anew.
+    pub(super) fn restart_rto(&mut self, context: &Context<'_>) {
+        self.timers.rto = (context.now + self.rtt.rto(&context.config.rto)).into();
     }
 
     /// Whether the peer did not answer often enough (RFC 9293 §3.8.3 R2). While its window is
@@ -195,9 +193,9 @@ impl Sender {
     fn is_given_up(&self, context: &mut Context<'_>) -> bool {
         let is_closed = !self.una().before(self.window_end());
         let tries = if is_closed && !self.is_abandoned {
-            self.timers.unanswered
+            self.unanswered
         } else {
-            self.timers.retries
+            self.retries
         };
         let is_given_up = tries >= context.config.data_retries;
         context.counters.abort_on_timeout += u64::from(is_given_up);
@@ -210,11 +208,13 @@ impl Sender {
             return Expired::TimedOut;
         }
         context.counters.timeouts += 1;
-        self.timers.retries = self.timers.retries.saturating_add(1);
-        self.timers.unanswered = self.timers.unanswered.saturating_add(1);
+        self.retries = self.retries.saturating_add(1);
+        self.unanswered = self.unanswered.saturating_add(1);
         self.begin_loss(context);
+        self.stop_pacing();
+        self.resize_after_timeout(context);
         self.rtt.back_off();
-        self.timers.rto = (context.now + self.rtt.rto(&context.config.rto)).into();
+        self.restart_rto(context);
         self.timers.probe = OptionalInstant::NONE;
         self.timers.reorder = OptionalInstant::NONE;
         Expired::Retransmit

@@ -6,6 +6,7 @@
 
 mod parse;
 mod run;
+mod show;
 
 use std::fs;
 use std::path::Path;

@@ -4,6 +4,29 @@ use std::collections::BTreeMap;
 
 use saiga_wire::tcp::Flags;
 
+/// What runs a script.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Side {
+    Engine,
+    Kernel,
+}
+
+impl Side {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Engine => "engine",
+            Self::Kernel => "kernel",
+        }
+    }
+
+    const fn other(self) -> Self {
+        match self {
+            Self::Engine => Self::Kernel,
+            Self::Kernel => Self::Engine,
+        }
+    }
+}
+
 /// A line that does something.
 #[derive(Debug, Clone)]
 pub(crate) struct Line {
@@ -22,6 +45,8 @@ pub(crate) enum Action {
     In(Segment),
     Out(Segment),
     State(String),
+    /// ICMP: the segment with this number was too big, this many bytes without headers are not.
+    TooBig(u32, u16),
 }
 
 /// A segment with the fields that are named.
@@ -40,24 +65,55 @@ pub(crate) struct Segment {
     pub(crate) sack: Vec<[u32; 2]>,
     pub(crate) urgent: Option<u16>,
     pub(crate) is_congested: bool,
+    /// Fields that the segment must not have.
+    pub(crate) absent: Vec<String>,
     /// Whether a segment that leaves can be marked.
     pub(crate) is_ecn_capable: Option<bool>,
     /// Bytes of each segment of a burst.
     pub(crate) step: Option<u32>,
 }
 
-/// Reads a script.
-pub(crate) fn lines(text: &str) -> Result<Vec<Line>, String> {
+impl Segment {
+    /// Fails if the segment has one of these fields; notes that it was asked.
+    pub(crate) fn check_absent(&mut self, fields: &[String]) -> Result<(), String> {
+        for field in fields {
+            let is_there = match field.as_str() {
+                "mss" => self.mss.is_some(),
+                "ws" => self.scale.is_some(),
+                "sackok" => self.has_sack_permitted,
+                "ts" => self.timestamps.is_some(),
+                other => return Err(format!("{other} is not a field that can be absent")),
+            };
+            if is_there {
+                return Err(format!("the segment has {field}: {self:?}"));
+            }
+        }
+        self.absent = fields.to_vec();
+        Ok(())
+    }
+}
+
+/// Begins the line that tells why the kernel does not run a script.
+pub(crate) const DIFFERS: &str = "kernel differs:";
+
+/// Reads the lines of a script that are for `side`.
+pub(crate) fn lines(text: &str, side: Side) -> Result<Vec<Line>, String> {
     let mut lines = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {
         let words: Vec<&str> = line.split_whitespace().collect();
+        if line.starts_with(DIFFERS) {
+            continue;
+        }
         let words = match words.iter().position(|word| word.starts_with('#')) {
             Some(comment) => &words[..comment],
             None => &words,
         };
-        if words.is_empty() {
-            continue;
-        }
+        let words = match words.split_first() {
+            Some((first, rest)) if *first == side.name() => rest,
+            Some((first, _)) if *first == side.other().name() => continue,
+            Some(_) => words,
+            None => continue,
+        };
         let parsed = line_of(number, words).map_err(|why| format!("line {number}: {why}"))?;
         lines.extend(parsed.split());
     }
@@ -105,6 +161,10 @@ fn line_of(number: usize, words: &[&str]) -> Result<Line, String> {
         "<" => Action::In(segment(rest)?),
         ">" => Action::Out(segment(rest)?),
         "state" => Action::State(rest.join(" ")),
+        "toobig" => match rest {
+            [seq, mss] => Action::TooBig(number_of(seq)?, small(mss)?),
+            _ => return Err("write toobig SEQ MSS".to_owned()),
+        },
         call => {
             let argument = rest.first().map_or(Ok(0), |word| number_of(word))?;
             Action::Call(call.to_owned(), argument)
@@ -169,6 +229,7 @@ fn segment(words: &[&str]) -> Result<Segment, String> {
             "sackok" => segment.has_sack_permitted = true,
             "ts" => segment.timestamps = Some([number_of(next()?)?, number_of(next()?)?]),
             "urg" => segment.urgent = Some(small(next()?)?),
+            "no" => segment.absent.push((*next()?).to_owned()),
             "by" => segment.step = Some(number_of(next()?)?),
             "ce" => segment.is_congested = true,
             "ect" => segment.is_ecn_capable = Some(true),

@@ -4,21 +4,22 @@ use std::collections::{BTreeMap, VecDeque};
 
 use saiga_tcp::{
     Algorithm, Arrival, CloseReason, Config, Connection, Context, CookieSecret, Counters, Events,
-    Instant, KeepAlive, Micros, Place, Settings, Start, StateName, Transmit, reset_for,
+    IcmpError, Instant, KeepAlive, Micros, Place, Settings, Start, StateName, Transmit, reset_for,
 };
 use saiga_wire::SeqNum;
 use saiga_wire::ip::Ports;
 use saiga_wire::tcp::{Flags, Header, Options, SackBlock, Timestamps};
 
-use crate::parse::{Action, Line, Segment, lines};
+use crate::parse::{Action, Line, Segment, Side, lines};
 
 /// Initial numbers of this side and of the peer, near their wraps.
 const ISS: SeqNum = SeqNum(u32::MAX - 2000);
 const IRS: SeqNum = SeqNum(u32::MAX - 500);
 /// The script begins at this instant, and timestamps of this side with zero.
-const START: Instant = Instant(5_000_000);
+pub(crate) const START: Instant = Instant(5_000_000);
 
-struct Script {
+/// A script in progress.
+pub(crate) struct Script {
     config: Config,
     settings: Settings,
     buffer: u32,
@@ -33,13 +34,13 @@ struct Script {
     /// Initial numbers of this side and of the peer.
     iss: SeqNum,
     irs: SeqNum,
-    now: Instant,
+    pub(crate) now: Instant,
     /// Segments that have left, with their times.
-    sent: VecDeque<(Instant, Segment)>,
+    pub(crate) sent: VecDeque<(Instant, Segment)>,
     closed: Option<CloseReason>,
     is_finished: bool,
-    readable: u32,
-    acked: u32,
+    pub(crate) readable: u32,
+    pub(crate) acked: u32,
     /// How often urgent data was announced, and how often the path was in doubt.
     alarms: u32,
     doubts: u32,
@@ -55,32 +56,8 @@ impl Place for Nowhere {
 
 /// Runs a script; tells which line does not hold.
 pub(crate) fn run(text: &str, is_shown: bool) -> Result<(), String> {
-    let mut script = Script {
-        config: Config {
-            has_timestamps: false,
-            has_window_scale: false,
-            ..Config::default()
-        },
-        settings: Settings::default(),
-        buffer: 65_535,
-        clock: 0,
-        counters: Counters::default(),
-        connection: None,
-        is_listening: false,
-        cookies: None,
-        iss: ISS,
-        irs: IRS,
-        now: START,
-        sent: VecDeque::new(),
-        closed: None,
-        is_finished: false,
-        readable: 0,
-        acked: 0,
-        alarms: 0,
-        doubts: 0,
-        is_shown,
-    };
-    for line in lines(text)? {
+    let mut script = Script::new(is_shown);
+    for line in lines(text, Side::Engine)? {
         script.advance(script.now + Micros::from_millis(line.after_ms));
         script
             .apply(&line)
@@ -96,10 +73,38 @@ pub(crate) fn run(text: &str, is_shown: bool) -> Result<(), String> {
 }
 
 fn shown(at: Instant, segment: &Segment) -> String {
-    format!("at {} ms, {segment:?}", at.since(START).as_millis())
+    format!("at {} ms, > {segment}", at.since(START).as_millis())
 }
 
 impl Script {
+    pub(crate) fn new(is_shown: bool) -> Self {
+        Self {
+            config: Config {
+                has_timestamps: false,
+                has_window_scale: false,
+                ..Config::default()
+            },
+            settings: Settings::default(),
+            buffer: 65_535,
+            clock: 0,
+            counters: Counters::default(),
+            connection: None,
+            is_listening: false,
+            cookies: None,
+            iss: ISS,
+            irs: IRS,
+            now: START,
+            sent: VecDeque::new(),
+            closed: None,
+            is_finished: false,
+            readable: 0,
+            acked: 0,
+            alarms: 0,
+            doubts: 0,
+            is_shown,
+        }
+    }
+
     fn context<R>(
         &mut self,
         call: impl FnOnce(&mut Connection, &mut Context<'_>) -> R,
@@ -115,7 +120,7 @@ impl Script {
     }
 
     /// Lets timers expire until `until`.
-    fn advance(&mut self, until: Instant) {
+    pub(crate) fn advance(&mut self, until: Instant) {
         loop {
             let next = self.context(|connection, context| connection.next_timeout(context));
             let Some(next) = next.flatten().filter(|next| *next <= until) else {
@@ -144,7 +149,7 @@ impl Script {
         {
             let segment = self.relative(&transmit);
             if self.is_shown {
-                println!("> {}", shown(self.now, &segment));
+                println!("{}", shown(self.now, &segment));
             }
             self.sent.push_back((self.now, segment));
         }
@@ -159,7 +164,8 @@ impl Script {
         self.doubts += u32::from(events.is_doubtful);
     }
 
-    fn apply(&mut self, line: &Line) -> Result<(), String> {
+    /// Does what a line says, at the present time.
+    pub(crate) fn apply(&mut self, line: &Line) -> Result<(), String> {
         if !matches!(line.action, Action::Out(_))
             && let Some((at, segment)) = self.sent.front()
         {
@@ -171,6 +177,10 @@ impl Script {
             Action::In(segment) => self.receive(segment),
             Action::Out(expected) => self.expect(expected),
             Action::State(name) => self.check_state(name),
+            Action::TooBig(seq, mss) => {
+                self.icmp(IcmpError::TooBig { mss: *mss }, *seq);
+                Ok(())
+            }
         }
     }
 
@@ -191,6 +201,8 @@ impl Script {
                 "syn_retries" => self.config.syn_retries = u8::try_from(number).unwrap(),
                 "syn_ack_retries" => self.config.syn_ack_retries = u8::try_from(number).unwrap(),
                 "data_retries" => self.config.data_retries = u8::try_from(number).unwrap(),
+                "pacing" => self.config.has_pacing = is_on,
+                "mtu_probing" => self.config.has_mtu_probing = is_on,
                 "nodelay" => self.settings.is_nodelay = is_on,
                 "user_timeout" => {
                     self.settings.user_timeout_ms = Some(number);
@@ -239,6 +251,9 @@ impl Script {
             }
             "established" => return self.establish(),
             "accept" => self.is_listening = true,
+            "unreachable" => self.icmp(IcmpError::Unreachable, argument),
+            "refused" => self.icmp(IcmpError::Refused, argument),
+            "quench" => self.icmp(IcmpError::SourceQuench, argument),
             "cookies" => self.cookies = Some(CookieSecret::new([1, 2], self.now)),
             "write" => {
                 self.context(|connection, context| connection.on_write(argument, context));
@@ -272,6 +287,14 @@ impl Script {
         }
         self.send();
         Ok(())
+    }
+
+    /// An ICMP error about the segment with this number.
+    fn icmp(&mut self, error: IcmpError, seq: u32) {
+        let seq = self.iss + seq;
+        let events = self.context(|connection, context| connection.on_icmp(error, seq, context));
+        self.note(events.unwrap_or_default());
+        self.send();
     }
 
     /// Compares the bytes up to the end of urgent data, or how often such data was announced, or
@@ -399,6 +422,7 @@ impl Script {
         }
         let mut found = segment.clone();
         found.window = found.window.filter(|_| expected.window.is_some());
+        found.check_absent(&expected.absent)?;
         found.is_ecn_capable = found
             .is_ecn_capable
             .filter(|_| expected.is_ecn_capable.is_some());
@@ -415,11 +439,20 @@ impl Script {
     }
 
     fn check_state(&self, name: &str) -> Result<(), String> {
+        let found = self.state();
+        if found == name {
+            return Ok(());
+        }
+        Err(format!("the state is {found}"))
+    }
+
+    /// The state as scripts name it.
+    pub(crate) fn state(&self) -> String {
         let state = self
             .connection
             .as_ref()
             .map_or(StateName::Closed, Connection::state);
-        let found = match (state, self.closed) {
+        match (state, self.closed) {
             (StateName::SynSent, _) => "SYN-SENT".to_owned(),
             (StateName::SynReceived, _) => "SYN-RECEIVED".to_owned(),
             (StateName::Established, _) => "ESTABLISHED".to_owned(),
@@ -431,11 +464,7 @@ impl Script {
             (StateName::TimeWait, _) => "TIME-WAIT".to_owned(),
             (StateName::Closed, Some(reason)) => format!("CLOSED {reason:?}"),
             (StateName::Closed, None) => "CLOSED".to_owned(),
-        };
-        if found == name {
-            return Ok(());
         }
-        Err(format!("the state is {found}"))
     }
 
     /// A segment of this side in the numbers of the script.
@@ -457,6 +486,7 @@ impl Script {
             sack: options.sack.as_slice().iter().map(block).collect(),
             urgent: header.urgent,
             is_congested: false,
+            absent: Vec::new(),
             is_ecn_capable: Some(transmit.is_ecn_capable),
             step: None,
         }

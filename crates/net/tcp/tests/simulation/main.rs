@@ -9,31 +9,50 @@ mod host;
 mod link;
 mod world;
 
+use saiga_path::{Chance, Loss, Path, Queue, Reordering};
 use saiga_tcp::{Algorithm, Config, Settings};
 
 use host::Task;
-use link::Path;
 use world::World;
+
+/// A path with any of the troubles, or none.
+fn path(random: &mut fastrand::Rng, later: &mut fastrand::Rng) -> Path {
+    let delay_us = [50, 500, 5000, 50_000][random.usize(0..4)];
+    let loss = [0, 1, 10, 50, 200][random.usize(0..5)];
+    let duplication = [0, 0, 10, 100][random.usize(0..4)];
+    let reordering = [0, 0, 10, 300][random.usize(0..4)];
+    let lateness_us = [100, 3000, 30_000][random.usize(0..3)];
+    let rate = [None, None, Some(1_000_000), Some(100_000_000)][random.usize(0..4)];
+    let queue = [20_000, 64_000, 500_000][random.usize(0..3)];
+    let mtu = [None, None, None, Some(1240), Some(640)][later.usize(0..5)];
+    Path {
+        rate,
+        queue: Queue::Bytes(queue),
+        mtu,
+        loss: Loss::Random(Chance::per_mille(loss)),
+        duplication: Chance::per_mille(duplication),
+        reordering: Reordering::Late {
+            chance: Chance::per_mille(reordering),
+            most_us: lateness_us,
+        },
+        ..Path::ideal(delay_us)
+    }
+}
 
 /// A world of this seed.
 fn world(seed: u64) -> World {
     let mut random = fastrand::Rng::with_seed(seed);
-    let path = |random: &mut fastrand::Rng| Path {
-        delay_us: [50, 500, 5000, 50_000][random.usize(0..4)],
-        loss: [0, 1, 10, 50, 200][random.usize(0..5)],
-        duplication: [0, 0, 10, 100][random.usize(0..4)],
-        reordering: [0, 0, 10, 300][random.usize(0..4)],
-        lateness_us: [100, 3000, 30_000][random.usize(0..3)],
-        rate: [0, 0, 125, 12_500][random.usize(0..4)],
-        queue: [20_000, 64_000, 500_000][random.usize(0..3)],
-    };
+    // Another sequence, so that older seeds keep their meaning.
+    let mut later = fastrand::Rng::with_seed(!seed);
+    let mut path = |random: &mut fastrand::Rng| path(random, &mut later);
     let task = |random: &mut fastrand::Rng| Task {
         bytes: [0, 1, 1000, 30_000, 300_000][random.usize(0..5)],
         buffer: [2000, 16_000, 65_535, 400_000][random.usize(0..4)],
         laziness: [0, 0, 50, 95][random.usize(0..4)],
         is_chatty: random.bool(),
     };
-    let config = |random: &mut fastrand::Rng| Config {
+    let mut pacing = fastrand::Rng::with_seed(seed ^ 1);
+    let mut config = |random: &mut fastrand::Rng| Config {
         mss: [536, 1460, 9000][random.usize(0..3)],
         congestion: [Algorithm::Cubic, Algorithm::NewReno][random.usize(0..2)],
         has_window_scale: random.u32(0..4) > 0,
@@ -43,6 +62,7 @@ fn world(seed: u64) -> World {
         syn_retries: 20,
         syn_ack_retries: 20,
         data_retries: 40,
+        has_pacing: pacing.bool(),
         ..Config::default()
     };
     let settings = Settings {

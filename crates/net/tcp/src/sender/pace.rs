@@ -1,0 +1,65 @@
+//! Pacing of the send half: data that the windows allow waits for its turn.
+
+use super::Sender;
+use super::produce::Limits;
+use crate::context::Context;
+use crate::pacing::Rate;
+use crate::time::{Instant, Micros};
+
+/// Pacing of one connection, relative to its last transmission.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Pace {
+    /// Microseconds after the last transmission before which no data leaves.
+    gap_us: u32,
+    /// Whether data waits for that.
+    is_waiting: bool,
+}
+
+impl Sender {
+    fn rate(&self, context: &Context<'_>) -> Option<Rate> {
+        let srtt = self.rtt.srtt().filter(|_| context.config.has_pacing);
+        Rate::new(self.congestion.cwnd(), self.congestion.ssthresh(), srtt)
+    }
+
+    fn paced_until(&self) -> Instant {
+        self.sent_at + Micros(self.pace.gap_us.into())
+    }
+
+    /// Whether data must wait. Notes that it does, so that a time-out asks again.
+    pub(super) fn must_wait(&mut self, now: Instant) -> bool {
+        let has_data = self.unsent() > 0 || self.flight.lost() > 0 || self.is_fin_waiting();
+        self.pace.is_waiting = has_data && now < self.paced_until();
+        self.pace.is_waiting
+    }
+
+    /// When data that waits may leave.
+    pub(super) fn pace_ends_at(&self) -> Option<Instant> {
+        self.pace.is_waiting.then(|| self.paced_until())
+    }
+
+    /// Limits a range to what may leave at once.
+    pub(super) fn paced(&self, limits: Limits, context: &Context<'_>) -> Limits {
+        let burst = self.rate(context).map(|rate| rate.burst(self.mss));
+        Limits {
+            most: burst.map_or(limits.most, |burst| limits.most.min(burst)),
+            ..limits
+        }
+    }
+
+    /// Notes a transmission of data, before it counts as the last one.
+    pub(super) fn pace_after(&mut self, bytes: u32, context: &Context<'_>) {
+        let until = self.paced_until();
+        let early = until.since(context.now);
+        let late = context.now.since(until);
+        let gap = match self.rate(context) {
+            None => Micros::ZERO,
+            Some(rate) => early + rate.interval(bytes, late),
+        };
+        self.pace.gap_us = u32::try_from(gap.0).unwrap_or(u32::MAX);
+    }
+
+    /// Nothing waits any more: after a time-out, or when the connection was idle.
+    pub(super) fn stop_pacing(&mut self) {
+        self.pace = Pace::default();
+    }
+}
