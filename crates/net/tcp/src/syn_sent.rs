@@ -6,18 +6,19 @@
 
 use saiga_wire::tcp::Flags;
 
-use crate::connection::{Outcome, Phase, Reply};
+use crate::connection::{Outcome, Phase, Reply, Settings};
 use crate::context::{Arrival, Context};
 use crate::event::{CloseReason, Events};
 use crate::handshake::{Agreed, Start};
 use crate::open::{Born, Open};
 use crate::syn_received::SynReceived;
-use crate::time::Instant;
+use crate::time::{Instant, Micros};
 
 /// The state.
 #[derive(Debug, Clone)]
 pub(crate) struct SynSent {
     pub(crate) start: Start,
+    opened_at: Instant,
     /// First transmission of the SYN, for the round-trip time; `None` after a retransmission.
     sent_at: Option<Instant>,
     pub(crate) retries: u8,
@@ -29,6 +30,7 @@ impl SynSent {
     pub(crate) fn new(start: Start, now: Instant) -> Self {
         Self {
             start,
+            opened_at: now,
             sent_at: None,
             retries: 0,
             due: now,
@@ -84,6 +86,12 @@ impl SynSent {
         let agreed = Agreed::of(context.config, &self.start, arrival.header, false);
         let crossed = SynReceived::new(self.start, agreed, arrival.header, true, context.now);
         Outcome::Become(Phase::SynReceived(crossed), Events::NONE)
+    }
+
+    /// When the application's limit ends, if there is one (TCP_USER_TIMEOUT, RFC 9293 MUST-22).
+    pub(crate) fn ends_at(&self, settings: &Settings) -> Option<Instant> {
+        let limit_ms = settings.user_timeout_ms?;
+        Some(self.opened_at + Micros::from_millis(limit_ms.into()))
     }
 
     /// Notes the transmission of the SYN, and doubles the time-out (RFC 6298 §5.5).
