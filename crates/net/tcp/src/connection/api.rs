@@ -5,7 +5,7 @@ use saiga_wire::tcp::Header;
 use super::{Connection, Phase, Reply, Settings};
 use crate::context::Context;
 use crate::event::{CloseReason, Events};
-use crate::handshake::{syn, syn_ack, timestamp};
+use crate::handshake::{syn_ack, timestamp};
 use crate::time::Instant;
 use crate::time_wait::TimeWait;
 use crate::transmit::{Transmit, reset};
@@ -19,7 +19,7 @@ impl Connection {
         }
         match &mut self.phase {
             Phase::SynSent(state) if state.due <= context.now => {
-                let header = syn(context.config, &state.start, context.now);
+                let header = state.header(context);
                 context.counters.out_segs += 1;
                 state.on_sent(context);
                 Some(bare(header))
