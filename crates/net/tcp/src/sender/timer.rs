@@ -191,13 +191,15 @@ impl Sender {
     /// closed, each answer counts (MUST-37), even if the window was shrunk below what was sent
     /// (SHLD-17), unless the application has gone: then only progress counts, as in Linux.
     fn is_given_up(&self, context: &mut Context<'_>) -> bool {
+        let limit = context.config.data_retries;
         let is_closed = !self.una().before(self.window_end());
-        let tries = if is_closed && !self.is_abandoned {
-            self.unanswered
+        let is_given_up = if self.is_abandoned {
+            self.retries >= limit.min(context.config.orphan_retries)
+        } else if is_closed {
+            self.unanswered >= limit
         } else {
-            self.retries
+            self.retries >= limit
         };
-        let is_given_up = tries >= context.config.data_retries;
         context.counters.abort_on_timeout += u64::from(is_given_up);
         is_given_up
     }
