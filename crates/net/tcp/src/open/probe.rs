@@ -99,8 +99,7 @@ impl Open {
         let keep_alive = settings.keep_alive.filter(|_| self.sender.is_idle())?;
         // An interval of zero would never let the time-out pass.
         let interval_ms = u64::from(keep_alive.interval_ms.max(1));
-        let silent_ms =
-            interval_ms * u64::from(self.idle.probes) + u64::from(keep_alive.idle_ms);
+        let silent_ms = interval_ms * u64::from(self.idle.probes) + u64::from(keep_alive.idle_ms);
         Some(self.idle.heard_at + Micros::from_millis(silent_ms))
     }
 

@@ -95,8 +95,8 @@ impl Sender {
         };
         let was_closed = self.usable_window() == 0;
         // An older acknowledgement than the last one says nothing of the window.
-        let is_changed = !ack.number.before(una)
-            && self.window.update(ack.seq, ack.number, ack.window);
+        let is_changed =
+            !ack.number.before(una) && self.window.update(ack.seq, ack.number, ack.window);
         let duplicate = duplicate_block(ack, una);
         let mut tally = Tally {
             flight_size: nxt - una,

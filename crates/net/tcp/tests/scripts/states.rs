@@ -10,7 +10,11 @@ const TABLE: &str = include_str!("states.txt");
 /// A state: how it is reached, and `RCV.NXT` and `SND.NXT` in it.
 const STATES: [(&str, &str, [u32; 2]); 9] = [
     ("SYN-SENT", "connect\n> S 0", [1, 1]),
-    ("SYN-RECEIVED", "accept\n< S 0 win 8000\n> S. 0 ack 1", [1, 1]),
+    (
+        "SYN-RECEIVED",
+        "accept\n< S 0 win 8000\n> S. 0 ack 1",
+        [1, 1],
+    ),
     ("ESTABLISHED", "established", [1, 1]),
     ("FIN-WAIT-1", "established\nshutdown\n> F. 1 ack 1", [1, 2]),
     (
