@@ -94,8 +94,8 @@ impl SynSent {
         Some(self.opened_at + Micros::from_millis(limit_ms.into()))
     }
 
-    /// The SYN. As in Linux, only the first one asks for ECN: a firewall may drop those that do (RFC
-    /// 3168 §6.1.1.1).
+    /// The SYN. As in Linux, only the first one asks for ECN: a firewall may drop those that do
+    /// (RFC 3168 §6.1.1.1).
     pub(crate) fn header(&self, context: &Context<'_>) -> Header {
         let header = syn(context.config, &self.start, context.now);
         if self.retries == 0 {
