@@ -66,10 +66,16 @@ impl Assembly {
         self.nxt
     }
 
-    /// The number behind the last one that has arrived.
-    pub(crate) fn end(&self) -> SeqNum {
-        let last = self.news.as_ref().and_then(|news| news.islands.last());
-        last.map_or(self.nxt, |island| island.block.right)
+    /// Forgets what has arrived from `end` on, which is not below `RCV.NXT`.
+    pub(crate) fn cut(&mut self, end: SeqNum) {
+        let Some(news) = &mut self.news else {
+            return;
+        };
+        news.islands.retain(|island| island.block.left.before(end));
+        if let Some(last) = news.islands.last_mut() {
+            last.block.right = last.block.right.earlier_of(end);
+        }
+        self.forget_nothing();
     }
 
     /// Whether there is something to report in selective acknowledgements.

@@ -320,9 +320,10 @@ impl Open {
         self.soft_error
     }
 
-    /// `SND.NXT` and `RCV.NXT`: the numbers of a reset.
+    /// The numbers of a reset: one that the peer accepts, and `RCV.NXT`.
     pub(crate) fn reset_numbers(&self) -> (SeqNum, SeqNum) {
-        (self.sender.nxt(), self.receiver.nxt())
+        let seq = self.sender.acceptable_seq(1 << self.agreed.send_shift);
+        (seq, self.receiver.nxt())
     }
 
     /// Bytes that the application has not read up to the end of urgent data.

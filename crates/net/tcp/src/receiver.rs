@@ -147,8 +147,9 @@ impl Receiver {
         let start = header.seq;
         let end = start + arrival.length;
         let has_fin = header.flags.contains(Flags::FIN) && self.takes_fin(end);
-        if has_fin {
+        if has_fin && self.fin.is_none() {
             self.fin = Some(end);
+            self.assembly.cut(end);
         }
         let limit = self.fin.map_or(self.edge, |fin| fin.earlier_of(self.edge));
         let cut = end.earlier_of(limit);
@@ -184,11 +185,12 @@ impl Receiver {
         }
     }
 
-    /// Whether a FIN with this number is in the window, the first one, and behind all data.
+    /// Whether a FIN with this number is in the window, and the first one. What has come from above
+    /// it is not data: forged data must not keep the peer's FIN away.
     fn takes_fin(&self, end: SeqNum) -> bool {
         match self.fin {
             Some(fin) => fin == end,
-            None => !end.after(self.edge) && !self.assembly.end().after(end),
+            None => !end.after(self.edge) && !end.before(self.assembly.nxt()),
         }
     }
 

@@ -260,7 +260,8 @@ impl Sender {
             }
             return 0;
         }
-        if !tally.is_duplicate {
+        // After a time-out, duplicates come from what was sent again needlessly.
+        if !tally.is_duplicate || matches!(self.recovery, Recovery::Loss { .. }) {
             return 0;
         }
         self.reno_sacked = (self.reno_sacked + mss).min(self.flight.in_flight());

@@ -9,8 +9,8 @@ use crate::parse::Segment;
 /// Flags, numbers, lengths, acknowledgements, urgent pointers and selective acknowledgements must
 /// be equal, as on the engine. The options of a SYN and timestamps are compared if the script names
 /// them. The kernel sizes its windows by its memory, so that only their being zero is compared. Its
-/// clock runs, so that a timestamp may be larger. It puts selective acknowledgements into segments
-/// with data or a FIN.
+/// clock runs, so that a timestamp may be larger. It puts selective acknowledgements into all
+/// segments.
 pub(crate) fn agree(expected: &Segment, found: &Segment) -> Result<(), &'static str> {
     let is_syn = found.flags.contains(Flags::SYN);
     let rules = [
@@ -21,7 +21,7 @@ pub(crate) fn agree(expected: &Segment, found: &Segment) -> Result<(), &'static 
         ("urgent pointer", expected.urgent == found.urgent),
         (
             "selective acknowledgements",
-            expected.sack == found.sack || has_number(found) && expected.sack.is_empty(),
+            expected.sack == found.sack || has_more(found) && expected.sack.is_empty(),
         ),
         ("window", windows_agree(expected, found)),
         ("timestamps", timestamps_agree(expected, found)),
@@ -55,9 +55,9 @@ pub(crate) fn agree(expected: &Segment, found: &Segment) -> Result<(), &'static 
     }
 }
 
-/// Whether a segment carries data or a FIN.
-fn has_number(segment: &Segment) -> bool {
-    segment.length > 0 || segment.flags.contains(Flags::FIN)
+/// Whether a segment is more than an acknowledgement.
+fn has_more(segment: &Segment) -> bool {
+    segment.length > 0 || segment.flags.intersects(Flags::FIN | Flags::RST)
 }
 
 /// The kernel sets PSH on each batch of segments that it hands to the device, so that it may be on

@@ -23,6 +23,8 @@ struct Author {
     rng: Rng,
     recorder: Recorder,
     steps: Vec<Step>,
+    /// Time since the last step.
+    slept_ms: u64,
     /// Lines of the recorder that were read.
     seen: usize,
     /// Options that both sides use.
@@ -32,8 +34,9 @@ struct Author {
     mss: u32,
     /// The peer's data has a hole.
     has_hole: bool,
-    /// The peer's next number, and whether it sends no more data.
+    /// The end of the peer's data without holes, the end of all of it, and whether that is all.
     peer: u32,
+    top: u32,
     is_finished: bool,
     window: u16,
     /// What this side has sent and the peer has not acknowledged: begin and end of segments.
@@ -41,7 +44,7 @@ struct Author {
     /// The first number that is not acknowledged, and the end of what is so selectively.
     una: u32,
     sacked: u32,
-    /// Something in flight was sent again.
+    /// Data was sent again: Linux reduces another window, and measures other time-outs then.
     is_repeated: bool,
     /// The latest timestamp of this side.
     clock: u32,
@@ -64,12 +67,14 @@ pub(crate) fn steps(seed: u64) -> Steps {
         rng: Rng::with_seed(seed),
         recorder: Recorder::new(),
         steps: Vec::new(),
+        slept_ms: 0,
         seen: 0,
         has_timestamps: false,
         has_sack: true,
         mss: 1000,
         has_hole: false,
         peer: 1,
+        top: 1,
         is_finished: false,
         window: 8000,
         flight: Vec::new(),
@@ -92,21 +97,33 @@ pub(crate) fn steps(seed: u64) -> Steps {
 }
 
 impl Author {
-    /// Adds a step, and looks at what the engine sends.
-    fn add(&mut self, after_ms: u64, action: Action) {
-        self.add_step(&Step {
-            line: Line {
-                number: 0,
-                after_ms,
-                action,
-            },
-            is_odd: false,
-        });
+    /// Adds a step.
+    fn add(&mut self, action: Action) {
+        self.add_step(action, false);
     }
 
-    fn add_step(&mut self, step: &Step) {
-        self.recorder.step(step);
-        self.steps.push(step.clone());
+    fn add_step(&mut self, action: Action, is_odd: bool) {
+        let line = Line {
+            number: 0,
+            after_ms: 0,
+            action,
+        };
+        let mut step = Step { line, is_odd };
+        self.recorder.step(&step);
+        step.line.after_ms = core::mem::take(&mut self.slept_ms);
+        self.steps.push(step);
+        self.look();
+    }
+
+    /// Lets time pass before the next step.
+    fn sleep(&mut self, ms: u64) {
+        self.recorder.pass(ms);
+        self.slept_ms += ms;
+        self.look();
+    }
+
+    /// Looks at what the engine has sent.
+    fn look(&mut self) {
         for line in &self.recorder.lines()[self.seen..] {
             let Action::Out(segment) = &line.action else {
                 continue;
@@ -124,12 +141,8 @@ impl Author {
         self.seen = self.recorder.lines().len();
     }
 
-    fn call(&mut self, after_ms: u64, name: &str, argument: u32) {
-        self.add(after_ms, Action::Call(name.to_owned(), argument));
-    }
-
-    fn pause(&mut self) -> u64 {
-        *self.rng.choice(&[0, 0, 0, 1, 5, 20, 20, 60, 250]).unwrap()
+    fn call(&mut self, name: &str, argument: u32) {
+        self.add(Action::Call(name.to_owned(), argument));
     }
 
     fn handshake(&mut self) {
@@ -141,8 +154,9 @@ impl Author {
             ("ws".to_owned(), word(scale)),
             ("sack".to_owned(), word(sack)),
             ("nodelay".to_owned(), word(nodelay)),
+            ("quickack".to_owned(), word(true)),
         ]);
-        self.add(0, Action::Config(pairs));
+        self.add(Action::Config(pairs));
         let mut syn = Segment {
             flags: Flags::SYN,
             window: Some(8000),
@@ -157,24 +171,26 @@ impl Author {
         let peer_timestamps = self.rng.bool();
         match self.rng.u8(0..4) {
             0 => {
-                self.call(0, "accept", 0);
+                self.call("accept", 0);
                 syn.timestamps = peer_timestamps.then_some([PEER_CLOCK, 0]);
                 self.agree(&syn, timestamps, sack);
-                self.add(0, Action::In(syn));
+                self.add(Action::In(syn));
                 let ack = self.segment(Flags::NONE, 1, 0);
-                self.add(20, Action::In(ack));
+                self.sleep(20);
+                self.add(Action::In(ack));
             }
             1 => {
-                self.call(0, "connect", 0);
+                self.call("connect", 0);
                 syn.ack = Some(1);
                 syn.timestamps = (peer_timestamps && timestamps).then_some([PEER_CLOCK, 0]);
                 syn.has_sack_permitted &= sack;
                 syn.scale = syn.scale.filter(|_| scale);
                 self.agree(&syn, timestamps, sack);
-                self.add(20, Action::In(syn));
+                self.sleep(20);
+                self.add(Action::In(syn));
             }
             _ => {
-                self.call(0, "established", 0);
+                self.call("established", 0);
                 (self.has_timestamps, self.has_sack) = (timestamps, sack);
                 self.mss -= if timestamps { 12 } else { 0 };
             }
@@ -205,6 +221,14 @@ impl Author {
     }
 
     fn step(&mut self) {
+        let pauses: &[u64] = if self.flight.is_empty() {
+            &[0, 0, 0, 1, 5, 20, 20, 60, 250]
+        } else {
+            // Without a round trip, everything would count as sent at the same time.
+            &[5, 5, 10, 20, 20, 60, 250]
+        };
+        let pause = *self.rng.choice(pauses).unwrap();
+        self.sleep(pause);
         match self.rng.u8(0..14) {
             0..=3 => self.write(),
             4 | 5 => self.data_in_order(),
@@ -217,8 +241,8 @@ impl Author {
         }
     }
 
-    /// Full segments, or a small one if it is alone: the engine knows bytes and the kernel segments,
-    /// so that others would be repeated in other parts.
+    /// Full segments, or a small one if it is alone: the engine repeats bytes and the kernel
+    /// segments.
     fn write(&mut self) {
         let end = self.flight.last().map_or(self.una, |[_, end]| *end);
         let is_alone = self.flight.is_empty();
@@ -227,13 +251,10 @@ impl Author {
             0 | 1 if is_alone => *self.rng.choice(&[1, 10, 100]).unwrap(),
             more => self.mss * u32::from(more.max(1)),
         };
-        // After a probe that was not answered, Linux may take the time-out of the first data.
-        self.is_repeated &= !is_alone;
         let has_room = end - self.una + length <= MOST_IN_FLIGHT && !self.is_repeated;
         let carries_blocks = self.has_hole && self.has_sack;
         if has_room && !carries_blocks && !self.is_released && self.flight.iter().all(is_full) {
-            let pause = self.pause();
-            self.call(pause, "write", length);
+            self.call("write", length);
         }
     }
 
@@ -248,8 +269,8 @@ impl Author {
         }
         let segment = self.segment(Flags::PSH, self.peer, length);
         self.peer += length;
-        let pause = self.pause();
-        self.add(pause, Action::In(segment));
+        self.top = self.top.max(self.peer);
+        self.add(Action::In(segment));
     }
 
     fn data_above_a_hole(&mut self) {
@@ -260,33 +281,35 @@ impl Author {
         }
         self.has_hole = true;
         let segment = self.segment(Flags::PSH, self.peer + hole, length);
-        let pause = self.pause();
-        self.add(pause, Action::In(segment));
+        self.top = self.top.max(self.peer + hole + length);
+        self.add(Action::In(segment));
     }
 
     fn data_again(&mut self) {
         let (back, length) = (self.some_length(), self.some_length());
         let seq = self.peer.saturating_sub(back).max(1);
-        if self.is_finished || seq + length > MOST_FROM_PEER {
+        // Linux echoes the timestamp of a segment in which nothing is new.
+        let is_old = self.has_timestamps && seq + length <= self.peer;
+        if self.is_finished || is_old || seq + length > MOST_FROM_PEER {
             return;
         }
+        self.top = self.top.max(seq + length);
         let segment = self.segment(Flags::PSH, seq, length);
         self.peer = self.peer.max(seq + length);
-        let pause = self.pause();
-        self.add(pause, Action::In(segment));
+        self.add(Action::In(segment));
     }
 
-    /// Everything, the first segment, half of it, nothing new, or all but the first one.
+    /// Everything, the first segment, nothing new, or all but the first one.
     fn acknowledge(&mut self) {
-        let mut segment = self.segment(Flags::NONE, self.peer, 0);
+        let mut segment = self.segment(Flags::NONE, self.top, 0);
         let end = self.flight.last().map_or(self.una, |[_, end]| *end);
         let first = self.flight.first().map_or(self.una, |[_, end]| *end);
         match self.rng.u8(0..6) {
             0..=2 => segment.ack = Some(end),
             // What was acknowledged selectively stays so.
-            _ if self.sacked > self.una => segment.ack = Some(end),
-            3 => segment.ack = Some(first),
-            4 if self.flight.len() == 1 => segment.ack = Some(self.una + (first - self.una) / 2),
+            _ if self.sacked > self.una || self.is_repeated => segment.ack = Some(end),
+            // Linux takes the time-out of a last segment from when it was sent.
+            3 | 4 if self.flight.len() > 2 => segment.ack = Some(first),
             _ if self.has_sack && first < end => {
                 self.sacked = end;
                 segment.sack = vec![[first, end]];
@@ -295,32 +318,37 @@ impl Author {
         }
         self.una = segment.ack.unwrap();
         self.flight.retain(|[_, end]| *end > self.una);
-        let pause = self.pause();
-        self.add(pause, Action::In(segment));
+        self.add(Action::In(segment));
     }
 
     fn change_window(&mut self) {
-        self.window = *self.rng.choice(&[0, 500, 8000, 60_000]).unwrap();
-        let segment = self.segment(Flags::NONE, self.peer, 0);
-        let pause = self.pause();
-        self.add(pause, Action::In(segment));
+        // Linux does not repeat what the window no longer covers.
+        let windows: &[u16] = if self.flight.is_empty() {
+            &[0, 500, 8000, 60_000]
+        } else {
+            &[8000, 60_000]
+        };
+        self.window = *self.rng.choice(windows).unwrap();
+        let segment = self.segment(Flags::NONE, self.top, 0);
+        self.add(Action::In(segment));
     }
 
     fn end(&mut self) {
-        let pause = self.pause();
         match self.rng.u8(0..5) {
-            0..=2 if self.is_released => {}
-            0 | 1 => self.call(pause, "shutdown", 0),
+            // The engine takes two small segments for one, which Linux does not.
+            0..=2 if self.is_released || self.is_repeated || !self.flight.is_empty() => {}
+            0 | 1 => self.call("shutdown", 0),
             2 => {
                 // Data after a close is answered with another kind of reset.
                 (self.is_finished, self.is_released) = (true, true);
-                self.call(pause, "close", 0);
+                self.call("close", 0);
             }
             _ if !self.is_finished => {
-                let segment = self.segment(Flags::FIN, self.peer, 0);
-                self.peer += 1;
+                let segment = self.segment(Flags::FIN, self.top, 0);
+                self.peer += u32::from(self.peer == self.top);
+                self.top += 1;
                 self.is_finished = true;
-                self.add(pause, Action::In(segment));
+                self.add(Action::In(segment));
             }
             _ => {}
         }
@@ -328,7 +356,7 @@ impl Author {
 
     /// A segment that does not belong here; once in a script.
     fn odd(&mut self) {
-        if core::mem::replace(&mut self.is_odd_sent, true) {
+        if self.is_released || self.has_hole || core::mem::replace(&mut self.is_odd_sent, true) {
             return;
         }
         let end = self.flight.last().map_or(self.una, |[_, end]| *end);
@@ -343,11 +371,6 @@ impl Author {
             6 => segment.seq = self.peer - 1,
             _ => segment.seq = self.peer + 100_000,
         }
-        let line = Line {
-            number: 0,
-            after_ms: self.pause(),
-            action: Action::In(segment),
-        };
-        self.add_step(&Step { line, is_odd: true });
+        self.add_step(Action::In(segment), true);
     }
 }

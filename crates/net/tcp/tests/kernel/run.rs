@@ -18,8 +18,30 @@ use crate::parse::{Action, Line, Segment};
 use crate::settings::{DEFAULTS, Offers};
 use crate::socket::{CLOSED, Settings, Socket, state_of_connection};
 
+/// Calls that the kernel can do. All others name numbers of the engine, such as `cwnd`.
+const CALLS: [&str; 16] = [
+    "connect",
+    "accept",
+    "cookies",
+    "established",
+    "write",
+    "read",
+    "resize",
+    "shutdown",
+    "close",
+    "abort",
+    "readable",
+    "acked",
+    "finished",
+    "unreachable",
+    "refused",
+    "quench",
+];
+
 /// An expected segment or state is awaited for this long beyond its time.
 const PATIENCE: Duration = Duration::from_millis(1500);
+/// How long `established` takes.
+const ROUND_TRIP: Duration = Duration::from_millis(20);
 /// While a state is awaited, it is looked at this often.
 const GLANCE: Duration = Duration::from_millis(10);
 
@@ -29,7 +51,7 @@ pub(crate) struct Run {
     pub(crate) result: Result<(), String>,
     /// How late the latest call or segment to the kernel was.
     pub(crate) late: Duration,
-    /// How late the latest segment of the kernel was.
+    /// How far the run fell behind the times of the script.
     pub(crate) behind: Duration,
     /// All segments, for people.
     pub(crate) trace: Vec<String>,
@@ -107,16 +129,29 @@ impl Script {
     fn run(&mut self, lines: &[Line]) -> Result<(), String> {
         self.last = Moment::now();
         self.start = self.last.latest;
+        let (mut skipped, mut scripted) = (Duration::ZERO, Duration::ZERO);
         for line in lines {
-            self.line(line)
+            let after = Duration::from_millis(line.after_ms) + skipped;
+            if matches!(&line.action, Action::Call(name, _) if !CALLS.contains(&name.as_str())) {
+                skipped = after;
+                continue;
+            }
+            skipped = Duration::ZERO;
+            scripted += after;
+            let behind = self.last.latest - self.start;
+            self.behind = self.behind.max(behind.saturating_sub(scripted));
+            if matches!(&line.action, Action::Call(name, _) if name == "established") {
+                scripted += ROUND_TRIP;
+            }
+            self.line(line, after)
                 .map_err(|why| format!("line {}: {why}", line.number))?;
         }
+        self.late = self.late.max(self.last.latest.elapsed());
         self.take()?;
         self.nothing_waits()
     }
 
-    fn line(&mut self, line: &Line) -> Result<(), String> {
-        let after = Duration::from_millis(line.after_ms);
+    fn line(&mut self, line: &Line, after: Duration) -> Result<(), String> {
         match &line.action {
             Action::Out(expected) => return self.expect(after, expected),
             Action::State(name) => return self.expect_state(after, name),
@@ -198,7 +233,6 @@ impl Script {
 
     /// The next segment of the kernel has all fields that are named, and does not leave early.
     fn expect(&mut self, after: Duration, expected: &Segment) -> Result<(), String> {
-        let due = self.last.latest + after;
         let (at, found) = self.await_segment(after)?;
         if at.latest + tolerance(after) < self.last.earliest + after {
             return Err(format!("> {found} left at {} ms, too early", self.ms(at)));
@@ -209,7 +243,6 @@ impl Script {
                 "> {found} left at {ms} ms: not the {field} of > {expected}"
             ));
         }
-        self.behind = self.behind.max(at.latest.saturating_duration_since(due));
         self.last = at;
         Ok(())
     }
@@ -234,6 +267,7 @@ impl Script {
         let due = self.last.latest + after;
         let early = due - tolerance(after).min(after);
         self.device.wait(early, false).map_err(told)?;
+        self.late = self.late.max(early.elapsed());
         let limit = due + after / 4 + PATIENCE;
         loop {
             self.take()?;
@@ -269,8 +303,7 @@ impl Script {
             "unreachable" => return self.icmp(Error::Unreachable, argument),
             "refused" => return self.icmp(Error::Refused, argument),
             "quench" => return self.icmp(Error::SourceQuench, argument),
-            // Numbers of the engine, such as `cwnd`.
-            _ => return Ok(()),
+            other => return Err(format!("{other} is not a call")),
         };
         done.map_err(|error| format!("{name}: {error}"))
     }
@@ -312,7 +345,7 @@ impl Script {
         self.call("connect", 0)?;
         let (at, _) = self.await_segment(Duration::ZERO)?;
         self.last = at;
-        self.pause(Duration::from_millis(20))?;
+        self.pause(ROUND_TRIP)?;
         let ecn = if self.offers.ecn {
             Flags::ECE
         } else {

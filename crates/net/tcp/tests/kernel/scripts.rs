@@ -130,8 +130,8 @@ pub(crate) fn at_once<T: Send>(items: Vec<T>, work: impl Fn(T) + Sync) {
     });
 }
 
-/// Whether a run proves something: it held, or failed although nothing was late, and no segment of
-/// the kernel by more than `behind`.
+/// Whether a run proves something: it held, or failed although nothing was late, and it did not
+/// fall behind its script by more than `behind`.
 pub(crate) fn is_proof(run: &Run, behind: Duration) -> bool {
     run.result.is_ok() || run.late <= PUNCTUAL && run.behind <= behind
 }

@@ -84,6 +84,7 @@ impl Script {
                 sysctl("tcp_retries2", number)?;
                 sysctl("tcp_orphan_retries", number)
             }
+            "quickack" => self.device.set_quickack(),
             "mtu_probing" => sysctl("tcp_mtu_probing", bit),
             // 40 bytes of headers.
             "mss" => self.device.set_mtu(number + 40),

@@ -119,20 +119,22 @@ impl Script {
             .map(|connection| call(connection, &mut context))
     }
 
+    /// When the next timer expires.
+    pub(crate) fn next_timeout(&mut self) -> Option<Instant> {
+        self.context(|connection, context| connection.next_timeout(context))
+            .flatten()
+    }
+
     /// Lets timers expire until `until`.
     pub(crate) fn advance(&mut self, until: Instant) {
-        loop {
-            let next = self.context(|connection, context| connection.next_timeout(context));
-            let Some(next) = next.flatten().filter(|next| *next <= until) else {
-                break;
-            };
+        while let Some(next) = self.next_timeout().filter(|next| *next <= until) {
             self.now = self.now.max(next);
             let events = self.context(Connection::on_timeout);
             self.note(events.unwrap_or_default());
             let before = self.sent.len();
             self.send();
-            let again = self.context(|connection, context| connection.next_timeout(context));
-            let is_stuck = again.flatten().is_some_and(|again| again <= self.now);
+            let again = self.next_timeout();
+            let is_stuck = again.is_some_and(|again| again <= self.now);
             assert!(
                 !is_stuck || self.sent.len() > before,
                 "a timer stands still"
@@ -215,6 +217,7 @@ impl Script {
                     });
                 }
                 "keepalive_default" => self.settings.keep_alive = Some(KeepAlive::default()),
+                "quickack" => {} // Of the kernel; this side does so in the first segments.
                 "iss" => self.iss = SeqNum(number),
                 "irs" => self.irs = SeqNum(number),
                 other => return Err(format!("{other} is not a setting")),
