@@ -86,7 +86,14 @@ fn print_fairness(rtt_us: u64, seconds: u64, seeds: u64) {
                 .zip(before)
                 .map(|(after, before)| (after - before) as f64)
                 .collect();
-            eprintln!("{} ms: {rates:?}", rtt_us as f64 / 1e3);
+            eprintln!(
+                "{} ms: {rates:?}, {:?}, recoveries {}",
+                rtt_us as f64 / 1e3,
+                world.totals(),
+                (0..8)
+                    .map(|flow| world.counters(flow).sack_recovery)
+                    .sum::<u64>()
+            );
             jain(&rates)
         })
         .collect();

@@ -53,7 +53,7 @@ fn the_first_flight_is_ten_segments() {
     assert_eq!(world.totals().sent, 11);
 }
 
-/// With a queue of 60 round trips, slow start and CUBIC fill a path, and each drop is repaired once.
+/// Slow start and CUBIC overflow the queue again and again; each drop is repaired once.
 #[test]
 fn a_queue_that_overflows_costs_what_it_dropped() {
     for rtt_us in [100, 10_000] {

@@ -201,8 +201,13 @@ impl Sender {
             } => *retransmitted_at,
         };
         let at = at.get().filter(|_| tally.is_advance);
-        at.zip(ack.echo)
-            .is_some_and(|(at, echo)| echo.is_before(at))
+        let is_older = at
+            .zip(ack.echo)
+            .is_some_and(|(at, echo)| echo.is_before(at));
+        // As in Linux (`tcp_try_undo_partial`): one late segment does not show that others of the
+        // recovery, which were sent again and did not arrive yet, were not lost.
+        let is_fast = matches!(self.recovery, Recovery::Fast(_));
+        is_older && !(is_fast && self.flight.has_retransmissions_out())
     }
 
     /// Whether data arrived after a time-out by its first transmission (RFC 5682 §3).
@@ -390,9 +395,12 @@ impl Sender {
     }
 
     /// Grows the window by what was acknowledged. Duplicates do not grow it (RFC 5681 §3.2 step 1),
-    /// nor does an acknowledgement that tells of congestion (RFC 3168 §6.1.2).
+    /// but on a path that reorders, there is nearly always a hole: what arrives above it counts, as
+    /// in Linux (`tcp_may_raise_cwnd` in net/ipv4/tcp_input.c). An acknowledgement that tells of
+    /// congestion does not grow it either (RFC 3168 §6.1.2).
     fn grow(&mut self, tally: &Tally, rtt: Option<Micros>, now: Instant) {
-        if !tally.is_advance || tally.is_congested {
+        let is_progress = tally.delivered > 0 && self.rack.is_reordering_seen();
+        if !tally.is_advance && !is_progress || tally.is_congested {
             return;
         }
         self.congestion.on_ack(&Acked {
