@@ -292,9 +292,9 @@ impl Open {
         false
     }
 
-    /// Retransmissions and probes since the last progress.
-    pub(crate) fn retries(&self) -> u8 {
-        self.sender.retries()
+    /// Retransmissions and probes since the peer was heard.
+    pub(crate) fn unanswered(&self) -> u8 {
+        self.sender.unanswered()
     }
 
     /// Whether the number is that of a segment that the peer has not acknowledged.

@@ -220,9 +220,9 @@ impl Sender {
         }
     }
 
-    /// Expiries of timers since the last progress.
-    pub(crate) fn retries(&self) -> u8 {
-        self.retries
+    /// Expiries of timers since the last progress, and since the peer was heard.
+    pub(crate) fn unanswered(&self) -> u8 {
+        self.retries.min(self.unanswered)
     }
 
     /// The application has gone.

@@ -396,10 +396,11 @@ impl Sender {
 
     /// Grows the window by what was acknowledged. Duplicates do not grow it (RFC 5681 §3.2 step 1),
     /// but on a path that reorders, there is nearly always a hole: what arrives above it counts, as
-    /// in Linux (`tcp_may_raise_cwnd` in net/ipv4/tcp_input.c).
+    /// in Linux (`tcp_may_raise_cwnd` in net/ipv4/tcp_input.c). An acknowledgement that tells of
+    /// congestion does not grow it either (RFC 3168 §6.1.2).
     fn grow(&mut self, tally: &Tally, rtt: Option<Micros>, now: Instant) {
         let is_progress = tally.delivered > 0 && self.rack.is_reordering_seen();
-        if !tally.is_advance && !is_progress {
+        if !tally.is_advance && !is_progress || tally.is_congested {
             return;
         }
         self.congestion.on_ack(&Acked {

@@ -7,6 +7,7 @@
 mod parse;
 mod run;
 mod show;
+mod states;
 
 use std::fs;
 use std::path::Path;
