@@ -116,7 +116,7 @@ impl Open {
             ack: Some(self.receiver.nxt()),
             flags,
             window: self.receiver.announce(),
-            urgent: None,
+            urgent: self.sender.urgent_pointer(seq),
             options: Options {
                 timestamps,
                 sack,

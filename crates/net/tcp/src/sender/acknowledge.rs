@@ -106,6 +106,7 @@ impl Sender {
         if tally.is_advance {
             self.rtt.undo_backoff();
             self.retries = 0;
+            self.forget_urgent();
             self.resize_after_progress(self.una() - una, context);
         }
         self.on_probe_answer(ack, &tally, duplicate, context);
