@@ -18,6 +18,7 @@ use saiga_wire::tcp::Header;
 use crate::challenge::Challenges;
 use crate::config::KeepAlive;
 use crate::context::{Arrival, Context};
+use crate::early::Early;
 use crate::event::{CloseReason, Events};
 use crate::handshake::{self, Start};
 use crate::open::Open;
@@ -30,8 +31,6 @@ use crate::time_wait::TimeWait;
 pub struct Connection {
     pub(crate) phase: Phase,
     settings: Settings,
-    /// Written and closed before the handshake was complete.
-    early: Early,
     reply: Reply,
     challenges: Challenges,
 }
@@ -120,11 +119,15 @@ pub(crate) enum Reply {
     Abort(SeqNum, SeqNum),
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Early {
-    written: u32,
-    is_shut: bool,
-    is_closed: bool,
+impl Phase {
+    /// What waits for the handshake.
+    fn early(&mut self) -> Option<&mut Early> {
+        match self {
+            Self::SynSent(state) => Some(&mut state.early),
+            Self::SynReceived(state) => Some(&mut state.early),
+            Self::Open(_) | Self::TimeWait(_) | Self::Closed => None,
+        }
+    }
 }
 
 impl Connection {
@@ -148,7 +151,6 @@ impl Connection {
         Self {
             phase,
             settings: Settings::default(),
-            early: Early::default(),
             reply: Reply::None,
             challenges: Challenges::default(),
         }
@@ -234,28 +236,19 @@ impl Connection {
     }
 
     fn enter(&mut self, phase: Phase, events: Events, context: &mut Context<'_>) -> Events {
-        self.phase = phase;
-        if events.is_established {
-            self.apply_early(context);
+        let mut before = core::mem::replace(&mut self.phase, phase);
+        if let Some(early) = before.early() {
+            self.take_over(early, context);
         }
         events
     }
 
-    /// Does what the application asked for before the handshake was complete.
-    fn apply_early(&mut self, context: &mut Context<'_>) {
-        let early = core::mem::take(&mut self.early);
-        let Phase::Open(open) = &mut self.phase else {
-            return;
-        };
-        if early.written > 0 {
-            open.on_write(early.written, context);
-        }
-        if early.is_shut {
-            open.on_shutdown(context);
-        }
-        if early.is_closed {
-            // Nothing can be unread yet.
-            open.on_close(context);
+    /// Does what the application asked for before the handshake was complete, or keeps it.
+    fn take_over(&mut self, early: &Early, context: &Context<'_>) {
+        match &mut self.phase {
+            Phase::SynReceived(state) => state.early = *early,
+            Phase::Open(open) => early.apply(open, context),
+            Phase::SynSent(_) | Phase::TimeWait(_) | Phase::Closed => {}
         }
     }
 

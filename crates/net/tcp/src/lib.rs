@@ -25,6 +25,7 @@ mod connection;
 mod context;
 mod cookie;
 mod counters;
+mod early;
 mod event;
 mod flight;
 mod handshake;

@@ -261,6 +261,12 @@ impl Open {
         self.sender.arm_after_write(context);
     }
 
+    /// As [`Self::on_write`]; the last byte is urgent.
+    pub(crate) fn on_write_urgent(&mut self, bytes: u32, context: &Context<'_>) {
+        self.sender.on_write_urgent(bytes);
+        self.sender.arm_after_write(context);
+    }
+
     /// The application has read bytes.
     pub(crate) fn on_read(&mut self, bytes: u32) {
         self.receiver.on_read(bytes);
@@ -308,6 +314,12 @@ impl Open {
         let taken = self.agreed.option_bytes();
         self.sender
             .on_too_big(mss.saturating_sub(taken), seq, context);
+    }
+
+    /// See [`crate::Connection::on_path_mtu`].
+    pub(crate) fn on_path_mtu(&mut self, mss: u16, context: &mut Context<'_>) {
+        let taken = self.agreed.option_bytes();
+        self.sender.on_path_mtu(mss.saturating_sub(taken), context);
     }
 
     /// Notes an error that does not end the connection.

@@ -1,8 +1,8 @@
 //! Pacing: when the next data may leave, so that a window leaves over a round trip, not as a burst.
 //!
-//! Spec: RFC 9438 and RFC 8985 recommend it; the rate is Linux's (`tcp_update_pacing_rate` in
+//! No RFC defines the rate of TCP. This one is Linux's (`tcp_update_pacing_rate` in
 //! net/ipv4/tcp_input.c): a window in a round trip, times 2 in the first half of slow start, in
-//! which the window doubles, and times 1.2 otherwise, so that the window stays what limits.
+//! which the window doubles, and times 1.2 otherwise, so that the window remains the limit.
 //! Segments without data are not paced, nor are retransmissions by time-out and probes.
 
 use crate::time::Micros;

@@ -31,7 +31,7 @@ pub(crate) struct PathMtu {
     ceiling: u16,
     /// The largest size that is worth a probe.
     high: u16,
-    /// Whether `high` itself was tried: most paths take all or what a router has said.
+    /// Whether `high` itself was tried. It comes first, because most time-outs have other causes.
     is_high_tried: bool,
     /// A claim that contradicts acknowledgements: it holds if a time-out follows.
     claim: Option<Claim>,

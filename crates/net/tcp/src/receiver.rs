@@ -44,11 +44,18 @@ pub(crate) struct Receiver {
     quick: u8,
     /// Bytes since the last acknowledgement.
     unacked: u32,
-    /// Whether acknowledgements echo congestion (ECE).
-    has_ecn: bool,
-    is_echoing: bool,
+    echo: CongestionEcho,
     /// The end of urgent data, if it is ahead.
     urgent: Option<SeqNum>,
+}
+
+/// Whether acknowledgements echo congestion (ECE).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum CongestionEcho {
+    /// The handshake did not agree on ECN.
+    Never,
+    Off,
+    On,
 }
 
 /// What a new receiver knows.
@@ -92,8 +99,11 @@ impl Receiver {
             due: OptionalInstant::NONE,
             quick: acknowledgement::QUICK,
             unacked: 0,
-            has_ecn: start.has_ecn,
-            is_echoing: false,
+            echo: if start.has_ecn {
+                CongestionEcho::Off
+            } else {
+                CongestionEcho::Never
+            },
             urgent: None,
         }
     }
@@ -217,14 +227,14 @@ impl Receiver {
 
     /// RFC 3168 §6.1.3: echoes congestion until the sender says that it has reduced its window.
     fn note_congestion(&mut self, arrival: &Arrival<'_>) {
-        if !self.has_ecn {
+        if self.echo == CongestionEcho::Never {
             return;
         }
         if arrival.header.flags.contains(Flags::CWR) {
-            self.is_echoing = false;
+            self.echo = CongestionEcho::Off;
         }
         if arrival.is_congested {
-            self.is_echoing = true;
+            self.echo = CongestionEcho::On;
             self.acknowledge_now();
         }
     }

@@ -6,7 +6,7 @@
 //! - `acknowledge`: what an acknowledgement delivered, and round-trip times
 //! - `recovery`: states of loss recovery
 //! - `resize`: segments of another size
-//! - `window`: the peer's window, silly windows, Nagle's algorithm
+//! - `window`, `urgent`: the peer's window, silly windows, Nagle's algorithm
 //! - `timer`: time-out, tail loss probe, reordering window, zero window
 //! - `pace`: when data may leave
 //! - `produce`: the next range
@@ -17,6 +17,7 @@ mod produce;
 mod recovery;
 mod resize;
 mod timer;
+mod urgent;
 mod window;
 
 pub(crate) use acknowledge::{Ack, Echo};
@@ -37,7 +38,6 @@ use crate::rack::Rack;
 use crate::rtt::Rtt;
 use crate::time::{Instant, Micros};
 use crate::tlp::Tlp;
-use pace::Pace;
 use recovery::Recovery;
 use timer::Timers;
 use window::PeerWindow;
@@ -68,6 +68,8 @@ pub(crate) struct Sender {
     /// The end of what the application has written.
     end: SeqNum,
     fin: Fin,
+    /// The end of urgent data (`SND.UP`); not after `SND.UNA` if there is none.
+    urgent: SeqNum,
     /// Whether the application has gone.
     is_abandoned: bool,
     window: PeerWindow,
@@ -88,7 +90,10 @@ pub(crate) struct Sender {
     retries: u8,
     /// The same since the peer was heard.
     unanswered: u8,
-    pace: Pace,
+    /// Pacing: microseconds after the last transmission before which no data leaves, and whether
+    /// data waits for that.
+    pace_gap_us: u32,
+    is_pace_waiting: bool,
     /// ECN: the window was reduced for this much data, and the peer must learn of it.
     reduced_until: Option<SeqNum>,
     must_send_cwr: bool,
@@ -130,6 +135,7 @@ impl Sender {
             flight: Flight::new(start.una),
             end: start.una,
             fin: Fin::Open,
+            urgent: start.una,
             is_abandoned: false,
             window: PeerWindow::new(start.window, start.wl1, start.una),
             congestion: Congestion::new(start.algorithm, start.mss, start.syn_retries, start.una),
@@ -144,7 +150,8 @@ impl Sender {
             timers: Timers::NONE,
             retries: 0,
             unanswered: 0,
-            pace: Pace::default(),
+            pace_gap_us: 0,
+            is_pace_waiting: false,
             reduced_until: None,
             must_send_cwr: false,
         }

@@ -9,6 +9,7 @@ use saiga_wire::tcp::{Flags, Header, Options};
 
 use crate::connection::{Outcome, Phase, Reply};
 use crate::context::{Arrival, Context};
+use crate::early::Early;
 use crate::event::{CloseReason, Events};
 use crate::handshake::{Agreed, Start, syn_ack};
 use crate::open::{Born, Open};
@@ -28,6 +29,7 @@ pub(crate) struct SynReceived {
     pub(crate) retries: u8,
     /// When the SYN is due, first or again.
     pub(crate) due: Instant,
+    pub(crate) early: Early,
 }
 
 impl SynReceived {
@@ -47,6 +49,7 @@ impl SynReceived {
             sent_at: None,
             retries: 0,
             due: now,
+            early: Early::default(),
         }
     }
 

@@ -8,6 +8,7 @@ use saiga_wire::tcp::{Flags, Header};
 
 use crate::connection::{Outcome, Phase, Reply, Settings};
 use crate::context::{Arrival, Context};
+use crate::early::Early;
 use crate::event::{CloseReason, Events};
 use crate::handshake::{Agreed, Start, syn};
 use crate::open::{Born, Open};
@@ -24,6 +25,7 @@ pub(crate) struct SynSent {
     pub(crate) retries: u8,
     /// When the SYN is due, first or again.
     pub(crate) due: Instant,
+    pub(crate) early: Early,
 }
 
 impl SynSent {
@@ -34,6 +36,7 @@ impl SynSent {
             sent_at: None,
             retries: 0,
             due: now,
+            early: Early::default(),
         }
     }
 

@@ -123,10 +123,20 @@ impl Connection {
 
     /// The application has put `bytes` more bytes into the send buffer.
     pub fn on_write(&mut self, bytes: u32, context: &mut Context<'_>) {
-        match &mut self.phase {
-            Phase::Open(open) => open.on_write(bytes, context),
-            Phase::SynSent(_) | Phase::SynReceived(_) => self.early.written += bytes,
-            Phase::TimeWait(_) | Phase::Closed => {}
+        if let Phase::Open(open) = &mut self.phase {
+            open.on_write(bytes, context);
+        } else if let Some(early) = self.phase.early() {
+            early.on_write(bytes);
+        }
+    }
+
+    /// As [`Self::on_write`]; the last of the bytes is urgent: `send(MSG_OOB)`. The urgent pointer
+    /// names the byte behind it (RFC 6093 §3.1).
+    pub fn on_write_urgent(&mut self, bytes: u32, context: &mut Context<'_>) {
+        if let Phase::Open(open) = &mut self.phase {
+            open.on_write_urgent(bytes, context);
+        } else if let Some(early) = self.phase.early() {
+            early.on_write_urgent(bytes);
         }
     }
 
@@ -139,10 +149,10 @@ impl Connection {
 
     /// The application will not write any more: `shutdown(SHUT_WR)`. A FIN follows the data.
     pub fn shutdown(&mut self, context: &mut Context<'_>) {
-        match &mut self.phase {
-            Phase::Open(open) => open.on_shutdown(context),
-            Phase::SynSent(_) | Phase::SynReceived(_) => self.early.is_shut = true,
-            Phase::TimeWait(_) | Phase::Closed => {}
+        if let Phase::Open(open) = &mut self.phase {
+            open.on_shutdown(context);
+        } else if let Some(early) = self.phase.early() {
+            early.on_shutdown();
         }
     }
 
@@ -151,8 +161,8 @@ impl Connection {
     pub fn close(&mut self, context: &mut Context<'_>) -> Events {
         let must_reset = match &mut self.phase {
             Phase::Open(open) => open.on_close(context),
-            Phase::SynReceived(_) => {
-                self.early.is_closed = true;
+            Phase::SynReceived(state) => {
+                state.early.on_close();
                 false
             }
             Phase::SynSent(_) => return self.end(CloseReason::Aborted, context),

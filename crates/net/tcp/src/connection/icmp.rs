@@ -62,6 +62,15 @@ impl Connection {
         Events::NONE
     }
 
+    /// The caller knows what the path takes, from its device or from another connection: the MTU
+    /// without IP and TCP headers, as in [`crate::Config::mss`]. Larger segments in flight are sent
+    /// again. Does nothing before the handshake is complete.
+    pub fn on_path_mtu(&mut self, mss: u16, context: &mut Context<'_>) {
+        if let Phase::Open(open) = &mut self.phase {
+            open.on_path_mtu(mss, context);
+        }
+    }
+
     /// Whether the number is that of a segment that the peer has not acknowledged.
     fn has_in_flight(&self, seq: SeqNum) -> bool {
         match &self.phase {

@@ -119,7 +119,7 @@ impl Open {
             ack: Some(self.receiver.nxt()),
             flags,
             window: self.receiver.announce(),
-            urgent: None,
+            urgent: self.sender.urgent_pointer(seq),
             options: Options {
                 timestamps,
                 sack,

@@ -109,6 +109,6 @@ impl Receiver {
 
     /// Whether the next segment echoes congestion.
     pub(crate) fn is_echoing(&self) -> bool {
-        self.is_echoing
+        self.echo == super::CongestionEcho::On
     }
 }

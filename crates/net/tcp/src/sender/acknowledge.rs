@@ -121,6 +121,7 @@ impl Sender {
         // A backed off time-out stays until there is a sample (RFC 6298 §5, Karn's algorithm).
         if tally.is_advance {
             self.retries = 0;
+            self.forget_urgent();
             self.resize_after_progress(self.una() - una, context);
         }
         self.on_probe_answer(ack, &tally, duplicate, context);

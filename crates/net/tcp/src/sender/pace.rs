@@ -6,15 +6,6 @@ use crate::context::Context;
 use crate::pacing::Rate;
 use crate::time::{Instant, Micros};
 
-/// Pacing of one connection, relative to its last transmission.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Pace {
-    /// Microseconds after the last transmission before which no data leaves.
-    gap_us: u32,
-    /// Whether data waits for that.
-    is_waiting: bool,
-}
-
 impl Sender {
     fn rate(&self, context: &Context<'_>) -> Option<Rate> {
         let srtt = self.rtt.srtt().filter(|_| context.config.has_pacing);
@@ -22,19 +13,19 @@ impl Sender {
     }
 
     fn paced_until(&self) -> Instant {
-        self.sent_at + Micros(self.pace.gap_us.into())
+        self.sent_at + Micros(self.pace_gap_us.into())
     }
 
     /// Whether data must wait. Notes that it does, so that a time-out asks again.
     pub(super) fn must_wait(&mut self, now: Instant) -> bool {
         let has_data = self.unsent() > 0 || self.flight.lost() > 0 || self.is_fin_waiting();
-        self.pace.is_waiting = has_data && now < self.paced_until();
-        self.pace.is_waiting
+        self.is_pace_waiting = has_data && now < self.paced_until();
+        self.is_pace_waiting
     }
 
     /// When data that waits may leave.
     pub(super) fn pace_ends_at(&self) -> Option<Instant> {
-        self.pace.is_waiting.then(|| self.paced_until())
+        self.is_pace_waiting.then(|| self.paced_until())
     }
 
     /// Limits a range to what may leave at once.
@@ -55,11 +46,12 @@ impl Sender {
             None => Micros::ZERO,
             Some(rate) => early + rate.interval(bytes, late),
         };
-        self.pace.gap_us = u32::try_from(gap.0).unwrap_or(u32::MAX);
+        self.pace_gap_us = u32::try_from(gap.0).unwrap_or(u32::MAX);
     }
 
     /// Nothing waits any more: after a time-out, or when the connection was idle.
     pub(super) fn stop_pacing(&mut self) {
-        self.pace = Pace::default();
+        self.pace_gap_us = 0;
+        self.is_pace_waiting = false;
     }
 }

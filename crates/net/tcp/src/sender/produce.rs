@@ -45,7 +45,11 @@ impl Sender {
         if self.must_wait(context.now) {
             return None;
         }
-        let limits = self.paced(limits, context);
+        let mut limits = self.paced(limits, context);
+        if self.is_urgent() {
+            // Each segment has its own pointer, which a device that cuts segments does not know.
+            limits.most = u32::from(self.mss);
+        }
         let part = if self.recovery.prefers_new_data() {
             self.new_data(limits).or_else(|| self.lost_data(limits))
         } else {

@@ -21,9 +21,18 @@ impl Sender {
     /// A router says that the segment at `seq` was too big, and that full segments of `size` bytes
     /// are not.
     pub(crate) fn on_too_big(&mut self, size: u16, seq: SeqNum, context: &mut Context<'_>) {
+        self.on_claim((size, seq), self.is_mss_proven, context);
+    }
+
+    /// As [`Self::on_too_big`], from a source that cannot be forged.
+    pub(crate) fn on_path_mtu(&mut self, size: u16, context: &mut Context<'_>) {
+        self.on_claim((size, self.una()), false, context);
+    }
+
+    fn on_claim(&mut self, (size, seq): (u16, SeqNum), is_proven: bool, context: &mut Context<'_>) {
         let floor = context.config.least_path_mss.min(self.mss);
         let size = size.max(floor);
-        let (present, is_proven, now) = (self.mss, self.is_mss_proven, context.now);
+        let (present, now) = (self.mss, context.now);
         let path = self.path();
         match path.on_claim((size, seq), present, is_proven, now) {
             Verdict::Ignore => {}

@@ -107,8 +107,10 @@ impl Sender {
             return true;
         }
         let is_all = length == unsent;
-        let is_held =
-            !is_nodelay && self.fin == Fin::Open && self.window.small_end.after(self.una());
+        let is_held = !is_nodelay
+            && self.fin == Fin::Open
+            && self.window.small_end.after(self.una())
+            && !self.is_urgent();
         is_all && !is_held || length >= self.window.largest() / 2 && length > 0
     }
 }

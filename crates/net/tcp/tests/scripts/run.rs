@@ -254,12 +254,13 @@ impl Script {
             }
             "established" => return self.establish(),
             "accept" => self.is_listening = true,
-            "unreachable" => self.icmp(IcmpError::Unreachable, argument),
-            "refused" => self.icmp(IcmpError::Refused, argument),
-            "quench" => self.icmp(IcmpError::SourceQuench, argument),
+            "unreachable" | "refused" | "quench" | "pathmtu" => self.network(name, argument),
             "cookies" => self.cookies = Some(CookieSecret::new([1, 2], self.now)),
             "write" => {
                 self.context(|connection, context| connection.on_write(argument, context));
+            }
+            "writeurgent" => {
+                self.context(|connection, context| connection.on_write_urgent(argument, context));
             }
             "read" => {
                 self.context(|connection, _| connection.on_read(argument));
@@ -290,6 +291,19 @@ impl Script {
         }
         self.send();
         Ok(())
+    }
+
+    /// News of the network.
+    fn network(&mut self, name: &str, argument: u32) {
+        match name {
+            "pathmtu" => {
+                let mss = u16::try_from(argument).unwrap();
+                self.context(|connection, context| connection.on_path_mtu(mss, context));
+            }
+            "unreachable" => self.icmp(IcmpError::Unreachable, argument),
+            "refused" => self.icmp(IcmpError::Refused, argument),
+            _ => self.icmp(IcmpError::SourceQuench, argument),
+        }
     }
 
     /// An ICMP error about the segment with this number.

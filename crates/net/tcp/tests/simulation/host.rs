@@ -40,6 +40,8 @@ pub(crate) struct Host {
     /// Bytes that were written and not acknowledged.
     unacked: VecDeque<u8>,
     written: u64,
+    /// The end of the last urgent data.
+    urgent: u64,
     is_shut: bool,
     receive: Receive,
     pub(crate) read: u64,
@@ -94,6 +96,10 @@ fn byte_at(position: u64) -> u8 {
 fn cut(header: &Header, payload: &[u8], mss: usize) -> Vec<Packet> {
     use saiga_wire::tcp::Flags;
     let count = payload.len().div_ceil(mss).max(1);
+    assert!(
+        count == 1 || header.urgent.is_none(),
+        "a device does not change the pointer"
+    );
     let part = |index: usize| {
         let from = index * mss;
         let mut part = *header;
@@ -170,6 +176,7 @@ impl Host {
             task,
             unacked: VecDeque::new(),
             written: 0,
+            urgent: 0,
             is_shut: false,
             receive: Receive::default(),
             read: 0,
@@ -261,6 +268,7 @@ impl Host {
             .copied()
             .collect();
         self.check_content(&segment.header, &payload);
+        self.check_urgent(&segment.header);
         self.announce(&segment.header);
         if let Some(edge) = peer.and_then(|peer| peer.edge)
             && segment.length > 0
@@ -290,6 +298,19 @@ impl Host {
         );
         for (at, byte) in (position..).zip(payload) {
             assert_eq!(*byte, byte_at(at), "{} at {at}", self.name);
+        }
+    }
+
+    /// The pointer names the end of urgent data.
+    fn check_urgent(&self, header: &Header) {
+        if let Some(pointer) = header.urgent.filter(|pointer| *pointer < u16::MAX) {
+            let end = header.seq + u32::from(pointer);
+            assert_eq!(
+                u64::from(end - self.first),
+                self.urgent,
+                "{}: {pointer}",
+                self.name
+            );
         }
     }
 
@@ -335,9 +356,17 @@ impl Host {
         self.unacked.extend((written..written + count).map(byte_at));
         self.written += count;
         let count = u32::try_from(count).unwrap();
+        let is_urgent = self.task.is_chatty && count % 16 == 7;
         self.call(now, |connection, context| {
-            connection.on_write(count, context)
+            if is_urgent {
+                connection.on_write_urgent(count, context);
+            } else {
+                connection.on_write(count, context);
+            }
         });
+        if is_urgent {
+            self.urgent = self.written;
+        }
     }
 
     fn read_some(&mut self, random: &mut fastrand::Rng) {
