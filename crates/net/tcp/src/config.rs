@@ -28,6 +28,9 @@ pub struct Config {
     pub syn_retries: u8,
     /// See `syn_retries`.
     pub syn_ack_retries: u8,
+    /// Retransmissions of the same data, or of a SYN, before the caller is told to look for another
+    /// path (`tcp_retries1`, RFC 9293 §3.8.3 R1).
+    pub path_retries: u8,
     /// Retransmissions of the same data before the connection ends (`tcp_retries2`, RFC 9293 §3.8.3
     /// R2).
     pub data_retries: u8,
@@ -66,6 +69,7 @@ impl Default for Config {
             rto: Bounds::default(),
             syn_retries: 6,
             syn_ack_retries: 5,
+            path_retries: 3,
             data_retries: 15,
             ack_delay: Micros::from_millis(40),
             time_wait: Micros::from_secs(60),

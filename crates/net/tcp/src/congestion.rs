@@ -85,12 +85,16 @@ struct Before {
 }
 
 impl Congestion {
-    /// The state after the handshake. The initial window is that of RFC 6928 §2, one segment if the
-    /// SYN or its acknowledgement was lost (RFC 5681 §3.1).
-    pub(crate) fn new(algorithm: Algorithm, mss: u16, is_syn_lost: bool, iss: SeqNum) -> Self {
-        let initial = initial_window(mss);
+    /// The state after the handshake. The initial window is that of RFC 6928 §2. It is one segment
+    /// if the SYN or its acknowledgement was repeated more than once; as in Linux, one repetition
+    /// does not count.
+    pub(crate) fn new(algorithm: Algorithm, mss: u16, syn_retries: u8, iss: SeqNum) -> Self {
         Self {
-            cwnd: if is_syn_lost { u32::from(mss) } else { initial },
+            cwnd: if syn_retries > 1 {
+                u32::from(mss)
+            } else {
+                initial_window(mss)
+            },
             ssthresh: u32::MAX,
             mss,
             avoidance: match algorithm {
@@ -121,11 +125,8 @@ impl Congestion {
 
     /// Grows the window outside of recovery.
     pub(crate) fn on_ack(&mut self, acked: &Acked) {
-        if let Some(rtt) = acked.rtt
-            && self.is_slow_start()
-            && self.uses_hystart()
-        {
-            self.hystart.on_sample(rtt);
+        if self.is_slow_start() && self.uses_hystart() {
+            self.watch_delay(acked);
         }
         if !acked.is_limited {
             self.pause(acked.now);
@@ -141,17 +142,23 @@ impl Congestion {
         self.cwnd = self.cwnd.min(MOST);
     }
 
+    /// Lets HyStart++ judge the round-trip time. The round ends first: the sample belongs to the
+    /// next one.
+    fn watch_delay(&mut self, acked: &Acked) {
+        if self.hystart.on_ack(acked.una, acked.nxt) {
+            // RFC 9406 §4.2: after CSS_ROUNDS, congestion avoidance begins.
+            self.ssthresh = self.cwnd;
+        } else if let Some(rtt) = acked.rtt {
+            self.hystart.on_sample(rtt);
+        }
+    }
+
     /// Grows by the acknowledged bytes up to `ssthresh`; returns the bytes that are left for
     /// congestion avoidance.
     fn slow_start(&mut self, acked: &Acked) -> u32 {
         let mut growth = acked.bytes;
         if self.uses_hystart() {
             growth = self.hystart.growth(acked.bytes, self.mss);
-            if self.hystart.on_ack(acked.una, acked.nxt) {
-                // RFC 9406 §4.2: after CSS_ROUNDS, congestion avoidance begins.
-                self.ssthresh = self.cwnd;
-                return 0;
-            }
         }
         let room = self.ssthresh - self.cwnd;
         let used = growth.min(room);
@@ -194,6 +201,8 @@ impl Congestion {
 
     fn reduce(&mut self, in_flight: u32) {
         let least = 2 * u32::from(self.mss);
+        // Data above a hole counts as in flight, so that this can be more than the window.
+        let in_flight = in_flight.min(self.cwnd);
         let reduced = match &mut self.avoidance {
             Avoidance::Cubic(cubic) => cubic.reduce(self.cwnd, in_flight),
             Avoidance::NewReno(newreno) => newreno.reduce(in_flight),

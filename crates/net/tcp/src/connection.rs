@@ -7,12 +7,15 @@
 mod api;
 mod cookie;
 mod icmp;
+#[cfg(test)]
+mod tests;
 
 pub use icmp::IcmpError;
 
 use saiga_wire::SeqNum;
 use saiga_wire::tcp::Header;
 
+use crate::challenge::Challenges;
 use crate::config::KeepAlive;
 use crate::context::{Arrival, Context};
 use crate::early::Early;
@@ -26,9 +29,10 @@ use crate::time_wait::TimeWait;
 /// A TCP connection, without its buffers, addresses and ports.
 #[derive(Debug, Clone)]
 pub struct Connection {
-    phase: Phase,
+    pub(crate) phase: Phase,
     settings: Settings,
     reply: Reply,
+    challenges: Challenges,
 }
 
 /// Settings that the application can change at any time.
@@ -148,6 +152,7 @@ impl Connection {
             phase,
             settings: Settings::default(),
             reply: Reply::None,
+            challenges: Challenges::default(),
         }
     }
 
@@ -268,17 +273,23 @@ impl Connection {
 
     /// Notes a reply for the next [`Self::transmit`]. A challenge takes part in the limit.
     fn answer(&mut self, reply: Reply, context: &mut Context<'_>) {
-        self.reply = match (reply, &mut self.phase) {
-            (Reply::Challenge, Phase::Open(open)) => {
-                if open.may_challenge(context) {
-                    Reply::Ack
-                } else {
-                    Reply::None
-                }
-            }
-            (Reply::Challenge, _) => Reply::Ack,
-            (other, _) => other,
+        self.reply = match reply {
+            Reply::Challenge if self.may_challenge(context) => Reply::Ack,
+            Reply::Challenge => Reply::None,
+            other @ (Reply::None | Reply::Ack | Reply::Rst(_) | Reply::Abort(..)) => other,
         };
+    }
+
+    /// Whether a challenge acknowledgement may be sent now.
+    fn may_challenge(&mut self, context: &mut Context<'_>) -> bool {
+        let per_second = context.config.challenges_per_second;
+        let is_allowed = self.challenges.take(context.now, per_second);
+        if is_allowed {
+            context.counters.challenge_acks += 1;
+        } else {
+            context.counters.acks_skipped_challenge += 1;
+        }
+        is_allowed
     }
 
     /// A reset is due.

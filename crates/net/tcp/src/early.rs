@@ -12,8 +12,9 @@ pub(crate) struct Early {
     written: u32,
     /// How many of them end with the last urgent one.
     urgent: u32,
-    /// Whether a FIN follows.
+    /// Whether a FIN follows, and whether the application has gone.
     is_shut: bool,
+    is_closed: bool,
 }
 
 impl Early {
@@ -31,12 +32,17 @@ impl Early {
         self.is_shut = true;
     }
 
+    pub(crate) fn on_close(&mut self) {
+        self.is_closed = true;
+    }
+
     /// The handshake is complete.
     pub(crate) fn apply(&self, open: &mut Open, context: &Context<'_>) {
         let Self {
             written,
             urgent,
             is_shut,
+            is_closed,
         } = *self;
         if urgent > 0 {
             open.on_write_urgent(urgent, context);
@@ -46,6 +52,10 @@ impl Early {
         }
         if is_shut {
             open.on_shutdown(context);
+        }
+        if is_closed {
+            // Nothing can be unread yet.
+            open.on_close(context);
         }
     }
 }

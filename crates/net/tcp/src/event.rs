@@ -14,6 +14,9 @@ pub struct Events {
     pub is_finished: bool,
     /// The peer has announced urgent data: [`crate::Connection::urgent_ahead`] tells where it ends.
     pub is_urgent: bool,
+    /// The peer has not answered so often that another path should be tried (RFC 9293 §3.8.3 R1).
+    /// Told once until the peer answers.
+    pub is_doubtful: bool,
     /// The connection has ended. Nothing follows.
     pub closed: Option<CloseReason>,
 }
@@ -26,6 +29,7 @@ impl Events {
         readable: 0,
         is_finished: false,
         is_urgent: false,
+        is_doubtful: false,
         closed: None,
     };
 

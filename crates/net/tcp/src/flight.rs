@@ -5,8 +5,8 @@
 //! flight and which must be sent again. Ranges that were sent at the same instant share a record
 //! until a selective acknowledgement divides them, so that a burst costs one record.
 //!
-//! The number of records is limited: a peer that divides ranges by selective acknowledgements of
-//! single bytes is answered as if these acknowledgements had not come, which is safe.
+//! The number of records is limited by the bytes in flight: a peer that divides ranges by selective
+//! acknowledgements of single bytes is answered as if these acknowledgements had not come.
 
 #[cfg(test)]
 mod tests;
@@ -18,8 +18,12 @@ use saiga_wire::SeqNum;
 
 use crate::time::Instant;
 
-/// Most records of a connection. A new record beyond them is added to the last one.
-const MOST_RECORDS: usize = 1024;
+/// Records that a connection can always have. A new record beyond the limit is added to the last
+/// one.
+const LEAST_LIMIT: usize = 1024;
+/// Above that, a record for so many bytes: one for each segment of an ordinary path, so that a long
+/// and fast one does not lose its selective acknowledgements.
+const BYTES_OF_RECORD: u32 = 512;
 
 /// A range that was sent. It begins where the range before it ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -118,7 +122,7 @@ impl Flight {
     /// Adds bytes that were sent for the first time, up to `end`.
     pub(crate) fn on_send(&mut self, end: SeqNum, now: Instant) {
         self.in_flight += end - self.nxt();
-        let is_full = self.records.len() >= MOST_RECORDS;
+        let is_full = self.is_full();
         if let Some(last) = self.records.back_mut() {
             let is_alike = last.state == State::InFlight && !last.is_retransmitted;
             if is_alike && (last.at == now || is_full) {
@@ -284,6 +288,12 @@ impl Flight {
         self.records[index].state = state;
     }
 
+    fn is_full(&self) -> bool {
+        let in_proportion = (self.nxt() - self.una) / BYTES_OF_RECORD;
+        let in_proportion = usize::try_from(in_proportion).unwrap_or(usize::MAX);
+        self.records.len() >= LEAST_LIMIT.max(in_proportion)
+    }
+
     fn sum_of(&mut self, state: State) -> &mut u32 {
         match state {
             State::InFlight => &mut self.in_flight,
@@ -315,7 +325,7 @@ impl Flight {
         if self.start_of(index) == at {
             return Some(index);
         }
-        if self.records.len() >= MOST_RECORDS {
+        if self.is_full() {
             return None;
         }
         let record = self.records[index];

@@ -10,11 +10,11 @@ mod segment;
 
 use saiga_wire::SeqNum;
 
-use crate::challenge::Challenges;
 use crate::connection::{Outcome, Phase, Place, Reply, StateName};
 use crate::context::{Arrival, Context};
 use crate::event::{CloseReason, Events};
 use crate::handshake::{Agreed, Start, timestamp};
+use crate::info::Info;
 use crate::receiver::{Receiver, ReceiverStart, Verdict};
 use crate::sender::{Ack, Echo, Sender, SenderStart};
 use crate::time::{Micros, OptionalInstant};
@@ -28,7 +28,6 @@ pub(crate) struct Open {
     timestamp_offset: u32,
     sender: Sender,
     receiver: Receiver,
-    challenges: Challenges,
     idle: Idle,
     /// Whether the peer's FIN came before this side's was sent: then the last acknowledgement ends
     /// the connection without TIME-WAIT.
@@ -53,7 +52,8 @@ pub(crate) struct Born {
     pub(crate) ts_recent: u32,
     /// The round-trip time of the SYN, if it was sent once.
     pub(crate) rtt: Option<Micros>,
-    pub(crate) is_syn_lost: bool,
+    /// Repetitions of the SYN, or of the SYN with its acknowledgement.
+    pub(crate) syn_retries: u8,
 }
 
 impl Open {
@@ -65,7 +65,7 @@ impl Open {
             window,
             ts_recent,
             rtt,
-            is_syn_lost,
+            syn_retries,
         } = *born;
         let now = context.now;
         Self {
@@ -79,7 +79,7 @@ impl Open {
                 window,
                 wl1: irs,
                 rtt,
-                is_syn_lost,
+                syn_retries,
                 now,
             }),
             receiver: Receiver::new(&ReceiverStart {
@@ -91,7 +91,6 @@ impl Open {
                 has_ecn: agreed.has_ecn,
                 now,
             }),
-            challenges: Challenges::default(),
             idle: Idle::new(now),
             is_passive_close: false,
             fin_wait_since: OptionalInstant::NONE,
@@ -120,7 +119,6 @@ impl Open {
         place: &mut impl Place,
         context: &mut Context<'_>,
     ) -> Outcome {
-        self.idle.on_segment(context.now);
         match self.receiver.judge(arrival, context) {
             Verdict::Acceptable => {}
             // Two sides that disagree would answer each other for ever without a limit.
@@ -135,6 +133,7 @@ impl Open {
         if self.is_impossible(number) {
             return Outcome::Answer(Reply::Challenge);
         }
+        self.idle.on_segment(context.now);
         if self.is_abandoned && arrival.length > 0 {
             // RFC 9293 §3.6.1: data that nobody will read is answered with a reset.
             return Outcome::Reset(CloseReason::Reset);
@@ -285,6 +284,7 @@ impl Open {
             return true;
         }
         self.is_abandoned = true;
+        self.sender.on_abandoned();
         self.on_shutdown(context);
         if self.sender.is_fin_acked() {
             self.fin_wait_since.set_first(context.now);
@@ -292,16 +292,9 @@ impl Open {
         false
     }
 
-    /// Whether a challenge acknowledgement may be sent now.
-    pub(crate) fn may_challenge(&mut self, context: &mut Context<'_>) -> bool {
-        let per_second = context.config.challenges_per_second;
-        let is_allowed = self.challenges.take(context.now, per_second);
-        if is_allowed {
-            context.counters.challenge_acks += 1;
-        } else {
-            context.counters.acks_skipped_challenge += 1;
-        }
-        is_allowed
+    /// Retransmissions and probes since the last progress.
+    pub(crate) fn retries(&self) -> u8 {
+        self.sender.retries()
     }
 
     /// Whether the number is that of a segment that the peer has not acknowledged.
@@ -341,6 +334,11 @@ impl Open {
     /// Bytes that the application has not read up to the end of urgent data.
     pub(crate) fn urgent_ahead(&self) -> Option<u32> {
         self.receiver.urgent_ahead()
+    }
+
+    /// See [`crate::Connection::info`].
+    pub(crate) fn info(&self, context: &Context<'_>) -> Info {
+        self.sender.info(context)
     }
 
     fn is_ack_due(&self) -> bool {

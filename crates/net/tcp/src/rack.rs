@@ -96,6 +96,13 @@ impl Rack {
         }
     }
 
+    /// A recovery was taken back: its segments were late. The reordering window holds the next ones,
+    /// as in Linux (`tcp_try_undo_partial` in net/ipv4/tcp_input.c); §6.2 step 3 misses reordering
+    /// of segments that were sent again.
+    pub(crate) fn on_spurious_recovery(&mut self) {
+        self.is_reordering_seen = true;
+    }
+
     /// Ends an episode of recovery.
     pub(crate) fn on_recovered(&mut self) {
         self.persist = self.persist.saturating_sub(1);
@@ -120,6 +127,14 @@ impl Rack {
             left == Micros::ZERO
         });
         (longest > Micros::ZERO).then_some(longest)
+    }
+
+    /// Marks losses at a time-out (§6.3): the first range, and those that should have been
+    /// acknowledged. What was sent later than that may still arrive.
+    pub(crate) fn on_timeout(&self, flight: &mut Flight, scene: &Scene) {
+        let una = flight.una();
+        let patience = Micros(self.rtt_us.into()) + self.window(flight, scene);
+        flight.mark_lost(|start, sent| start == una || sent.at + patience <= scene.now);
     }
 
     /// The reordering window (§6.2 step 4).

@@ -167,6 +167,9 @@ impl Receiver {
             context.counters.ofo_queue += u64::from(inserted.is_out_of_order && readable == 0);
             context.counters.out_of_window_bytes += u64::from(end - cut);
             self.on_inserted(&inserted, arrival.length, context);
+        } else if arrival.length > 0 && self.window() == 0 {
+            // A probe of the window: the peer learns that it is still closed.
+            self.acknowledge_now();
         }
         let is_now_finished = !self.is_finished && self.fin == Some(self.assembly.nxt());
         if is_now_finished {
@@ -185,7 +188,7 @@ impl Receiver {
     /// Notes urgent data (RFC 9293 §3.8.5). As Linux does, the pointer names the byte behind the
     /// last urgent one (RFC 6093 §3.1). Returns whether it is news.
     pub(crate) fn on_urgent(&mut self, arrival: &Arrival<'_>) -> bool {
-        let Some(pointer) = arrival.header.urgent else {
+        let Some(pointer) = arrival.header.urgent.filter(|_| !self.is_finished) else {
             return false;
         };
         let end = arrival.header.seq + u32::from(pointer);

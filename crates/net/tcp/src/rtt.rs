@@ -106,8 +106,7 @@ impl Rtt {
         self.backoff = self.backoff.saturating_add(1);
     }
 
-    /// Takes doublings back, after an acknowledgement of new data (RFC 6298 §5.7 note) or a
-    /// spurious time-out.
+    /// Takes doublings back after a spurious time-out.
     pub(crate) fn undo_backoff(&mut self) {
         self.backoff = 0;
     }

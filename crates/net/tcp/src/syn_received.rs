@@ -63,7 +63,11 @@ impl SynReceived {
             return self.on_repeated_syn(arrival, context);
         }
         if !self.is_acceptable(arrival) {
-            let reply = if is_rst { Reply::None } else { Reply::Ack };
+            let reply = if is_rst {
+                Reply::None
+            } else {
+                Reply::Challenge
+            };
             return Outcome::Answer(reply);
         }
         if is_rst {
@@ -89,7 +93,12 @@ impl SynReceived {
         match arrival.header.ack {
             Some(ack) if ack == self.start.iss + 1 => self.established(arrival, context),
             Some(_) | None => {
-                self.due = context.now;
+                // Counts as a retransmission: repeated SYNs cannot keep the state for ever, and the
+                // round-trip time of the answer is not known any more.
+                if self.retries < context.config.syn_ack_retries {
+                    self.retries += 1;
+                    self.due = context.now;
+                }
                 Outcome::Stay(Events::NONE)
             }
         }
@@ -120,7 +129,7 @@ impl SynReceived {
             window: u32::from(header.window) << shift,
             ts_recent: self.ts_recent,
             rtt: self.sent_at.map(|sent_at| context.now.since(sent_at)),
-            is_syn_lost: self.retries > 0,
+            syn_retries: self.retries,
         };
         let mut open = Open::new(&born, context);
         if is_syn {
@@ -151,6 +160,9 @@ impl SynReceived {
 
     /// The SYN is due again, or the peer has not answered often enough.
     pub(crate) fn on_timeout(&mut self, context: &Context<'_>) -> Option<CloseReason> {
+        if self.retries == 0 && self.sent_at.is_none() {
+            return None; // Not sent yet: the caller handles time-outs before it sends.
+        }
         if self.retries >= context.config.syn_ack_retries {
             return Some(CloseReason::TimedOut);
         }

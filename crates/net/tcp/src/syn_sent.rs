@@ -69,7 +69,7 @@ impl SynSent {
             window: u32::from(header.window),
             ts_recent: header.options.timestamps.map_or(0, |one| one.value),
             rtt: self.sent_at.map(|sent_at| context.now.since(sent_at)),
-            is_syn_lost: self.retries > 0,
+            syn_retries: self.retries,
         };
         let mut open = Open::new(&born, context);
         open.acknowledge_now();
@@ -103,6 +103,9 @@ impl SynSent {
 
     /// The SYN is due again, or the peer has not answered often enough.
     pub(crate) fn on_timeout(&mut self, context: &Context<'_>) -> Option<CloseReason> {
+        if self.retries == 0 && self.sent_at.is_none() {
+            return None; // Not sent yet: the caller handles time-outs before it sends.
+        }
         if self.retries >= context.config.syn_retries {
             return Some(CloseReason::TimedOut);
         }

@@ -37,17 +37,19 @@ impl TimeWait {
             return if self.may_reopen(arrival) {
                 Outcome::Reopen
             } else {
-                Outcome::Answer(Reply::Ack)
+                Outcome::Answer(Reply::Challenge)
             };
         }
         let is_last = header.seq + arrival.sequence_length() == self.rcv_nxt;
         if header.flags.contains(Flags::FIN) && is_last {
             self.end = context.now + context.config.time_wait;
+            return Outcome::Answer(Reply::Ack);
         }
         if arrival.sequence_length() == 0 && header.seq == self.rcv_nxt {
             return Outcome::Stay(Events::NONE);
         }
-        Outcome::Answer(Reply::Ack)
+        // Two sides that disagree would answer each other for ever without a limit.
+        Outcome::Answer(Reply::Challenge)
     }
 
     /// Whether a SYN begins a new connection (RFC 6191 §2): by a newer timestamp, or else by a

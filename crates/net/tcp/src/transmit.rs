@@ -23,6 +23,9 @@ pub struct Transmit {
     pub length: u32,
     /// Bytes of a full segment.
     pub mss: u16,
+    /// Whether the IP header says that the connection reacts to marks (ECT(0), RFC 3168 §5): only
+    /// for data that is sent for the first time (§6.1.4 to §6.1.6).
+    pub is_ecn_capable: bool,
 }
 
 /// The answer to a segment for which there is no connection (RFC 9293 §3.10.7.1); `None` for a

@@ -93,3 +93,28 @@ impl HyStart {
         self.css_rounds >= CSS_ROUNDS && self.css_baseline.is_some()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether eight samples of `present` in a round end slow start after a round of `last`.
+    fn ends_slow_start(last_ms: u64, present_ms: u64) -> bool {
+        let mut hystart = HyStart::new(SeqNum(0));
+        hystart.on_sample(Micros::from_millis(last_ms));
+        assert!(!hystart.on_ack(SeqNum(1000), SeqNum(9000)));
+        for _ in 0..N_RTT_SAMPLE {
+            hystart.on_sample(Micros::from_millis(present_ms));
+        }
+        hystart.growth(4000, 1000) == 1000
+    }
+
+    /// RFC 9406 §4.2: an eighth of the round trip, at least 4 ms and at most 16 ms.
+    #[test]
+    fn the_threshold_is_an_eighth_within_bounds() {
+        for (last_ms, least_ms) in [(1, 5), (20, 24), (80, 90), (400, 416)] {
+            assert!(!ends_slow_start(last_ms, least_ms - 1), "{last_ms} ms");
+            assert!(ends_slow_start(last_ms, least_ms), "{last_ms} ms");
+        }
+    }
+}

@@ -19,7 +19,7 @@ fn acked(bytes: u32, una: u32, rtt_ms: u64, now_ms: u64) -> Acked {
 }
 
 fn new(algorithm: Algorithm) -> Congestion {
-    Congestion::new(algorithm, MSS, false, SeqNum(0))
+    Congestion::new(algorithm, MSS, 0, SeqNum(0))
 }
 
 /// A connection in congestion avoidance with this window, after a reduction from `before`.
@@ -36,8 +36,10 @@ fn the_initial_window_follows_the_segment_size() {
     for (mss, window) in [(536, 5360), (1460, 14_600), (2190, 14_600), (9000, 18_000)] {
         assert_eq!(initial_window(mss), window, "{mss}");
     }
-    let after_loss = Congestion::new(Algorithm::Cubic, MSS, true, SeqNum(0));
-    assert_eq!(after_loss.cwnd(), 1460);
+    for (syn_retries, window) in [(1, 14_600), (2, 1460)] {
+        let after_loss = Congestion::new(Algorithm::Cubic, MSS, syn_retries, SeqNum(0));
+        assert_eq!(after_loss.cwnd(), window, "{syn_retries} repetitions");
+    }
 }
 
 #[test]
@@ -136,6 +138,18 @@ fn cubic_reduces_to_seven_tenths_and_converges_fast() {
     assert!((58.5..60.5).contains(&segments), "{segments}");
 }
 
+/// RFC 9438 §4.2: the target is at most one and a half times the window, so that half of what is
+/// acknowledged is added after any time.
+#[test]
+fn cubic_grows_by_half_of_what_is_acknowledged_at_most() {
+    let mut congestion = reduced(Algorithm::Cubic, 100 * 1460);
+    congestion.on_ack(&acked(1460, 1460, 100, 0));
+    let before = congestion.cwnd();
+    congestion.on_ack(&acked(1460, 2920, 100, 100_000));
+    let growth = congestion.cwnd() - before;
+    assert!((728..=731).contains(&growth), "{growth}");
+}
+
 #[test]
 fn time_without_load_does_not_count() {
     let mut congestion = reduced(Algorithm::Cubic, 1000 * 1460);
@@ -169,6 +183,24 @@ fn a_time_out_leaves_one_segment_and_reduces_once() {
         (congestion.cwnd(), congestion.ssthresh()),
         (70 * 1460, 70 * 1460)
     );
+}
+
+/// RFC 9438 §4.8: K is 0, so that the window grows at once. With the plateau of before, 59.5
+/// segments, it would have 57 after a second and a half.
+#[test]
+fn after_a_time_out_the_plateau_is_where_slow_start_ends() {
+    let mut congestion = reduced(Algorithm::Cubic, 100 * 1460);
+    congestion.on_timeout(70 * 1460, true);
+    congestion.set_cwnd(congestion.ssthresh());
+    let mut una = 0;
+    for round in 0..3_u64 {
+        for _ in 0..congestion.cwnd() / 1460 {
+            una += 1460;
+            congestion.on_ack(&acked(1460, una, 500, round * 500));
+        }
+    }
+    let segments = f64::from(congestion.cwnd()) / 1460.0;
+    assert!((49.5..52.0).contains(&segments), "{segments}");
 }
 
 #[test]
@@ -232,4 +264,25 @@ fn an_idle_connection_begins_again_with_the_initial_window() {
     congestion.on_idle();
     assert_eq!(congestion.cwnd(), 14_600);
     assert_eq!(congestion.ssthresh(), 700 * 1460);
+}
+
+/// Round-trip times rise by 20 ms in each round, and the window doubles all the same.
+#[test]
+fn hystart_is_for_the_first_slow_start_only() {
+    let mut congestion = new(Algorithm::Cubic);
+    congestion.set_cwnd(1000 * 1460);
+    congestion.on_timeout(1000 * 1460, true);
+    assert_eq!(congestion.cwnd(), 1460);
+    let mut una = 0;
+    for round in 0..8_u64 {
+        for _ in 0..congestion.cwnd() / 1460 {
+            una += 1460;
+            let ack = Acked {
+                nxt: SeqNum(una + congestion.cwnd()),
+                ..acked(1460, una, 50 + 20 * round, round * 100)
+            };
+            congestion.on_ack(&ack);
+        }
+    }
+    assert_eq!(congestion.cwnd(), 256 * 1460);
 }

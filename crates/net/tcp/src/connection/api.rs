@@ -2,7 +2,7 @@
 
 use saiga_wire::tcp::Header;
 
-use super::{Connection, Phase, Reply, Settings};
+use super::{Connection, Phase, Reply, Settings, StateName};
 use crate::context::Context;
 use crate::event::{CloseReason, Events};
 use crate::handshake::{syn, syn_ack, timestamp};
@@ -79,6 +79,8 @@ impl Connection {
     /// Handles what is due now. Calls that come too early do nothing.
     pub fn on_timeout(&mut self, context: &mut Context<'_>) -> Events {
         let now = context.now;
+        let tries = self.retries();
+        let path_retries = context.config.path_retries;
         let reason = match &mut self.phase {
             Phase::SynSent(state) if state.due <= now => state.on_timeout(context),
             Phase::SynReceived(state) if state.due <= now => state.on_timeout(context),
@@ -87,7 +89,10 @@ impl Connection {
             Phase::SynSent(_) | Phase::SynReceived(_) | Phase::TimeWait(_) | Phase::Closed => None,
         };
         match reason {
-            None => Events::NONE,
+            None => Events {
+                is_doubtful: tries < path_retries && path_retries <= self.retries(),
+                ..Events::NONE
+            },
             Some(mut reason) => {
                 let soft_error = self.soft_error();
                 // A handshake ends silently; a peer that was there once is reset.
@@ -97,6 +102,16 @@ impl Connection {
                 }
                 self.end(reason, context)
             }
+        }
+    }
+
+    /// Retransmissions since the peer was heard.
+    fn retries(&self) -> u8 {
+        match &self.phase {
+            Phase::SynSent(state) => state.retries,
+            Phase::SynReceived(state) => state.retries,
+            Phase::Open(open) => open.retries(),
+            Phase::TimeWait(_) | Phase::Closed => 0,
         }
     }
 
@@ -141,7 +156,7 @@ impl Connection {
         let must_reset = match &mut self.phase {
             Phase::Open(open) => open.on_close(context),
             Phase::SynReceived(state) => {
-                state.early.on_shutdown();
+                state.early.on_close();
                 false
             }
             Phase::SynSent(_) => return self.end(CloseReason::Aborted, context),
@@ -153,9 +168,21 @@ impl Connection {
         Events::NONE
     }
 
-    /// Ends the connection at once with a reset (RFC 9293 §3.10.5).
+    /// Ends the connection at once, with a reset if the peer can still send or wait for data (RFC
+    /// 9293 §3.10.5).
     pub fn abort(&mut self, context: &mut Context<'_>) -> Events {
-        self.prepare_reset();
+        match self.state() {
+            // Both sides have closed.
+            StateName::Closing | StateName::LastAck => {}
+            StateName::SynSent
+            | StateName::SynReceived
+            | StateName::Established
+            | StateName::FinWait1
+            | StateName::FinWait2
+            | StateName::CloseWait
+            | StateName::TimeWait
+            | StateName::Closed => self.prepare_reset(),
+        }
         self.end(CloseReason::Aborted, context)
     }
 
@@ -211,5 +238,6 @@ fn bare(header: Header) -> Transmit {
         offset: 0,
         length: 0,
         mss: u16::MAX,
+        is_ecn_capable: false,
     }
 }

@@ -43,7 +43,7 @@ impl Connection {
             ts_recent: header.options.timestamps.map_or(0, |one| one.value),
             // The time of the answer was not kept, and its timestamp is rounded.
             rtt: None,
-            is_syn_lost: false,
+            syn_retries: 0,
         };
         let mut connection = Self::with(Phase::Closed);
         let established = Events {

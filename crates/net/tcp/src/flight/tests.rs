@@ -109,14 +109,27 @@ fn the_number_of_records_is_limited() {
     for byte in 0..20_000 {
         flight.sack(seq(2 * byte), seq(2 * byte + 1), |_| {});
     }
-    assert_eq!(flight.records.len(), MOST_RECORDS);
+    assert_eq!(flight.records.len(), LEAST_LIMIT);
     assert_eq!(sums(&flight).iter().sum::<u32>(), 100_000);
     for ms in 2..50 {
         flight.on_send(flight.nxt() + 10, at(ms));
     }
-    assert_eq!(flight.records.len(), MOST_RECORDS);
+    assert_eq!(flight.records.len(), LEAST_LIMIT);
     flight.acknowledge(flight.nxt(), |_| {});
     assert_eq!(sums(&flight), [0, 0, 0]);
+}
+
+/// A long and fast path: every second one of 4,000 segments is lost.
+#[test]
+fn each_segment_of_a_large_window_can_have_a_record() {
+    let mut flight = Flight::new(seq(0));
+    for segment in 1..=4000 {
+        flight.on_send(seq(1000 * segment), at(1));
+    }
+    for segment in 0..2000 {
+        flight.sack(seq(2000 * segment), seq(2000 * segment + 1000), |_| {});
+    }
+    assert_eq!(flight.sacked(), 2_000_000);
 }
 
 #[derive(Debug, Clone)]

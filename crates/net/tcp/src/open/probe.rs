@@ -4,6 +4,7 @@
 //! TCP_USER_TIMEOUT, tcp_fin_timeout).
 
 use super::Open;
+use crate::config::KeepAlive;
 use crate::connection::Settings;
 use crate::context::Context;
 use crate::event::CloseReason;
@@ -108,14 +109,26 @@ impl Open {
     ) -> Option<CloseReason> {
         let due = self.keep_alive_at(settings)?;
         let keep_alive = settings.keep_alive.filter(|_| due <= context.now)?;
-        if self.idle.probes >= keep_alive.count {
+        if self.is_dead(keep_alive, settings, context.now) {
             context.counters.abort_on_timeout += 1;
             return Some(CloseReason::TimedOut);
         }
-        self.idle.probes += 1;
+        self.idle.probes = self.idle.probes.saturating_add(1);
         self.idle.is_probe_due = true;
         context.counters.keep_alives += 1;
         None
+    }
+
+    /// Whether the probes have shown that the peer is gone. The user time-out, if there is one,
+    /// counts in place of their number (`man 7 tcp`, TCP_USER_TIMEOUT).
+    fn is_dead(&self, keep_alive: KeepAlive, settings: &Settings, now: Instant) -> bool {
+        match settings.user_timeout_ms {
+            Some(ms) => {
+                let is_over = now.since(self.idle.heard_at) >= Micros::from_millis(ms.into());
+                self.idle.probes > 0 && is_over
+            }
+            None => self.idle.probes >= keep_alive.count,
+        }
     }
 
     /// Data was not acknowledged for the user time-out.

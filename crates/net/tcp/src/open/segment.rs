@@ -25,7 +25,7 @@ impl Open {
         context: &mut Context<'_>,
     ) -> Option<Transmit> {
         if self.is_ack_due() && self.receiver.has_sack() && self.agreed.has_sack {
-            return Some(self.bare(self.sender.nxt(), context));
+            return Some(self.answer(context));
         }
         if core::mem::take(&mut self.idle.is_tail_probe_due) {
             let part = self.sender.produce_probe(context);
@@ -47,13 +47,13 @@ impl Open {
             // One below the window: the peer must answer with its state (RFC 9293 §3.8.4).
             return Some(self.bare(self.sender.una() - 1, context));
         }
-        self.is_ack_due()
-            .then(|| self.bare(self.sender.nxt(), context))
+        self.is_ack_due().then(|| self.answer(context))
     }
 
-    /// A segment without data, as an answer to one that is not acceptable.
+    /// A segment without data that tells the present state.
     pub(crate) fn answer(&mut self, context: &mut Context<'_>) -> Transmit {
-        self.bare(self.sender.nxt(), context)
+        let seq = self.sender.acceptable_seq(1 << self.agreed.send_shift);
+        self.bare(seq, context)
     }
 
     fn with_data(&mut self, part: &Part, context: &mut Context<'_>) -> Transmit {
@@ -69,6 +69,7 @@ impl Open {
             flags = flags | Flags::CWR;
         }
         let header = self.header(part.start, flags, SackBlocks::NONE, context);
+        let is_new_data = part.length > 0 && part.reason == Reason::New;
         Transmit {
             header,
             offset: part.start - self.sender.una(),
@@ -77,6 +78,7 @@ impl Open {
                 Reason::New | Reason::Retransmission => self.sender.mss(),
                 Reason::SizeProbe => u16::try_from(part.length).unwrap_or(u16::MAX),
             },
+            is_ecn_capable: self.agreed.has_ecn && is_new_data,
         }
     }
 
@@ -93,6 +95,7 @@ impl Open {
             offset: 0,
             length: 0,
             mss: self.sender.mss(),
+            is_ecn_capable: false,
         }
     }
 

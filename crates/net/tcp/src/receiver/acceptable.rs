@@ -31,19 +31,15 @@ impl Receiver {
     pub(crate) fn judge(&mut self, arrival: &Arrival<'_>, context: &mut Context<'_>) -> Verdict {
         let flags = arrival.header.flags;
         let is_rst = flags.contains(Flags::RST);
-        if !is_rst && self.is_old(arrival, context) {
-            return Verdict::Answer;
+        if is_rst {
+            return self.judge_reset(arrival.header.seq);
+        }
+        if self.is_old(arrival, context) {
+            // Also the late copy of data that was sent again is a duplicate to report.
+            return self.on_unacceptable(arrival);
         }
         if !self.is_in_window(arrival) {
-            return self.on_unacceptable(arrival, is_rst);
-        }
-        if is_rst {
-            // RFC 5961 §3.2: only the exact number resets.
-            return if arrival.header.seq == self.nxt() {
-                Verdict::Reset
-            } else {
-                Verdict::Challenge
-            };
+            return self.on_unacceptable(arrival);
         }
         if flags.contains(Flags::SYN) {
             return Verdict::Challenge;
@@ -51,10 +47,19 @@ impl Receiver {
         Verdict::Acceptable
     }
 
-    fn on_unacceptable(&mut self, arrival: &Arrival<'_>, is_rst: bool) -> Verdict {
-        if is_rst {
-            return Verdict::Drop;
+    /// RFC 5961 §3.2: only the exact number resets, and a number in the window is challenged. The
+    /// data of a reset does not matter, nor whether the window is closed (RFC 9293 MUST-66).
+    fn judge_reset(&self, seq: SeqNum) -> Verdict {
+        if seq == self.nxt() {
+            Verdict::Reset
+        } else if seq.in_window(self.nxt(), self.window()) {
+            Verdict::Challenge
+        } else {
+            Verdict::Drop
         }
+    }
+
+    fn on_unacceptable(&mut self, arrival: &Arrival<'_>) -> Verdict {
         // RFC 5961 §4: a SYN outside of the window is challenged as well.
         if arrival.header.flags.contains(Flags::SYN) {
             return Verdict::Challenge;
@@ -75,19 +80,14 @@ impl Receiver {
     }
 
     /// The window test of RFC 9293 §3.10.7.4, with the right edge of the largest window that was
-    /// announced. A keep-alive probe is one below the window.
+    /// announced. A keep-alive probe is one below the window. As in Linux, a segment may begin at
+    /// the right edge: the acknowledgement of a peer that has filled the window does so, and also
+    /// data for a closed window, of which the acknowledgement and the urgent pointer count.
     fn is_in_window(&self, arrival: &Arrival<'_>) -> bool {
         let (seq, length) = (arrival.header.seq, arrival.sequence_length());
-        let nxt = self.nxt();
-        let window = if nxt.before(self.edge) {
-            self.edge - nxt
-        } else {
-            0
-        };
-        if window == 0 {
-            return length == 0 && seq == nxt;
-        }
-        if seq.in_window(nxt, window) {
+        let (nxt, window) = (self.nxt(), self.window());
+        let is_at_edge = seq == nxt + window && (length == 0 || window == 0);
+        if seq.in_window(nxt, window) || is_at_edge {
             return true;
         }
         length > 0 && (seq + (length - 1)).in_window(nxt, window)
@@ -108,8 +108,7 @@ impl Receiver {
         let Some(timestamps) = arrival.header.options.timestamps else {
             return true;
         };
-        let is_valid = context.now.whole_seconds().wrapping_sub(set_at) < TIMESTAMP_LIFETIME;
-        let is_old = is_valid && SeqNum(timestamps.value).before(SeqNum(recent));
+        let is_old = is_alive(set_at, context) && SeqNum(timestamps.value).before(SeqNum(recent));
         context.counters.paws_estab += u64::from(is_old);
         is_old
     }
@@ -117,15 +116,21 @@ impl Receiver {
     /// RFC 7323 §4.3: remembers the timestamp of the segment that the last acknowledgement asked
     /// for.
     pub(crate) fn note_timestamp(&mut self, arrival: &Arrival<'_>, context: &Context<'_>) {
-        let Some((recent, _)) = self.ts_recent else {
+        let Some((recent, set_at)) = self.ts_recent else {
             return;
         };
         let Some(timestamps) = arrival.header.options.timestamps else {
             return;
         };
-        let is_newer = !SeqNum(timestamps.value).before(SeqNum(recent));
+        let is_newer =
+            !SeqNum(timestamps.value).before(SeqNum(recent)) || !is_alive(set_at, context);
         if is_newer && arrival.header.seq.at_or_before(self.last_ack) {
             self.ts_recent = Some((timestamps.value, context.now.whole_seconds()));
         }
     }
+}
+
+/// Whether a saved timestamp can still be compared (RFC 7323 §5.5).
+fn is_alive(set_at: u32, context: &Context<'_>) -> bool {
+    context.now.whole_seconds().wrapping_sub(set_at) < TIMESTAMP_LIFETIME
 }

@@ -56,11 +56,12 @@ impl Receiver {
     /// nearly closed, or by half of the buffer.
     pub(crate) fn on_read(&mut self, bytes: u32) {
         self.read = (self.read + bytes).earlier_of(self.assembly.nxt());
-        let announced = self.announced();
+        let announced = self.window();
         let free = self.free();
         let least = self.peer_mss.min(self.buffer / 2).max(1);
-        let opens = announced < least && free >= least;
-        if opens || free.saturating_sub(announced) >= self.buffer / 2 && !self.is_finished {
+        let gain = free.saturating_sub(announced);
+        let opens = announced < least && gain >= least;
+        if opens || gain >= self.buffer / 2 && !self.is_finished {
             self.acknowledge_now();
         }
     }
@@ -71,8 +72,8 @@ impl Receiver {
         self.on_read(0);
     }
 
-    /// Bytes of the announced window that are not used.
-    fn announced(&self) -> u32 {
+    /// Bytes of the announced window that are not used: `RCV.WND`.
+    pub(super) fn window(&self) -> u32 {
         let nxt = self.nxt();
         if nxt.before(self.edge) {
             self.edge - nxt
@@ -90,7 +91,7 @@ impl Receiver {
     /// and it moves forward by a segment or half of the buffer at least.
     pub(crate) fn announce(&mut self) -> u16 {
         let nxt = self.nxt();
-        let announced = self.announced();
+        let announced = self.window();
         let free = self.free();
         let least = self.peer_mss.min(self.buffer / 2);
         let window = if free.saturating_sub(announced) >= least {

@@ -58,6 +58,8 @@ impl Echo {
 /// What one acknowledgement delivered.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Tally {
+    /// `FlightSize` of RFC 5681 before the acknowledgement.
+    flight_size: u32,
     /// Bytes that were delivered for the first time.
     pub(super) delivered: u32,
     /// The last transmission of delivered data that was sent only once.
@@ -84,10 +86,16 @@ impl Sender {
     /// Takes an acceptable acknowledgement.
     pub(crate) fn on_ack(&mut self, ack: &Ack<'_>, context: &mut Context<'_>) -> Progress {
         let (una, nxt) = (self.una(), self.nxt());
+        let sack = self.credible(ack.sack);
+        let ack = &Ack {
+            sack: &sack,
+            ..*ack
+        };
         let was_closed = self.usable_window() == 0;
         let is_changed = self.window.update(ack.seq, ack.number, ack.window);
         let duplicate = duplicate_block(ack, una);
         let mut tally = Tally {
+            flight_size: nxt - una,
             is_advance: ack.number.after(una),
             is_limited: self.is_limited(una),
             is_duplicate: ack.number == una
@@ -96,27 +104,49 @@ impl Sender {
                 && !self.flight.is_empty(),
             ..Tally::default()
         };
+        self.unanswered = 0;
         self.deliver(ack, context.now, &mut tally);
+        self.limited_at = self.limited_at.later_of(self.una() - 1);
         if let Some(block) = &duplicate {
             context.counters.dsack_recv += 1;
             self.rack.on_dsack(self.una(), nxt);
             self.on_duplicate(block, context);
         }
         let rtt = self.sample(ack, &tally, context.now);
+        // A backed off time-out stays until there is a sample (RFC 6298 §5, Karn's algorithm).
         if tally.is_advance {
-            self.rtt.undo_backoff();
             self.retries = 0;
             self.forget_urgent();
             self.resize_after_progress(self.una() - una, context);
         }
         self.on_probe_answer(ack, &tally, duplicate, context);
-        self.react_to_congestion(ack, context);
+        self.react_to_congestion(ack, &tally, context);
         self.recover(ack, &tally, rtt, context);
         self.arm(&tally, context);
         Progress {
             acked: self.bytes_of(una, self.una()),
             is_progress: tally.is_advance || was_closed && self.usable_window() > 0,
         }
+    }
+
+    /// The blocks that a peer can mean: of what was sent, and as in Linux
+    /// (`tcp_is_sackblock_valid` in net/ipv4/tcp_input.c) not older than a window.
+    fn credible(&self, blocks: &SackBlocks) -> SackBlocks {
+        if blocks.is_empty() || !self.has_sack {
+            return SackBlocks::NONE;
+        }
+        let oldest = self.una() - self.largest_window();
+        let is_credible = |block: &&SackBlock| {
+            block.left.before(block.right)
+                && block.right.at_or_before(self.nxt())
+                && block.left.at_or_after(oldest)
+        };
+        blocks
+            .as_slice()
+            .iter()
+            .filter(is_credible)
+            .copied()
+            .collect()
     }
 
     /// Removes what was acknowledged from the scoreboard.
@@ -135,9 +165,6 @@ impl Sender {
         };
         if ack.number.after(flight.una()) {
             flight.acknowledge(ack.number, &mut each);
-        }
-        if !self.has_sack {
-            return;
         }
         for block in ascending(ack.sack) {
             flight.sack(block.left, block.right, &mut each);
@@ -162,8 +189,8 @@ impl Sender {
     /// Whether the congestion window limits the load: data had to wait for it in this round trip,
     /// or, in slow start, more than half of it is in use.
     fn is_limited(&self, una: SeqNum) -> bool {
-        let is_held = self.limited_at.is_some_and(|at| at.at_or_after(una));
-        is_held || self.congestion.is_slow_start() && 2 * self.pipe() > self.congestion.cwnd()
+        self.limited_at.at_or_after(una)
+            || self.congestion.is_slow_start() && 2 * self.pipe() > self.congestion.cwnd()
     }
 
     /// Asks whether a tail loss probe repaired a loss (RFC 8985 §7.4).
@@ -182,12 +209,12 @@ impl Sender {
         });
         if answer == tlp::Answer::Repaired {
             context.counters.loss_probe_recovery += 1;
-            self.reduce_once();
+            self.reduce_once(tally);
         }
     }
 
     /// Reduces the window for ECN-Echo, once in a round trip (RFC 3168 §6.1.2).
-    fn react_to_congestion(&mut self, ack: &Ack<'_>, context: &mut Context<'_>) {
+    fn react_to_congestion(&mut self, ack: &Ack<'_>, tally: &Tally, context: &mut Context<'_>) {
         if self
             .reduced_until
             .is_some_and(|until| self.una().at_or_after(until))
@@ -196,15 +223,15 @@ impl Sender {
         }
         if ack.is_congested && self.reduced_until.is_none() && self.recovery.is_normal() {
             context.counters.ecn_reductions += 1;
-            self.reduce_once();
+            self.reduce_once(tally);
             self.reduced_until = Some(self.nxt());
             self.must_send_cwr = true;
         }
     }
 
     /// Reduces the window without a recovery.
-    fn reduce_once(&mut self) {
-        self.congestion.on_congestion(self.nxt() - self.una());
+    fn reduce_once(&mut self, tally: &Tally) {
+        self.congestion.on_congestion(tally.flight_size);
         self.congestion.set_cwnd(self.congestion.ssthresh());
         self.congestion.confirm();
     }

@@ -128,12 +128,12 @@ impl Sender {
         let pipe = self.pipe();
         let room = self.congestion.cwnd().saturating_sub(pipe);
         let usable = self.usable_window();
-        if room < unsent.min(mss) && pipe > 0 {
-            self.limited_at = Some(self.nxt());
-            return None;
+        // If the peer's window is smaller, the load says nothing of the congestion window.
+        if room < unsent && room <= usable {
+            self.limited_at = self.nxt();
         }
-        if room < unsent {
-            self.limited_at = Some(self.nxt());
+        if room < unsent.min(mss) && pipe > 0 {
+            return None;
         }
         let mut length = unsent.min(usable).min(room.max(mss)).min(limits.most);
         if length < unsent && length > mss {
@@ -208,6 +208,10 @@ impl Sender {
         self.sent_at = now;
         self.recovery.on_sent(part.length, is_retransmission, now);
         self.arm_after_send(!is_retransmission, context);
+        if is_retransmission && part.start == self.una() {
+            // RFC 6298 §5: no segment goes again sooner than a time-out after it went last.
+            self.restart_rto(context);
+        }
     }
 
     /// Whether the next new data must tell the peer that the window was reduced (CWR).

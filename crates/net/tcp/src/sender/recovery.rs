@@ -16,7 +16,7 @@ use saiga_wire::tcp::SackBlock;
 use super::Sender;
 use super::acknowledge::{Ack, Tally};
 use crate::congestion::Acked;
-use crate::congestion::prr::Prr;
+use crate::congestion::prr::{self, Prr};
 use crate::context::Context;
 use crate::rack::Scene;
 use crate::time::{Instant, Micros, OptionalInstant};
@@ -87,7 +87,14 @@ impl Recovery {
 
     /// Whether a retransmission is due whatever the window says.
     pub(super) fn is_first_due(&self) -> bool {
-        matches!(self, Self::Fast(fast) if fast.is_first_due)
+        match self {
+            Self::Normal { .. } | Self::Resize { .. } => false,
+            Self::Fast(fast) => fast.is_first_due,
+            // RFC 6298 §5.4.
+            Self::Loss {
+                retransmitted_at, ..
+            } => !retransmitted_at.is_some(),
+        }
     }
 
     /// Notes a transmission.
@@ -124,7 +131,7 @@ impl Sender {
         context: &mut Context<'_>,
     ) {
         // An acknowledgement that ends the recovery can show that it was needless.
-        if self.is_echo_older(ack, tally) {
+        if self.is_all_there() || self.is_echo_older(ack, tally) {
             self.undo(context);
         }
         self.end_recovery();
@@ -132,14 +139,20 @@ impl Sender {
             self.undo(context);
         }
         let delivered = tally.delivered + self.count_duplicates(tally);
+        let lost = self.flight.lost();
         self.detect_losses(context.now);
+        let is_safe = tally.is_advance && self.flight.lost() <= lost;
         self.begin_recovery(context);
         match &mut self.recovery {
             Recovery::Normal { .. } | Recovery::Resize { .. } => self.grow(tally, rtt, context.now),
             Recovery::Fast(fast) => {
                 let pipe = self.flight.in_flight().saturating_sub(self.reno_sacked);
-                let ssthresh = self.congestion.ssthresh();
-                let more = fast.prr.on_ack(delivered, pipe, ssthresh, self.mss);
+                let more = fast.prr.on_ack(&prr::Ack {
+                    delivered,
+                    pipe,
+                    ssthresh: self.congestion.ssthresh(),
+                    growth: if is_safe { self.mss.into() } else { 0 },
+                });
                 self.congestion.set_cwnd(pipe.saturating_add(more));
             }
             Recovery::Loss { frto, .. } => {
@@ -175,6 +188,15 @@ impl Sender {
         self.recovery = Recovery::Normal { dup_acks: 0 };
         self.reno_sacked = 0;
         self.rack.on_recovered();
+    }
+
+    /// Whether all that was given up has come before any of it was sent again. A driver that takes
+    /// several segments before it sends sees this, too.
+    fn is_all_there(&self) -> bool {
+        let Recovery::Fast(fast) = &self.recovery else {
+            return false;
+        };
+        !fast.retransmitted_at.is_some() && self.flight.lost() == 0
     }
 
     /// Whether the acknowledgement answers a segment from before the first retransmission (Eifel,
@@ -214,6 +236,8 @@ impl Sender {
     fn undo(&mut self, context: &mut Context<'_>) {
         if matches!(self.recovery, Recovery::Loss { .. }) {
             context.counters.spurious_rtos += 1;
+        } else {
+            self.rack.on_spurious_recovery();
         }
         self.congestion.undo();
         if matches!(self.recovery, Recovery::Resize { .. }) {
@@ -264,15 +288,23 @@ impl Sender {
         if !self.has_sack || self.flight.is_empty() {
             return;
         }
-        let scene = Scene {
+        let scene = self.scene(now);
+        let wait = self.rack.detect(&mut self.flight, &scene);
+        self.timers.reorder = wait.map(|wait| now + wait).into();
+        if wait.is_some() {
+            // The end of the window tells more than a probe; as in Linux, where both are one timer.
+            self.timers.probe = OptionalInstant::NONE;
+        }
+    }
+
+    fn scene(&self, now: Instant) -> Scene {
+        Scene {
             now,
             min_rtt: self.min_rtt.get().unwrap_or_default(),
             srtt: self.rtt.srtt().unwrap_or_default(),
             mss: self.mss,
             is_in_recovery: !self.recovery.is_normal(),
-        };
-        let wait = self.rack.detect(&mut self.flight, &scene);
-        self.timers.reorder = wait.map(|wait| now + wait).into();
+        }
     }
 
     /// Begins a recovery if there are losses that none repairs yet.
@@ -307,17 +339,24 @@ impl Sender {
         }));
     }
 
-    /// Begins recovery after a time-out: everything in flight is lost.
+    /// Begins recovery after a time-out.
     pub(super) fn begin_loss(&mut self, context: &mut Context<'_>) {
         let is_first = !matches!(self.recovery, Recovery::Loss { .. });
+        // As in Linux, a recovery that has reduced the window for the same data counts.
+        let must_reduce = !self.recovery.is_reducing();
         self.congestion
-            .on_timeout(self.nxt() - self.una(), is_first);
+            .on_timeout(self.nxt() - self.una(), must_reduce);
         self.congestion.watch(self.una());
         if self.flight.has_reneged() {
             context.counters.sack_reneging += 1;
             self.flight.forget_sacks();
         }
-        self.flight.mark_lost(|_, _| true);
+        if self.has_sack {
+            let scene = self.scene(context.now);
+            self.rack.on_timeout(&mut self.flight, &scene);
+        } else {
+            self.flight.mark_lost(|_, _| true);
+        }
         self.tlp.reset();
         self.reno_sacked = 0;
         self.must_send_cwr = true;

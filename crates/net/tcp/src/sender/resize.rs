@@ -85,8 +85,15 @@ impl Sender {
 
     /// A time-out has expired, and everything in flight is lost.
     pub(super) fn resize_after_timeout(&mut self, context: &mut Context<'_>) {
+        // A peer that has taken its window back drops segments of any size, but it answers.
+        let is_open = self.una().before(self.window_end());
+        let tries = if is_open {
+            self.retries
+        } else {
+            self.unanswered
+        };
         let is_suspicious = context.config.has_mtu_probing
-            && self.retries >= SUSPICIOUS
+            && tries >= SUSPICIOUS
             && self.first_length() > u32::from(context.config.least_path_mss);
         if self.path.is_none() && !is_suspicious {
             return;

@@ -79,7 +79,10 @@ impl Sender {
             self.timers.rto = OptionalInstant::NONE;
             self.timers.probe = OptionalInstant::NONE;
             self.timers.reorder = OptionalInstant::NONE;
-            self.timers.waiting_since = OptionalInstant::NONE;
+            // A peer that answers probes with a closed window does not make progress.
+            if tally.is_advance || !self.timers.persist.is_some() {
+                self.timers.waiting_since = OptionalInstant::NONE;
+            }
         } else if tally.is_advance {
             // RFC 6298 §5.3.
             self.timers.rto = (now + self.rtt.rto(&context.config.rto)).into();
@@ -95,8 +98,12 @@ impl Sender {
         // RFC 6298 §5.1.
         let rto = now + self.rtt.rto(&context.config.rto);
         self.timers.rto.set_first(rto);
+        if self.timers.persist.is_some() {
+            // The window has opened.
+            self.timers.persist = OptionalInstant::NONE;
+            self.timers.waiting_since = OptionalInstant::NONE;
+        }
         self.timers.waiting_since.set_first(now);
-        self.timers.persist = OptionalInstant::NONE;
         if is_new {
             self.arm_probe(now);
         }
@@ -110,8 +117,9 @@ impl Sender {
             && self.flight.sacked() == 0;
         let is_single = self.nxt() - self.una() <= u32::from(self.mss);
         let due = now + Tlp::timeout(self.rtt.srtt(), is_single);
-        let is_sooner = self.timers.rto.get().is_none_or(|rto| due < rto);
-        self.timers.probe = (is_possible && is_sooner).then_some(due).into();
+        // A probe goes in place of a time-out that would come first.
+        let due = self.timers.rto.get().map_or(due, |rto| due.min(rto));
+        self.timers.probe = is_possible.then_some(due).into();
     }
 
     /// Nothing is in flight, and data waits for a window that is closed or too small: at first
@@ -147,6 +155,13 @@ impl Sender {
     /// Handles the timer that has expired.
     pub(crate) fn on_timeout(&mut self, context: &mut Context<'_>) -> Expired {
         let now = context.now;
+        if self.timers.probe.has_come(now) {
+            self.timers.probe = OptionalInstant::NONE;
+            // RFC 8985 §7.3: the time-out waits for the answer to the probe.
+            self.timers.rto = (now + self.rtt.rto(&context.config.rto)).into();
+            context.counters.loss_probes += 1;
+            return Expired::Probe;
+        }
         if self.timers.rto.has_come(now) {
             return self.on_rto(context);
         }
@@ -155,13 +170,12 @@ impl Sender {
             self.begin_recovery(context);
             return Expired::Retransmit;
         }
-        if self.timers.probe.has_come(now) {
-            self.timers.probe = OptionalInstant::NONE;
-            context.counters.loss_probes += 1;
-            return Expired::Probe;
-        }
         if self.timers.persist.has_come(now) {
+            if self.is_given_up(context) {
+                return Expired::TimedOut;
+            }
             self.retries = self.retries.saturating_add(1);
+            self.unanswered = self.unanswered.saturating_add(1);
             self.timers.persist = (now + self.persist_interval(&context.config.rto)).into();
             return Expired::WindowProbe;
         }
@@ -173,14 +187,29 @@ impl Sender {
         self.timers.rto = (context.now + self.rtt.rto(&context.config.rto)).into();
     }
 
+    /// Whether the peer did not answer often enough (RFC 9293 §3.8.3 R2). While its window is
+    /// closed, each answer counts (MUST-37), even if the window was shrunk below what was sent
+    /// (SHLD-17), unless the application has gone: then only progress counts, as in Linux.
+    fn is_given_up(&self, context: &mut Context<'_>) -> bool {
+        let is_closed = !self.una().before(self.window_end());
+        let tries = if is_closed && !self.is_abandoned {
+            self.unanswered
+        } else {
+            self.retries
+        };
+        let is_given_up = tries >= context.config.data_retries;
+        context.counters.abort_on_timeout += u64::from(is_given_up);
+        is_given_up
+    }
+
     /// RFC 6298 §5.4 to §5.6.
     fn on_rto(&mut self, context: &mut Context<'_>) -> Expired {
-        if self.retries >= context.config.data_retries {
-            context.counters.abort_on_timeout += 1;
+        if self.is_given_up(context) {
             return Expired::TimedOut;
         }
         context.counters.timeouts += 1;
-        self.retries += 1;
+        self.retries = self.retries.saturating_add(1);
+        self.unanswered = self.unanswered.saturating_add(1);
         self.begin_loss(context);
         self.stop_pacing();
         self.resize_after_timeout(context);

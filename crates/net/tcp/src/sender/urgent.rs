@@ -56,7 +56,7 @@ mod tests {
             window: 8000,
             wl1: SeqNum(0),
             rtt: None,
-            is_syn_lost: false,
+            syn_retries: 0,
             now: Instant(0),
         })
     }

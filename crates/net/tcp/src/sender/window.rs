@@ -71,6 +71,18 @@ impl Sender {
         self.window.end
     }
 
+    /// The number of a segment without data: `SND.NXT`, unless the peer has shrunk its window below
+    /// that and would drop the segment (RFC 9293 MUST-34). `rounding` is what the scale of the
+    /// window hides. As `tcp_acceptable_seq` in Linux.
+    pub(crate) fn acceptable_seq(&self, rounding: u32) -> SeqNum {
+        let (end, nxt) = (self.window_end().later_of(self.una()), self.nxt());
+        if end.before(nxt) && nxt - end >= rounding {
+            end
+        } else {
+            nxt
+        }
+    }
+
     /// Bytes of the window that are free.
     pub(super) fn usable_window(&self) -> u32 {
         let (end, nxt) = (self.window_end(), self.nxt());

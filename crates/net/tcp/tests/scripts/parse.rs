@@ -42,6 +42,32 @@ pub(crate) struct Segment {
     pub(crate) sack: Vec<[u32; 2]>,
     pub(crate) urgent: Option<u16>,
     pub(crate) is_congested: bool,
+    /// Fields that the segment must not have.
+    pub(crate) absent: Vec<String>,
+    /// Whether a segment that leaves can be marked.
+    pub(crate) is_ecn_capable: Option<bool>,
+    /// Bytes of each segment of a burst.
+    pub(crate) step: Option<u32>,
+}
+
+impl Segment {
+    /// Fails if the segment has one of these fields; notes that it was asked.
+    pub(crate) fn check_absent(&mut self, fields: &[String]) -> Result<(), String> {
+        for field in fields {
+            let is_there = match field.as_str() {
+                "mss" => self.mss.is_some(),
+                "ws" => self.scale.is_some(),
+                "sackok" => self.has_sack_permitted,
+                "ts" => self.timestamps.is_some(),
+                other => return Err(format!("{other} is not a field that can be absent")),
+            };
+            if is_there {
+                return Err(format!("the segment has {field}: {self:?}"));
+            }
+        }
+        self.absent = fields.to_vec();
+        Ok(())
+    }
 }
 
 /// Reads a script.
@@ -57,9 +83,35 @@ pub(crate) fn lines(text: &str) -> Result<Vec<Line>, String> {
             continue;
         }
         let parsed = line_of(number, words).map_err(|why| format!("line {number}: {why}"))?;
-        lines.push(parsed);
+        lines.extend(parsed.split());
     }
     Ok(lines)
+}
+
+impl Line {
+    /// The line once for each segment of a burst: PSH and FIN belong to the last one.
+    fn split(self) -> Vec<Self> {
+        let Action::Out(burst) = &self.action else {
+            return vec![self];
+        };
+        let step = burst.step.unwrap_or(burst.length).max(1);
+        let starts = (0..burst.length.max(1)).step_by(step as usize);
+        let one = |start: u32| {
+            let is_last = start + step >= burst.length;
+            Self {
+                after_ms: if start == 0 { self.after_ms } else { 0 },
+                number: self.number,
+                action: Action::Out(Segment {
+                    seq: burst.seq + start,
+                    length: step.min(burst.length - start),
+                    flags: if is_last { burst.flags } else { Flags::NONE },
+                    step: None,
+                    ..burst.clone()
+                }),
+            }
+        };
+        starts.map(one).collect()
+    }
 }
 
 fn line_of(number: usize, words: &[&str]) -> Result<Line, String> {
@@ -145,7 +197,11 @@ fn segment(words: &[&str]) -> Result<Segment, String> {
             "sackok" => segment.has_sack_permitted = true,
             "ts" => segment.timestamps = Some([number_of(next()?)?, number_of(next()?)?]),
             "urg" => segment.urgent = Some(small(next()?)?),
+            "no" => segment.absent.push((*next()?).to_owned()),
+            "by" => segment.step = Some(number_of(next()?)?),
             "ce" => segment.is_congested = true,
+            "ect" => segment.is_ecn_capable = Some(true),
+            "noect" => segment.is_ecn_capable = Some(false),
             "sack" => {
                 let (left, right) = next()?.split_once(':').ok_or("write sack LEFT:RIGHT")?;
                 segment.sack.push([number_of(left)?, number_of(right)?]);

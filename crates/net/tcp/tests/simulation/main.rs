@@ -9,27 +9,42 @@ mod host;
 mod link;
 mod world;
 
+use saiga_path::{Chance, Loss, Path, Queue, Reordering};
 use saiga_tcp::{Algorithm, Config, Settings};
 
 use host::Task;
-use link::Path;
 use world::World;
+
+/// A path with any of the troubles, or none.
+fn path(random: &mut fastrand::Rng, later: &mut fastrand::Rng) -> Path {
+    let delay_us = [50, 500, 5000, 50_000][random.usize(0..4)];
+    let loss = [0, 1, 10, 50, 200][random.usize(0..5)];
+    let duplication = [0, 0, 10, 100][random.usize(0..4)];
+    let reordering = [0, 0, 10, 300][random.usize(0..4)];
+    let lateness_us = [100, 3000, 30_000][random.usize(0..3)];
+    let rate = [None, None, Some(1_000_000), Some(100_000_000)][random.usize(0..4)];
+    let queue = [20_000, 64_000, 500_000][random.usize(0..3)];
+    let mtu = [None, None, None, Some(1240), Some(640)][later.usize(0..5)];
+    Path {
+        rate,
+        queue: Queue::Bytes(queue),
+        mtu,
+        loss: Loss::Random(Chance::per_mille(loss)),
+        duplication: Chance::per_mille(duplication),
+        reordering: Reordering::Late {
+            chance: Chance::per_mille(reordering),
+            most_us: lateness_us,
+        },
+        ..Path::ideal(delay_us)
+    }
+}
 
 /// A world of this seed.
 fn world(seed: u64) -> World {
     let mut random = fastrand::Rng::with_seed(seed);
     // Another sequence, so that older seeds keep their meaning.
     let mut later = fastrand::Rng::with_seed(!seed);
-    let mut path = |random: &mut fastrand::Rng| Path {
-        most: [usize::MAX, usize::MAX, usize::MAX, 1200, 600][later.usize(0..5)],
-        delay_us: [50, 500, 5000, 50_000][random.usize(0..4)],
-        loss: [0, 1, 10, 50, 200][random.usize(0..5)],
-        duplication: [0, 0, 10, 100][random.usize(0..4)],
-        reordering: [0, 0, 10, 300][random.usize(0..4)],
-        lateness_us: [100, 3000, 30_000][random.usize(0..3)],
-        rate: [0, 0, 125, 12_500][random.usize(0..4)],
-        queue: [20_000, 64_000, 500_000][random.usize(0..3)],
-    };
+    let mut path = |random: &mut fastrand::Rng| path(random, &mut later);
     let task = |random: &mut fastrand::Rng| Task {
         bytes: [0, 1, 1000, 30_000, 300_000][random.usize(0..5)],
         buffer: [2000, 16_000, 65_535, 400_000][random.usize(0..4)],

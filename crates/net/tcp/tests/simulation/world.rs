@@ -1,10 +1,11 @@
 //! Two hosts and two links, and the order in which things happen.
 
+use saiga_path::Path;
 use saiga_tcp::{CloseReason, Config, Instant, Settings, Start, reset_for};
 use saiga_wire::SeqNum;
 
 use crate::host::{Host, Packet, Task};
-use crate::link::{Link, Path};
+use crate::link::Link;
 
 /// Everything that happens in one world at most. A world that needs more makes no progress.
 const MOST_STEPS: u64 = 200_000;
@@ -205,8 +206,8 @@ impl World {
             "at {:?}, step {}, lost {} and {}\n{}{server}",
             self.now,
             self.steps,
-            self.to_server.lost,
-            self.to_client.lost,
+            self.to_server.lost(),
+            self.to_client.lost(),
             host(&self.client)
         )
     }
