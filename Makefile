@@ -33,7 +33,7 @@ export SAIGA_COMMIT ?= $(shell git describe --always --dirty --abbrev=12 2>/dev/
 # Tests that are not even compiled for `make test`.
 soak := saiga-trials/soak,saiga-tpcc/soak,saiga-cli/soak
 
-.PHONY: all build library chaos demo test loom soak bench bench-wait ablation bench-hostile bench-tpcc lint \
+.PHONY: all build library chaos demo test loom soak bench bench-wait ablation bench-hostile bench-tpcc bench-recovery lint \
 	fmt install uninstall clean
 
 all: build
@@ -112,6 +112,17 @@ bench-tpcc:
 	tools/setup test
 	$(MAKE) build
 	tools/bench-tpcc --saiga $(release)/saiga --out $(OUT)
+
+# Goodput and fairness of the TCP engine (docs/tcp.md): simulated in two minutes, then beside Linux's CUBIC in 50 minutes of
+# real time. Root: the flows run between two network namespaces.
+recovery := $(OUT)/recovery
+bench-recovery:
+	$(CARGO) build --release --locked -p saiga-goodput --examples
+	mkdir -p $(recovery)
+	$(release)/examples/simulated 60 5 >$(recovery)/simulated.md 2>$(recovery)/simulated.log
+	$(release)/examples/beside_linux goodput 10 5 >$(recovery)/goodput.md 2>$(recovery)/goodput.log
+	$(release)/examples/beside_linux fairness 60 5 >$(recovery)/fairness.md 2>$(recovery)/fairness.log
+	cat $(recovery)/*.md
 
 lint:
 	$(CARGO) fmt --all --check

@@ -37,7 +37,12 @@ fn print_cell(cell: &Cell, seconds: u64, seeds: u64) {
         world.run(seconds * SECOND);
         let bytes: u64 = world.read().iter().sum();
         rates.push(bytes as f64 * 8.0 / seconds as f64);
-        eprintln!("{} seed {seed}: {:?}, {:?}", cell.name(), world.totals(), world.counters(0));
+        eprintln!(
+            "{} seed {seed}: {:?}, {:?}",
+            cell.name(),
+            world.totals(),
+            world.counters(0)
+        );
     }
     let (rate, model) = (median(&rates), theory::goodput(cell));
     let least = rates.iter().copied().fold(f64::INFINITY, f64::min);
@@ -81,10 +86,21 @@ fn print_fairness(rtt_us: u64, seconds: u64, seeds: u64) {
                 .zip(before)
                 .map(|(after, before)| (after - before) as f64)
                 .collect();
-            eprintln!("{} ms: {rates:?}", rtt_us as f64 / 1e3);
+            eprintln!(
+                "{} ms: {rates:?}, {:?}, recoveries {}",
+                rtt_us as f64 / 1e3,
+                world.totals(),
+                (0..8)
+                    .map(|flow| world.counters(flow).sack_recovery)
+                    .sum::<u64>()
+            );
             jain(&rates)
         })
         .collect();
     let least = indexes.iter().copied().fold(f64::INFINITY, f64::min);
-    println!("| {} ms | {:.3} | {least:.3} |", rtt_us as f64 / 1e3, median(&indexes));
+    println!(
+        "| {} ms | {:.3} | {least:.3} |",
+        rtt_us as f64 / 1e3,
+        median(&indexes)
+    );
 }

@@ -13,6 +13,14 @@ pub fn median(samples: &[f64]) -> f64 {
     }
 }
 
+/// `0.95 to 1.10`: the least and the largest sample.
+#[must_use]
+pub fn span(samples: &[f64]) -> String {
+    let least = samples.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = samples.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    format!("{least:.2} to {most:.2}")
+}
+
 /// Jain's index: 1 if all flows get the same, 1/n if one of n flows gets everything. NaN of none.
 ///
 /// Source: R. Jain, D. Chiu and W. Hawe, DEC-TR-301, 1984.
@@ -32,6 +40,11 @@ mod tests {
         assert_eq!(median(&[3.0, 1.0, 2.0]), 2.0);
         assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), 2.5);
         assert!(median(&[]).is_nan());
+    }
+
+    #[test]
+    fn a_span_is_the_least_and_the_largest() {
+        assert_eq!(span(&[1.0, 0.951, 1.104]), "0.95 to 1.10");
     }
 
     #[test]

@@ -77,12 +77,7 @@ impl End {
 
     /// Accepts a connection whose application reads at once.
     #[must_use]
-    pub fn accept(
-        config: &Config,
-        random: &mut fastrand::Rng,
-        syn: &Header,
-        now: Instant,
-    ) -> Self {
+    pub fn accept(config: &Config, random: &mut fastrand::Rng, syn: &Header, now: Instant) -> Self {
         let mut counters = Counters::default();
         let mut context = Context {
             now,
@@ -170,7 +165,9 @@ impl End {
         const PIECE: u32 = 64 << 10;
         while BUFFER - self.buffered >= PIECE {
             self.buffered += PIECE;
-            self.call(now, |connection, context| connection.on_write(PIECE, context));
+            self.call(now, |connection, context| {
+                connection.on_write(PIECE, context)
+            });
         }
     }
 

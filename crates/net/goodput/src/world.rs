@@ -97,10 +97,13 @@ impl World {
         }
         while let Some(one) = self.back.receive(now.0) {
             let packet = one.packet;
-            let flow = self.flows.get_mut(packet.flow);
-            if let Some(writer) = flow.and_then(|flow| flow.writer.as_mut()) {
+            let Some(flow) = self.flows.get_mut(packet.flow) else {
+                continue;
+            };
+            if let Some(writer) = &mut flow.writer {
                 writer.on_packet(&packet.header, packet.length, one.is_marked, now);
             }
+            send(&mut flow.writer, packet.flow, &mut self.forward, now);
         }
     }
 

@@ -24,8 +24,8 @@ pub use loss::Loss;
 pub struct Path {
     /// Propagation delay in microseconds.
     pub delay_us: u64,
-    /// Each packet takes up to so many microseconds longer, and none overtakes another. Without any,
-    /// flows run in step with the bottleneck, and chance decides once for all which of them meets
+    /// Each packet takes up to so many microseconds longer, and none overtakes another. Without
+    /// jitter, flows run in step with the bottleneck, and their phase decides which of them meets
     /// the full queue (S. Floyd and V. Jacobson, "On traffic phase effects", 1992).
     pub jitter_us: u64,
     /// Bits that leave the bottleneck in a second; `None`: there is no bottleneck.

@@ -110,7 +110,10 @@ fn bursts_have_their_mean_length() {
     };
     let (arrivals, link) = run(path, 500_000, 10);
     let lost = link.totals().lost as f64;
-    assert!((lost / 500_000.0 / loss.mean() - 1.0).abs() < 0.08, "{lost}");
+    assert!(
+        (lost / 500_000.0 / loss.mean() - 1.0).abs() < 0.08,
+        "{lost}"
+    );
     let bursts = arrivals.windows(2).filter(|two| two[1].1 - two[0].1 > 1);
     let length = lost / bursts.count() as f64;
     assert!((4.7..5.3).contains(&length), "{length}");
@@ -158,7 +161,7 @@ fn jitter_delays_and_keeps_the_order() {
     assert!(late.iter().all(|late| *late <= 50), "{late:?}");
     let mean = late.iter().sum::<u64>() / 1000;
     // Half of the jitter, and the waits for packets before.
-    assert!((25..40).contains(&mean), "{mean}");
+    assert!((24..40).contains(&mean), "{mean}");
 }
 
 #[test]

@@ -66,6 +66,18 @@ impl Assembly {
         self.nxt
     }
 
+    /// Forgets what has arrived from `end` on, which is not below `RCV.NXT`.
+    pub(crate) fn cut(&mut self, end: SeqNum) {
+        let Some(news) = &mut self.news else {
+            return;
+        };
+        news.islands.retain(|island| island.block.left.before(end));
+        if let Some(last) = news.islands.last_mut() {
+            last.block.right = last.block.right.earlier_of(end);
+        }
+        self.forget_nothing();
+    }
+
     /// Whether there is something to report in selective acknowledgements.
     pub(crate) fn has_sack(&self) -> bool {
         self.news.is_some()

@@ -34,6 +34,9 @@ pub struct Config {
     /// Retransmissions of the same data before the connection ends (`tcp_retries2`, RFC 9293 §3.8.3
     /// R2).
     pub data_retries: u8,
+    /// The same once the application has gone (`tcp_orphan_retries`): nobody waits, and memory is
+    /// held. At most `data_retries` count.
+    pub orphan_retries: u8,
     /// Longest delay of an acknowledgement; RFC 9293 §3.8.6.3 allows less than 500 ms.
     pub ack_delay: Micros,
     /// Length of TIME-WAIT. RFC 9293 §3.4.2 asks for four minutes; Linux uses one.
@@ -71,6 +74,7 @@ impl Default for Config {
             syn_ack_retries: 5,
             path_retries: 3,
             data_retries: 15,
+            orphan_retries: 8,
             ack_delay: Micros::from_millis(40),
             time_wait: Micros::from_secs(60),
             fin_wait: Micros::from_secs(60),

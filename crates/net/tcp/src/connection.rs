@@ -275,8 +275,9 @@ impl Connection {
     fn answer(&mut self, reply: Reply, context: &mut Context<'_>) {
         self.reply = match reply {
             Reply::Challenge if self.may_challenge(context) => Reply::Ack,
-            Reply::Challenge => Reply::None,
-            other @ (Reply::None | Reply::Ack | Reply::Rst(_) | Reply::Abort(..)) => other,
+            // An answer to a segment before may still wait.
+            Reply::None | Reply::Challenge => return,
+            other @ (Reply::Ack | Reply::Rst(_) | Reply::Abort(..)) => other,
         };
     }
 

@@ -252,6 +252,12 @@ impl Flight {
         record.is_some_and(|record| record.state == State::Lost)
     }
 
+    /// Whether anything that was sent again is neither acknowledged nor lost.
+    pub(crate) fn has_retransmissions_out(&self) -> bool {
+        let is_out = |record: &Sent| record.state == State::InFlight && record.is_retransmitted;
+        self.records.iter().any(is_out)
+    }
+
     /// Takes all losses back: the ranges are in flight.
     pub(crate) fn find_lost(&mut self) {
         for index in 0..self.records.len() {

@@ -99,17 +99,23 @@ impl Open {
         }
     }
 
-    /// The name of the state in RFC 9293.
+    /// The name of the state in RFC 9293. A close makes FIN-WAIT-1 at once, but LAST-ACK only when
+    /// the FIN is sent (§3.10.4).
     pub(crate) fn name(&self) -> StateName {
-        let (sender, is_finished) = (&self.sender, self.receiver.is_finished());
-        match (sender.is_fin_sent(), sender.is_fin_acked(), is_finished) {
-            (false, _, false) => StateName::Established,
-            (false, _, true) => StateName::CloseWait,
-            (true, false, false) => StateName::FinWait1,
-            (true, true, false) => StateName::FinWait2,
-            (true, _, true) if self.is_passive_close => StateName::LastAck,
-            (true, _, true) => StateName::Closing,
+        let sender = &self.sender;
+        match (sender.is_closed(), self.receiver.is_finished()) {
+            (false, false) => StateName::Established,
+            (true, false) if sender.is_fin_acked() => StateName::FinWait2,
+            (true, false) => StateName::FinWait1,
+            (true, true) if !self.is_passive_close => StateName::Closing,
+            (true, true) if sender.is_fin_sent() => StateName::LastAck,
+            (_, true) => StateName::CloseWait,
         }
+    }
+
+    /// Whether both sides have sent their FINs.
+    pub(crate) fn is_closing(&self) -> bool {
+        self.sender.is_fin_sent() && self.receiver.is_finished()
     }
 
     /// Handles a segment in the order of RFC 9293 §3.10.7.4: window, RST, SYN, ACK, URG, data, FIN.
@@ -210,7 +216,7 @@ impl Open {
         );
         events.readable = added.readable;
         events.is_finished = added.is_finished;
-        if added.is_finished && !self.sender.is_fin_sent() {
+        if added.is_finished && !self.sender.is_closed() {
             self.is_passive_close = true;
         }
     }
@@ -292,9 +298,9 @@ impl Open {
         false
     }
 
-    /// Retransmissions and probes since the last progress.
-    pub(crate) fn retries(&self) -> u8 {
-        self.sender.retries()
+    /// Retransmissions and probes since the peer was heard.
+    pub(crate) fn unanswered(&self) -> u8 {
+        self.sender.unanswered()
     }
 
     /// Whether the number is that of a segment that the peer has not acknowledged.
@@ -326,9 +332,10 @@ impl Open {
         self.soft_error
     }
 
-    /// `SND.NXT` and `RCV.NXT`: the numbers of a reset.
+    /// The numbers of a reset: one that the peer accepts, and `RCV.NXT`.
     pub(crate) fn reset_numbers(&self) -> (SeqNum, SeqNum) {
-        (self.sender.nxt(), self.receiver.nxt())
+        let seq = self.sender.acceptable_seq(1 << self.agreed.send_shift);
+        (seq, self.receiver.nxt())
     }
 
     /// Bytes that the application has not read up to the end of urgent data.

@@ -96,9 +96,14 @@ impl Rack {
         }
     }
 
-    /// A recovery was taken back: its segments were late. The reordering window holds the next ones,
-    /// as in Linux (`tcp_try_undo_partial` in net/ipv4/tcp_input.c); §6.2 step 3 misses reordering
-    /// of segments that were sent again.
+    /// Whether the path has reordered ranges.
+    pub(crate) fn is_reordering_seen(&self) -> bool {
+        self.is_reordering_seen
+    }
+
+    /// A recovery was taken back: its segments were late, and the next ones must be waited for, as
+    /// in Linux (`tcp_try_undo_partial` in net/ipv4/tcp_input.c). §6.2 step 3 misses reordering of
+    /// segments that were sent again.
     pub(crate) fn on_spurious_recovery(&mut self) {
         self.is_reordering_seen = true;
     }

@@ -110,12 +110,12 @@ impl Receiver {
 
     /// `RCV.NXT`.
     pub(crate) fn nxt(&self) -> SeqNum {
-        self.assembly.nxt() + u32::from(self.is_finished)
+        self.assembly.nxt()
     }
 
     /// The number of the next byte: `RCV.NXT` without the FIN.
     pub(crate) fn data_nxt(&self) -> SeqNum {
-        self.assembly.nxt()
+        self.assembly.nxt() - u32::from(self.is_finished)
     }
 
     /// Whether the peer's FIN and all bytes before it have come.
@@ -125,7 +125,7 @@ impl Receiver {
 
     /// Bytes that have come and that the application has not read.
     pub(crate) fn unread(&self) -> u32 {
-        self.assembly.nxt() - self.read
+        self.data_nxt() - self.read
     }
 
     /// `TS.Recent`.
@@ -144,7 +144,8 @@ impl Receiver {
     }
 
     /// Takes the data and the FIN of an acceptable segment; tells `place` which bytes of its
-    /// payload are new.
+    /// payload are new. The FIN has a number of its own behind the data, so that selective
+    /// acknowledgements cover it, as Linux does.
     pub(crate) fn on_data(
         &mut self,
         arrival: &Arrival<'_>,
@@ -155,33 +156,51 @@ impl Receiver {
         let header = arrival.header;
         let start = header.seq;
         let end = start + arrival.length;
-        if header.flags.contains(Flags::FIN) && !end.after(self.edge) {
-            self.fin.get_or_insert(end);
+        let has_fin = header.flags.contains(Flags::FIN) && self.takes_fin(end);
+        if has_fin && self.fin.is_none() {
+            self.fin = Some(end);
+            self.assembly.cut(end);
         }
         let limit = self.fin.map_or(self.edge, |fin| fin.earlier_of(self.edge));
         let cut = end.earlier_of(limit);
-        let mut readable = 0;
-        if arrival.length > 0 && start.before(cut) {
-            let inserted = self.assembly.insert(start, cut, &mut place);
-            readable = inserted.advanced;
-            context.counters.ofo_queue += u64::from(inserted.is_out_of_order && readable == 0);
-            context.counters.out_of_window_bytes += u64::from(end - cut);
-            self.on_inserted(&inserted, arrival.length, context);
+        let before = self.data_nxt();
+        let past = cut + u32::from(has_fin);
+        if start.before(past) {
+            let place = |block: SackBlock| {
+                let right = block.right.earlier_of(cut);
+                if block.left.before(right) {
+                    place(SackBlock { right, ..block });
+                }
+            };
+            let inserted = self.assembly.insert(start, past, place);
+            let waits = inserted.is_out_of_order && inserted.advanced == 0;
+            context.counters.ofo_queue += u64::from(waits);
+            if arrival.length > 0 {
+                context.counters.out_of_window_bytes += u64::from(end - cut);
+                self.on_inserted(&inserted, arrival.length, context);
+            }
         } else if arrival.length > 0 && self.window() == 0 {
             // A probe of the window: the peer learns that it is still closed.
             self.acknowledge_now();
         }
-        let is_now_finished = !self.is_finished && self.fin == Some(self.assembly.nxt());
-        if is_now_finished {
-            self.is_finished = true;
-            self.acknowledge_now();
-        } else if header.flags.contains(Flags::FIN) {
-            // Sent again, or above a hole.
+        let is_complete = self.fin.is_some_and(|fin| self.assembly.nxt().after(fin));
+        let is_now_finished = !self.is_finished && is_complete;
+        self.is_finished = is_complete;
+        if header.flags.contains(Flags::FIN) || is_now_finished {
             self.acknowledge_now();
         }
         Added {
-            readable,
+            readable: self.data_nxt() - before,
             is_finished: is_now_finished,
+        }
+    }
+
+    /// Whether a FIN with this number is in the window, and the first one. What has come from above
+    /// it is not data: forged data must not keep the peer's FIN away.
+    fn takes_fin(&self, end: SeqNum) -> bool {
+        match self.fin {
+            Some(fin) => fin == end,
+            None => !end.after(self.edge) && !end.before(self.assembly.nxt()),
         }
     }
 

@@ -181,6 +181,11 @@ impl Sender {
         self.mss
     }
 
+    /// Whether the application has closed.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.fin != Fin::Open
+    }
+
     /// Whether the FIN was sent, and whether it was acknowledged.
     pub(crate) fn is_fin_sent(&self) -> bool {
         self.fin == Fin::Sent
@@ -222,9 +227,9 @@ impl Sender {
         }
     }
 
-    /// Expiries of timers since the last progress.
-    pub(crate) fn retries(&self) -> u8 {
-        self.retries
+    /// Expiries of timers since the last progress, and since the peer was heard.
+    pub(crate) fn unanswered(&self) -> u8 {
+        self.retries.min(self.unanswered)
     }
 
     /// The application has gone.

@@ -4,21 +4,22 @@
 //!
 //! Deliberately absent: data on SYN (TCP Fast Open, RFC 7413).
 
-use saiga_wire::tcp::Flags;
+use saiga_wire::tcp::{Flags, Header};
 
-use crate::connection::{Outcome, Phase, Reply};
+use crate::connection::{Outcome, Phase, Reply, Settings};
 use crate::context::{Arrival, Context};
 use crate::early::Early;
 use crate::event::{CloseReason, Events};
-use crate::handshake::{Agreed, Start};
+use crate::handshake::{Agreed, Start, syn};
 use crate::open::{Born, Open};
 use crate::syn_received::SynReceived;
-use crate::time::Instant;
+use crate::time::{Instant, Micros};
 
 /// The state.
 #[derive(Debug, Clone)]
 pub(crate) struct SynSent {
     pub(crate) start: Start,
+    opened_at: Instant,
     /// First transmission of the SYN, for the round-trip time; `None` after a retransmission.
     sent_at: Option<Instant>,
     pub(crate) retries: u8,
@@ -31,6 +32,7 @@ impl SynSent {
     pub(crate) fn new(start: Start, now: Instant) -> Self {
         Self {
             start,
+            opened_at: now,
             sent_at: None,
             retries: 0,
             due: now,
@@ -64,7 +66,7 @@ impl SynSent {
         let header = arrival.header;
         let born = Born {
             start: self.start,
-            agreed: Agreed::of(context.config, &self.start, header, true),
+            agreed: self.agreed(arrival, true, context),
             irs: header.seq,
             window: u32::from(header.window),
             ts_recent: header.options.timestamps.map_or(0, |one| one.value),
@@ -84,9 +86,37 @@ impl SynSent {
 
     /// Both sides open at the same time (RFC 9293 §3.5 figure 7).
     fn crossed(&self, arrival: &Arrival<'_>, context: &Context<'_>) -> Outcome {
-        let agreed = Agreed::of(context.config, &self.start, arrival.header, false);
+        let agreed = self.agreed(arrival, false, context);
         let crossed = SynReceived::new(self.start, agreed, arrival.header, true, context.now);
         Outcome::Become(Phase::SynReceived(crossed), Events::NONE)
+    }
+
+    /// When the application's limit ends, if there is one (TCP_USER_TIMEOUT, RFC 9293 MUST-22).
+    pub(crate) fn ends_at(&self, settings: &Settings) -> Option<Instant> {
+        let limit_ms = settings.user_timeout_ms?;
+        Some(self.opened_at + Micros::from_millis(limit_ms.into()))
+    }
+
+    /// The SYN. As in Linux, only the first one asks for ECN: a firewall may drop those that do
+    /// (RFC 3168 §6.1.1.1).
+    pub(crate) fn header(&self, context: &Context<'_>) -> Header {
+        let header = syn(context.config, &self.start, context.now);
+        if self.retries == 0 {
+            return header;
+        }
+        Header {
+            flags: Flags::SYN,
+            ..header
+        }
+    }
+
+    /// What both SYNs say. A host whose own SYN did not ask for ECN does not use it.
+    fn agreed(&self, arrival: &Arrival<'_>, is_answer: bool, context: &Context<'_>) -> Agreed {
+        let agreed = Agreed::of(context.config, &self.start, arrival.header, is_answer);
+        Agreed {
+            has_ecn: agreed.has_ecn && self.retries == 0,
+            ..agreed
+        }
     }
 
     /// Notes the transmission of the SYN, and doubles the time-out (RFC 6298 §5.5).

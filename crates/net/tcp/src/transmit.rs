@@ -56,3 +56,39 @@ pub(crate) fn reset(seq: SeqNum, ack: Option<SeqNum>) -> Header {
         options: Options::NONE,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RFC 9293 §3.10.7.1: the reset has numbers that the sender of the segment accepts.
+    #[test]
+    fn a_segment_without_a_connection_is_reset() {
+        let segment = |flags, ack: Option<u32>| Header {
+            seq: SeqNum(u32::MAX),
+            ack: ack.map(SeqNum),
+            flags,
+            ..reset(SeqNum(0), None)
+        };
+        for (name, header, length, expected) in [
+            ("SYN", segment(Flags::SYN, None), 0, Some((0, Some(0)))),
+            ("data", segment(Flags::NONE, None), 10, Some((0, Some(9)))),
+            (
+                "FIN and data",
+                segment(Flags::FIN, None),
+                10,
+                Some((0, Some(10))),
+            ),
+            (
+                "acknowledgement",
+                segment(Flags::NONE, Some(7)),
+                10,
+                Some((7, None)),
+            ),
+            ("reset", segment(Flags::RST, Some(7)), 0, None),
+        ] {
+            let expected = expected.map(|(seq, ack)| reset(SeqNum(seq), ack.map(SeqNum)));
+            assert_eq!(reset_for(&header, length), expected, "{name}");
+        }
+    }
+}

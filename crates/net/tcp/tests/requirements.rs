@@ -162,6 +162,25 @@ fn every_row_is_shown_or_has_a_reason() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
+/// Each number of appendix B has a row, and only RFC 9293 has numbers.
+#[test]
+fn all_numbers_of_rfc_9293_are_there() {
+    let mut found = Vec::new();
+    for (file, text) in tables() {
+        for [_, level, ..] in text.lines().filter_map(cells) {
+            if NUMBERED.iter().any(|(prefix, _)| level.starts_with(prefix)) {
+                assert_eq!(file, "rfc9293.md", "{level}");
+                found.push(level.to_owned());
+            }
+        }
+    }
+    let all = NUMBERED
+        .iter()
+        .flat_map(|(prefix, most)| (1..=*most).map(move |number| format!("{prefix}{number}")));
+    let missing: Vec<String> = all.filter(|number| !found.contains(number)).collect();
+    assert!(missing.is_empty(), "no row for {}", missing.join(", "));
+}
+
 #[test]
 fn good_rows_pass() {
     for shown_by in [

@@ -7,7 +7,9 @@ use saiga_tcp::{Config, Counters, Instant};
 use saiga_wire::ip::{Addresses, Ports, Protocol, TrafficClass};
 use saiga_wire::{ipv4, tcp};
 
+use crate::counts::{self, Counts};
 use crate::kernel::RECEIVER;
+use crate::road::Pacing;
 
 /// Address of the engine. The receiver's device leads to it, too.
 pub(crate) const ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 7, 0, 3);
@@ -24,10 +26,13 @@ pub(crate) struct Flows {
 }
 
 impl Flows {
-    pub(crate) fn new(begins_us: &[u64], seed: u64) -> Self {
+    pub(crate) fn new(begins_us: &[u64], seed: u64, pacing: Pacing) -> Self {
         let flow = |begins: &u64| (Instant(*begins), None);
         Self {
-            config: Config::default(),
+            config: Config {
+                has_pacing: pacing == Pacing::On,
+                ..Config::default()
+            },
             random: fastrand::Rng::with_seed(seed),
             flows: begins_us.iter().map(flow).collect(),
         }
@@ -74,17 +79,25 @@ impl Flows {
 
     /// When to call [`Self::serve`] if no packet comes.
     pub(crate) fn next_timeout(&mut self, now: Instant) -> Option<Instant> {
-        let next = self.flows.iter_mut().filter_map(|(begins, writer)| match writer {
-            Some(writer) => writer.next_timeout(now),
-            None => Some(*begins),
-        });
+        let next = self
+            .flows
+            .iter_mut()
+            .filter_map(|(begins, writer)| match writer {
+                Some(writer) => writer.next_timeout(now),
+                None => Some(*begins),
+            });
         next.min()
     }
 
-    /// What the first flow counted.
-    pub(crate) fn counters(&self) -> Counters {
-        let first = self.flows.first().and_then(|(_, writer)| writer.as_ref());
-        first.map_or_else(Counters::default, End::counters)
+    /// What all flows counted.
+    pub(crate) fn counts(&self) -> Counts {
+        let counters: Vec<Counters> = self
+            .flows
+            .iter()
+            .filter_map(|(_, writer)| writer.as_ref())
+            .map(End::counters)
+            .collect();
+        counts::of_engine(counters.iter())
     }
 }
 

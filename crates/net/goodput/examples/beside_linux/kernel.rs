@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use socket2::{Domain, Protocol, Socket, Type};
 
-use crate::clock;
+use crate::counts::{self, Counts};
 use crate::sys;
 
 /// Bytes of a kernel buffer; the kernel doubles them. As much as a buffer of the engine.
@@ -38,7 +38,7 @@ pub(crate) fn receive(
     let mut flows: Vec<(SocketAddrV4, Socket, u64)> = vec![];
     let mut skipped = false;
     loop {
-        let now = clock::now();
+        let now = Instant::now();
         if now >= until {
             break;
         }
@@ -50,7 +50,9 @@ pub(crate) fn receive(
         let fds = flows.iter().map(|(_, socket, _)| socket).chain([listener]);
         wait(fds, PollFlags::IN, next.saturating_duration_since(now))?;
         if let Ok((socket, address)) = listener.accept() {
-            let peer = address.as_socket_ipv4().context("the peer has no IPv4 address")?;
+            let peer = address
+                .as_socket_ipv4()
+                .context("the peer has no IPv4 address")?;
             flows.push((peer, socket, 0));
         }
         for (_, socket, bytes) in &mut flows {
@@ -67,11 +69,12 @@ pub(crate) fn receive(
     Ok(counts.collect())
 }
 
-/// Opens connections at `begins` and writes to all of them until `until`.
-pub(crate) fn send(begins: &[Instant], until: Instant) -> anyhow::Result<()> {
+/// Opens connections at `begins` and writes to all of them until `until`. Returns what the kernel
+/// counted.
+pub(crate) fn send(begins: &[Instant], until: Instant) -> anyhow::Result<Counts> {
     let mut sockets: Vec<Socket> = vec![];
     loop {
-        let now = clock::now();
+        let now = Instant::now();
         if now >= until {
             break;
         }
@@ -86,10 +89,11 @@ pub(crate) fn send(begins: &[Instant], until: Instant) -> anyhow::Result<()> {
             while let Ok(1..) = socket.send(PIECE) {}
         }
     }
+    let counts = counts::of_namespace();
     for socket in sockets {
         let _ = socket.set_linger(Some(Duration::ZERO));
     }
-    Ok(())
+    Ok(counts)
 }
 
 fn connect() -> anyhow::Result<Socket> {

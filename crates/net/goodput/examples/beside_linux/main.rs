@@ -1,11 +1,12 @@
 //! Goodput and fairness of the engine beside the kernel's CUBIC, over the same modelled path in
-//! real time: Markdown tables on stdout. Needs root, ip(8) and /dev/net/tun.
+//! real time: a Markdown table on stdout, each run on stderr. Needs root, ip(8) and /dev/net/tun.
 //!
-//! `beside_linux [SECONDS] [SEEDS] [CELL]`: seconds of a run, runs of each arm, and a part of the
-//! name of the cells to run. Both arms of a pair run at the same time over paths of their own with
-//! the same seed, so that the host's other load meets both.
+//! `beside_linux TABLE [SECONDS] [RUNS] [PATH]`: seconds of a run, runs of each arm, and a part of
+//! the names of the paths. TABLE is `goodput`, `fairness`, `paced-goodput` or `paced-fairness`; the
+//! latter two with pacing in the engine. Both arms of a pair run at the same time over paths of
+//! their own with the same seed, so that other load of the host meets both.
 
-mod clock;
+mod counts;
 mod engine;
 mod kernel;
 mod namespace;
@@ -14,101 +15,135 @@ mod sys;
 
 use std::time::Duration;
 
-use anyhow::anyhow;
+use anyhow::{anyhow, bail};
 use saiga_goodput::cells::{self, Cell, RTTS_US, Trouble};
-use saiga_goodput::figures::{jain, median};
+use saiga_goodput::figures::{jain, median, span};
 
-use road::{Outcome, Trial};
+use road::{Outcome, Pacing, Trial};
+
+/// Flows of each kind in the runs of fairness.
+const FLOWS: usize = 8;
 
 fn main() -> anyhow::Result<()> {
     let mut arguments = std::env::args().skip(1);
-    let seconds: u64 = arguments.next().map_or(Ok(10), |text| text.parse())?;
-    let seeds: u64 = arguments.next().map_or(Ok(5), |text| text.parse())?;
+    let table = arguments.next().unwrap_or_default();
+    let seconds = arguments.next().map_or(Ok(10), |text| text.parse())?;
+    let runs = arguments.next().map_or(Ok(5), |text| text.parse())?;
     let part = arguments.next().unwrap_or_default();
+    let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease")?;
+    println!(
+        "{runs} pairs of runs of {seconds} s, {} Mbit/s, Linux {}\n",
+        cells::RATE / 1_000_000,
+        kernel.trim()
+    );
+    let (pacing, table) = match table.strip_prefix("paced-") {
+        Some(table) => (Pacing::On, table),
+        None => (Pacing::Off, table.as_str()),
+    };
+    match table {
+        "goodput" => goodput(seconds, runs, &part, pacing),
+        "fairness" => fairness(seconds, runs, &part, pacing),
+        other => bail!("`{other}` is not a table: goodput or fairness"),
+    }
+}
+
+fn goodput(seconds: u64, runs: u64, part: &str, pacing: Pacing) -> anyhow::Result<()> {
     println!("| path | Saiga, Mbit/s | Linux, Mbit/s | ratio | least to most |");
     println!("|---|---|---|---|---|");
-    for cell in cells::all().filter(|cell| cell.name().contains(&part)) {
-        print_cell(cell, seconds, seeds)?;
-    }
-    println!("\n| round trip | Jain's index, 8 of Saiga | 8 of Linux | share of 8 of Saiga against 8 of Linux |");
-    println!("|---|---|---|---|");
-    for rtt_us in RTTS_US {
-        print_fairness(rtt_us, 3 * seconds, seeds)?;
+    for cell in cells::all().filter(|cell| cell.name().contains(part)) {
+        let (mut ours, mut linux, mut ratios) = (vec![], vec![], vec![]);
+        for seed in 0..runs {
+            let trial = |ours: usize| Trial {
+                cell,
+                ours,
+                linux: 1 - ours,
+                skip: Duration::ZERO,
+                length: Duration::from_secs(seconds),
+                seed,
+                pacing,
+            };
+            let [one, other] = both(trial(1), trial(0))?;
+            show(&cell, seed, [&one, &other]);
+            ours.extend(&one.ours);
+            linux.extend(&other.linux);
+            ratios.push(one.sum() / other.sum());
+        }
+        println!(
+            "| {} | {:.2} | {:.2} | {:.2} | {} |",
+            cell.name(),
+            median(&ours) / 1e6,
+            median(&linux) / 1e6,
+            median(&ratios),
+            span(&ratios)
+        );
     }
     Ok(())
 }
 
-fn print_cell(cell: Cell, seconds: u64, seeds: u64) -> anyhow::Result<()> {
-    let (mut ours, mut linux, mut ratios) = (vec![], vec![], vec![]);
-    for seed in 0..seeds {
-        let trial = |ours: usize| Trial {
-            cell,
-            ours,
-            linux: 1 - ours,
-            skip: Duration::ZERO,
-            length: Duration::from_secs(seconds),
-            seed,
-        };
-        let [one, other] = both(trial(1), trial(0))?;
-        eprintln!("{} seed {seed}: {one:?}, {other:?}", cell.name());
-        ours.extend(&one.ours);
-        linux.extend(&other.linux);
-        ratios.push(one.ours[0] / other.linux[0]);
-    }
-    let least = ratios.iter().copied().fold(f64::INFINITY, f64::min);
-    let most = ratios.iter().copied().fold(0.0, f64::max);
+/// Flows begin within a second. Only the last two thirds of the time count.
+fn fairness(seconds: u64, runs: u64, part: &str, pacing: Pacing) -> anyhow::Result<()> {
     println!(
-        "| {} | {:.2} | {:.2} | {:.2} | {least:.2} to {most:.2} |",
-        cell.name(),
-        median(&ours) / 1e6,
-        median(&linux) / 1e6,
-        median(&ratios)
+        "| round trip | Jain's index of 8 of Saiga | of 8 of Linux | share of 8 of Saiga beside 8 \
+         of Linux | least to most |"
     );
+    println!("|---|---|---|---|---|");
+    for rtt_us in RTTS_US {
+        let cell = Cell {
+            trouble: Trouble::None,
+            rtt_us,
+        };
+        if !cell.name().contains(part) {
+            continue;
+        }
+        let (mut of_ours, mut of_linux, mut shares) = (vec![], vec![], vec![]);
+        for seed in 0..runs {
+            let trial = |ours, linux| Trial {
+                cell,
+                ours,
+                linux,
+                skip: Duration::from_secs(seconds) / 3,
+                length: Duration::from_secs(seconds),
+                seed,
+                pacing,
+            };
+            let [one, other] = both(trial(FLOWS, 0), trial(0, FLOWS))?;
+            // The order of the seeds does not matter: another one for the second mixed run.
+            let more = Trial {
+                seed: seed + runs,
+                ..trial(FLOWS, FLOWS)
+            };
+            let [mixed, again] = both(trial(FLOWS, FLOWS), more)?;
+            show(&cell, seed, [&one, &other]);
+            show(&cell, seed, [&mixed, &again]);
+            of_ours.push(jain(&one.ours));
+            of_linux.push(jain(&other.linux));
+            shares.extend([mixed.share(), again.share()]);
+        }
+        println!(
+            "| {} ms | {:.3} | {:.3} | {:.3} | {} |",
+            rtt_us as f64 / 1e3,
+            median(&of_ours),
+            median(&of_linux),
+            median(&shares),
+            span(&shares)
+        );
+    }
     Ok(())
+}
+
+/// The raw result of a pair.
+fn show(cell: &Cell, seed: u64, pair: [&Outcome; 2]) {
+    for outcome in pair {
+        eprintln!("{}, seed {seed}: {outcome}", cell.name());
+    }
 }
 
 /// Runs both trials at the same time.
 fn both(one: Trial, other: Trial) -> anyhow::Result<[Outcome; 2]> {
-    let one = std::thread::spawn(move || one.run());
-    let other = std::thread::spawn(move || other.run());
-    let joined = [one, other].map(|thread| {
+    let threads = [one, other].map(|trial| std::thread::spawn(move || trial.run()));
+    let [one, other] = threads.map(|thread| {
         let result = thread.join();
         result.unwrap_or_else(|_| Err(anyhow!("a run has failed")))
     });
-    let [one, other] = joined;
     Ok([one?, other?])
-}
-
-/// Only the last two thirds of the time count.
-fn print_fairness(rtt_us: u64, seconds: u64, seeds: u64) -> anyhow::Result<()> {
-    let cell = Cell {
-        trouble: Trouble::None,
-        rtt_us,
-    };
-    let (mut of_ours, mut of_linux, mut shares) = (vec![], vec![], vec![]);
-    for seed in 0..seeds {
-        let trial = |ours, linux| Trial {
-            cell,
-            ours,
-            linux,
-            skip: Duration::from_secs(seconds) / 3,
-            length: Duration::from_secs(seconds),
-            seed,
-        };
-        let [one, other] = both(trial(8, 0), trial(0, 8))?;
-        let mixed = trial(8, 8).run()?;
-        eprintln!("{} ms seed {seed}: {one:?}, {other:?}, {mixed:?}", rtt_us as f64 / 1e3);
-        of_ours.push(jain(&one.ours));
-        of_linux.push(jain(&other.linux));
-        let (ours, linux): (f64, f64) = (mixed.ours.iter().sum(), mixed.linux.iter().sum());
-        shares.push(ours / (ours + linux));
-    }
-    println!(
-        "| {} ms | {:.3} | {:.3} | {:.3} |",
-        rtt_us as f64 / 1e3,
-        median(&of_ours),
-        median(&of_linux),
-        median(&shares)
-    );
-    Ok(())
 }

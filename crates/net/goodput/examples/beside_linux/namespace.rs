@@ -21,7 +21,16 @@ pub(crate) fn enter(address: Ipv4Addr) -> anyhow::Result<File> {
         .context("/dev/net/tun")?;
     sys::set_tun(&device, "tun0")?;
     ip(&["address", "add", &format!("{address}/24"), "dev", "tun0"])?;
-    ip(&["link", "set", "tun0", "txqueuelen", "10000", "mtu", "1500", "up"])?;
+    ip(&[
+        "link",
+        "set",
+        "tun0",
+        "txqueuelen",
+        "10000",
+        "mtu",
+        "1500",
+        "up",
+    ])?;
     // Each run begins without knowledge of the path.
     sysctl("tcp_no_metrics_save", "1")?;
     Ok(device)

@@ -1,6 +1,7 @@
 //! One run: two namespaces, the modelled path between them in real time, and the flows.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -12,9 +13,8 @@ use anyhow::{Context as _, anyhow};
 use rustix::event::PollFlags;
 use saiga_goodput::cells::Cell;
 use saiga_path::{Link, Totals};
-use saiga_tcp::Counters;
 
-use crate::clock;
+use crate::counts::Counts;
 use crate::engine::{self, Flows};
 use crate::kernel::{self, RECEIVER};
 use crate::namespace;
@@ -34,6 +34,14 @@ pub(crate) struct Trial {
     pub(crate) skip: Duration,
     pub(crate) length: Duration,
     pub(crate) seed: u64,
+    pub(crate) pacing: Pacing,
+}
+
+/// Whether a window of the engine leaves over a round trip.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pacing {
+    On,
+    Off,
 }
 
 /// What came out.
@@ -42,37 +50,89 @@ pub(crate) struct Outcome {
     /// Bits per second of each flow.
     pub(crate) ours: Vec<f64>,
     pub(crate) linux: Vec<f64>,
-    pub(crate) totals: Totals,
-    pub(crate) counters: Counters,
+    /// What happened to the packets with data.
+    totals: Totals,
+    our_counts: Counts,
+    linux_counts: Counts,
+}
+
+impl Outcome {
+    /// Bits per second of all flows.
+    pub(crate) fn sum(&self) -> f64 {
+        self.ours.iter().chain(&self.linux).sum()
+    }
+
+    /// The engine's share of all.
+    pub(crate) fn share(&self) -> f64 {
+        self.ours.iter().sum::<f64>() / self.sum()
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            ours,
+            linux,
+            totals,
+            our_counts,
+            linux_counts,
+        } = self;
+        let kinds = [("Saiga", ours, our_counts), ("Linux", linux, linux_counts)];
+        for (name, rates, counts) in kinds {
+            if !rates.is_empty() {
+                let rates: Vec<String> = rates
+                    .iter()
+                    .map(|one| format!("{:.2}", one / 1e6))
+                    .collect();
+                write!(f, "{name} {} Mbit/s {counts:?}; ", rates.join(" "))?;
+            }
+        }
+        let Totals {
+            sent,
+            overflowed,
+            lost,
+            ..
+        } = totals;
+        write!(f, "{sent} sent, {overflowed} overflowed, {lost} lost")
+    }
 }
 
 /// When the threads begin.
 type Begin = Instant;
-type Counts = BTreeMap<SocketAddrV4, u64>;
+/// Bytes by peer.
+type Received = BTreeMap<SocketAddrV4, u64>;
+/// The other end of a device, where to tell its thread to begin, and the thread.
+type Side<T> = (File, Sender<Begin>, JoinHandle<anyhow::Result<T>>);
 
 impl Trial {
     /// When flows begin: the first at once, others within a second.
     fn begins_us(&self, count: usize, seed: u64) -> Vec<u64> {
         let mut random = fastrand::Rng::with_seed(seed);
         (0..count)
-            .map(|index| if index == 0 { 0 } else { random.u64(0..1_000_000) })
+            .map(|index| {
+                if index == 0 {
+                    0
+                } else {
+                    random.u64(0..1_000_000)
+                }
+            })
             .collect()
     }
 
     pub(crate) fn run(self) -> anyhow::Result<Outcome> {
         let (near, begin_sender, sender) = self.spawn_sender()?;
         let (far, begin_receiver, receiver) = self.spawn_receiver()?;
-        let begin = clock::now() + Duration::from_millis(20);
+        let begin = Instant::now() + Duration::from_millis(20);
         begin_sender.send(begin)?;
         begin_receiver.send(begin)?;
-        let (totals, counters) = self.forward(near, far, begin)?;
-        sender.join().map_err(|_| anyhow!("the sender has failed"))??;
-        let counts = receiver
-            .join()
-            .map_err(|_| anyhow!("the receiver has failed"))??;
+        let (totals, our_counts) = self.forward(near, far, begin)?;
+        let sent = sender.join();
+        let linux_counts = sent.map_err(|_| anyhow!("the sender has failed"))??;
+        let received = receiver.join();
+        let received = received.map_err(|_| anyhow!("the receiver has failed"))??;
         let seconds = (self.length - self.skip).as_secs_f64();
         let of = |address: Ipv4Addr, count: usize| {
-            let rates = counts.iter().filter(|(peer, _)| *peer.ip() == address);
+            let rates = received.iter().filter(|(peer, _)| *peer.ip() == address);
             let mut rates: Vec<f64> = rates
                 .map(|(_, bytes)| *bytes as f64 * 8.0 / seconds)
                 .collect();
@@ -83,13 +143,12 @@ impl Trial {
             ours: of(engine::ADDRESS, self.ours),
             linux: of(SENDER, self.linux),
             totals,
-            counters,
+            our_counts,
+            linux_counts,
         })
     }
 
-    fn spawn_sender(
-        self,
-    ) -> anyhow::Result<(File, Sender<Begin>, JoinHandle<anyhow::Result<()>>)> {
+    fn spawn_sender(self) -> anyhow::Result<Side<Counts>> {
         let (give_device, device) = channel();
         let (begin, begins) = channel();
         let thread = std::thread::spawn(move || {
@@ -107,9 +166,7 @@ impl Trial {
         Ok((first(&device)?, begin, thread))
     }
 
-    fn spawn_receiver(
-        self,
-    ) -> anyhow::Result<(File, Sender<Begin>, JoinHandle<anyhow::Result<Counts>>)> {
+    fn spawn_receiver(self) -> anyhow::Result<Side<Received>> {
         let (give_device, device) = channel();
         let (begin, begins) = channel();
         let thread = std::thread::spawn(move || {
@@ -127,19 +184,29 @@ impl Trial {
         mut near: File,
         mut far: File,
         begin: Begin,
-    ) -> anyhow::Result<(Totals, Counters)> {
+    ) -> anyhow::Result<(Totals, Counts)> {
         sys::use_exact_timers()?;
         let mut out: Link<Vec<u8>> = Link::new(self.cell.forward(), self.seed);
-        let mut back: Link<Vec<u8>> = Link::new(self.cell.back(), self.seed);
-        let mut flows = Flows::new(&self.begins_us(self.ours, self.seed), self.seed);
+        let is_shared = self.ours + self.linux > 1;
+        let back = if is_shared {
+            self.cell.back_with_jitter()
+        } else {
+            self.cell.back()
+        };
+        let mut back: Link<Vec<u8>> = Link::new(back, self.seed);
+        let mut flows = Flows::new(
+            &self.begins_us(self.ours, self.seed),
+            self.seed,
+            self.pacing,
+        );
         let epoch = begin - Duration::from_millis(20);
         let offset_us = 20_000;
         let end = begin + self.length;
         let mut buffer = vec![0; 65_536];
         loop {
-            let now = clock::now();
+            let now = Instant::now();
             if now >= end {
-                return Ok((out.totals(), flows.counters()));
+                return Ok((out.totals(), flows.counts()));
             }
             let now_us = micros(now.saturating_duration_since(epoch));
             let present = saiga_tcp::Instant(now_us.saturating_sub(offset_us));

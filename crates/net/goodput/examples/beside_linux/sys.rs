@@ -5,6 +5,10 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 
+/// Bytes of an option that is an int.
+const INT_BYTES: libc::socklen_t = 4;
+const _: () = assert!(size_of::<libc::c_int>() == INT_BYTES as usize);
+
 /// Moves the calling thread into a network namespace of its own.
 pub(crate) fn unshare_network() -> io::Result<()> {
     // SAFETY: unshare(2) takes no pointer, and a network namespace concerns no memory.
@@ -13,11 +17,11 @@ pub(crate) fn unshare_network() -> io::Result<()> {
 
 /// Makes the TUN device `name` of an open `/dev/net/tun`: packets without a header of the driver.
 pub(crate) fn set_tun(file: &File, name: &str) -> io::Result<()> {
+    let flags =
+        libc::c_short::try_from(libc::IFF_TUN | libc::IFF_NO_PI).map_err(io::Error::other)?;
     let mut request = libc::ifreq {
         ifr_name: [0; libc::IFNAMSIZ],
-        ifr_ifru: libc::__c_anonymous_ifr_ifru {
-            ifru_flags: (libc::IFF_TUN | libc::IFF_NO_PI) as libc::c_short,
-        },
+        ifr_ifru: libc::__c_anonymous_ifr_ifru { ifru_flags: flags },
     };
     for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
         *to = from.cast_signed();
@@ -27,7 +31,11 @@ pub(crate) fn set_tun(file: &File, name: &str) -> io::Result<()> {
 }
 
 /// Sets a buffer of a socket beyond the limit of the host: `SO_SNDBUFFORCE` or `SO_RCVBUFFORCE`.
-pub(crate) fn force_buffer(socket: RawFd, option: libc::c_int, bytes: libc::c_int) -> io::Result<()> {
+pub(crate) fn force_buffer(
+    socket: RawFd,
+    option: libc::c_int,
+    bytes: libc::c_int,
+) -> io::Result<()> {
     // SAFETY: the option reads one int, which lives until the call returns.
     check(unsafe {
         libc::setsockopt(
@@ -35,7 +43,7 @@ pub(crate) fn force_buffer(socket: RawFd, option: libc::c_int, bytes: libc::c_in
             libc::SOL_SOCKET,
             option,
             (&raw const bytes).cast(),
-            size_of::<libc::c_int>() as libc::socklen_t,
+            INT_BYTES,
         )
     })
 }
@@ -50,7 +58,12 @@ pub(crate) fn use_exact_timers() -> io::Result<()> {
 pub(crate) fn discard(socket: RawFd, most: usize) -> io::Result<usize> {
     // SAFETY: with MSG_TRUNC, TCP drops the bytes and writes none (man 7 tcp).
     let count = unsafe {
-        libc::recv(socket, std::ptr::null_mut(), most, libc::MSG_TRUNC | libc::MSG_DONTWAIT)
+        libc::recv(
+            socket,
+            std::ptr::null_mut(),
+            most,
+            libc::MSG_TRUNC | libc::MSG_DONTWAIT,
+        )
     };
     usize::try_from(count).map_err(|_| io::Error::last_os_error())
 }

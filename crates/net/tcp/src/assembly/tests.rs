@@ -105,6 +105,15 @@ fn a_duplicate_is_the_first_block_once() {
     assert_eq!(receiver.acknowledged(), (5500, vec![(1000, 2000)]));
 }
 
+/// RFC 2883 §4 rule 1.
+#[test]
+fn a_duplicate_is_forgotten_when_another_segment_comes() {
+    let mut receiver = Receiver::new(4000);
+    receiver.take(3000, 3500);
+    receiver.take(4500, 5000);
+    assert_eq!(receiver.acknowledged(), (4000, vec![(4500, 5000)]));
+}
+
 #[test]
 fn only_new_bytes_are_placed() {
     let mut receiver = Receiver::new(0);

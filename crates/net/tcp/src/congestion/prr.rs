@@ -97,6 +97,13 @@ mod tests {
         assert_eq!((sent, pipe), (10_000, 10_000));
     }
 
+    #[test]
+    fn the_proportion_is_rounded_up() {
+        let mut prr = Prr::new(30_000);
+        // A third of 1000 bytes.
+        assert_eq!(prr.on_ack(&ack(20_000, 0)), 334);
+    }
+
     /// Fifteen of twenty segments are lost: slow start from what is left.
     #[test]
     fn after_a_large_loss_the_pipe_grows_as_in_slow_start() {

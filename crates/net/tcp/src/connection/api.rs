@@ -2,10 +2,10 @@
 
 use saiga_wire::tcp::Header;
 
-use super::{Connection, Phase, Reply, Settings, StateName};
+use super::{Connection, Phase, Reply, Settings};
 use crate::context::Context;
 use crate::event::{CloseReason, Events};
-use crate::handshake::{syn, syn_ack, timestamp};
+use crate::handshake::{syn_ack, timestamp};
 use crate::time::Instant;
 use crate::time_wait::TimeWait;
 use crate::transmit::{Transmit, reset};
@@ -19,7 +19,7 @@ impl Connection {
         }
         match &mut self.phase {
             Phase::SynSent(state) if state.due <= context.now => {
-                let header = syn(context.config, &state.start, context.now);
+                let header = state.header(context);
                 context.counters.out_segs += 1;
                 state.on_sent(context);
                 Some(bare(header))
@@ -68,7 +68,10 @@ impl Connection {
     #[must_use]
     pub fn next_timeout(&self, context: &Context<'_>) -> Option<Instant> {
         match &self.phase {
-            Phase::SynSent(state) => Some(state.due),
+            Phase::SynSent(state) => {
+                let end = state.ends_at(&self.settings);
+                Some(end.map_or(state.due, |end| end.min(state.due)))
+            }
             Phase::SynReceived(state) => Some(state.due),
             Phase::Open(open) => open.next_timeout(&self.settings, context),
             Phase::TimeWait(state) => Some(state.end),
@@ -79,9 +82,12 @@ impl Connection {
     /// Handles what is due now. Calls that come too early do nothing.
     pub fn on_timeout(&mut self, context: &mut Context<'_>) -> Events {
         let now = context.now;
-        let tries = self.retries();
+        let before = self.unanswered();
         let path_retries = context.config.path_retries;
         let reason = match &mut self.phase {
+            Phase::SynSent(state) if state.ends_at(&self.settings).is_some_and(|at| at <= now) => {
+                Some(CloseReason::TimedOut)
+            }
             Phase::SynSent(state) if state.due <= now => state.on_timeout(context),
             Phase::SynReceived(state) if state.due <= now => state.on_timeout(context),
             Phase::Open(open) => open.on_timeout(&self.settings, context),
@@ -90,7 +96,7 @@ impl Connection {
         };
         match reason {
             None => Events {
-                is_doubtful: tries < path_retries && path_retries <= self.retries(),
+                is_doubtful: before < path_retries && path_retries <= self.unanswered(),
                 ..Events::NONE
             },
             Some(mut reason) => {
@@ -106,11 +112,11 @@ impl Connection {
     }
 
     /// Retransmissions since the peer was heard.
-    fn retries(&self) -> u8 {
+    fn unanswered(&self) -> u8 {
         match &self.phase {
             Phase::SynSent(state) => state.retries,
             Phase::SynReceived(state) => state.retries,
-            Phase::Open(open) => open.retries(),
+            Phase::Open(open) => open.unanswered(),
             Phase::TimeWait(_) | Phase::Closed => 0,
         }
     }
@@ -171,17 +177,9 @@ impl Connection {
     /// Ends the connection at once, with a reset if the peer can still send or wait for data (RFC
     /// 9293 §3.10.5).
     pub fn abort(&mut self, context: &mut Context<'_>) -> Events {
-        match self.state() {
-            // Both sides have closed.
-            StateName::Closing | StateName::LastAck => {}
-            StateName::SynSent
-            | StateName::SynReceived
-            | StateName::Established
-            | StateName::FinWait1
-            | StateName::FinWait2
-            | StateName::CloseWait
-            | StateName::TimeWait
-            | StateName::Closed => self.prepare_reset(),
+        let is_closing = matches!(&self.phase, Phase::Open(open) if open.is_closing());
+        if !is_closing {
+            self.prepare_reset();
         }
         self.end(CloseReason::Aborted, context)
     }

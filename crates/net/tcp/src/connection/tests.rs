@@ -1,4 +1,5 @@
-//! Bytes of overlapping segments: the first copy of a byte stays, whatever comes later.
+//! What scripts cannot show: the bytes of overlapping segments, of which the first copy stays, and
+//! several segments before the answer to the first one leaves.
 
 extern crate std;
 
@@ -51,6 +52,15 @@ fn header(seq: SeqNum, flags: Flags) -> Header {
     }
 }
 
+fn connect(context: &mut Context<'_>) -> Connection {
+    let start = Start {
+        iss: ISS,
+        timestamp_offset: 0,
+        buffer: 1000,
+    };
+    Connection::connect(start, context)
+}
+
 /// Takes the segments in this order; returns the buffer, and how much of it is readable.
 fn received(samples: &[Sample]) -> (Vec<u8>, u32) {
     let config = Config::default();
@@ -60,12 +70,7 @@ fn received(samples: &[Sample]) -> (Vec<u8>, u32) {
         config: &config,
         counters: &mut counters,
     };
-    let start = Start {
-        iss: ISS,
-        timestamp_offset: 0,
-        buffer: 1000,
-    };
-    let mut connection = Connection::connect(start, &mut context);
+    let mut connection = connect(&mut context);
     let mut bytes = Vec::new();
     let mut readable = 0;
     let syn = header(IRS, Flags::SYN);
@@ -137,4 +142,42 @@ fn the_first_copy_of_a_byte_stays() {
         let expected = (expected.as_bytes().to_vec(), readable);
         assert_eq!(received(samples), expected, "{name}");
     }
+}
+
+/// The limit of challenges is two in a second; the third segment must not take the answer back.
+#[test]
+fn a_challenge_above_the_limit_leaves_the_answers_before() {
+    let config = Config::default();
+    let mut counters = Counters::default();
+    let mut context = Context {
+        now: Instant(1),
+        config: &config,
+        counters: &mut counters,
+    };
+    let mut connection = connect(&mut context);
+    let mut bytes = Vec::new();
+    let mut take = |connection: &mut Connection, context: &mut Context<'_>, header: Header| {
+        let arrival = Arrival {
+            header: &header,
+            length: 0,
+            is_congested: false,
+        };
+        let mut place = Buffer {
+            bytes: &mut bytes,
+            payload: b"",
+        };
+        connection.on_segment(&arrival, &mut place, context)
+    };
+    let events = take(&mut connection, &mut context, header(IRS, Flags::SYN));
+    assert!(events.is_established);
+    while connection.transmit(0, &mut context).is_some() {}
+    for _ in 0..3 {
+        let events = take(&mut connection, &mut context, header(IRS + 5, Flags::RST));
+        assert_eq!(events, Events::NONE);
+    }
+    let answer = connection.transmit(0, &mut context).unwrap();
+    assert_eq!(answer.header.ack, Some(IRS + 1));
+    assert_eq!(connection.transmit(0, &mut context), None);
+    assert_eq!(counters.challenge_acks, 2);
+    assert_eq!(counters.acks_skipped_challenge, 1);
 }

@@ -16,7 +16,7 @@ use crate::time::{Instant, Micros};
 pub(super) struct Idle {
     heard_at: Instant,
     /// Keep-alive probes without an answer.
-    probes: u8,
+    probes: u32,
     /// A segment without data that makes the peer answer is due.
     pub(super) is_probe_due: bool,
     /// A tail loss probe is due.
@@ -97,8 +97,9 @@ impl Open {
     /// A keep-alive probe is due while nothing is in flight.
     fn keep_alive_at(&self, settings: &Settings) -> Option<Instant> {
         let keep_alive = settings.keep_alive.filter(|_| self.sender.is_idle())?;
-        let silent_ms = u64::from(keep_alive.interval_ms) * u64::from(self.idle.probes)
-            + u64::from(keep_alive.idle_ms);
+        // An interval of zero would never let the time-out pass.
+        let interval_ms = u64::from(keep_alive.interval_ms.max(1));
+        let silent_ms = interval_ms * u64::from(self.idle.probes) + u64::from(keep_alive.idle_ms);
         Some(self.idle.heard_at + Micros::from_millis(silent_ms))
     }
 
@@ -127,7 +128,7 @@ impl Open {
                 let is_over = now.since(self.idle.heard_at) >= Micros::from_millis(ms.into());
                 self.idle.probes > 0 && is_over
             }
-            None => self.idle.probes >= keep_alive.count,
+            None => self.idle.probes >= keep_alive.count.into(),
         }
     }
 

@@ -69,7 +69,7 @@ impl Open {
             flags = flags | Flags::CWR;
         }
         let header = self.header(part.start, flags, SackBlocks::NONE, context);
-        let is_new_data = part.length > 0 && part.reason == Reason::New;
+        let is_new_data = part.length > 0 && part.reason != Reason::Retransmission;
         Transmit {
             header,
             offset: part.start - self.sender.una(),

@@ -65,14 +65,14 @@ impl Receiver {
             return Verdict::Challenge;
         }
         let start = arrival.header.seq;
-        let end = (start + arrival.length).earlier_of(self.assembly.nxt());
-        if arrival.length > 0 && start.before(end) {
+        let end = (start + arrival.sequence_length()).earlier_of(self.nxt());
+        if start.before(end) {
             self.assembly.on_old(start, end);
             self.acknowledge_now();
             return Verdict::Drop;
         }
         if arrival.sequence_length() > 0 {
-            // A FIN again, or data above the window: the peer must learn the state.
+            // Data above the window: the peer must learn the state.
             self.acknowledge_now();
             return Verdict::Drop;
         }

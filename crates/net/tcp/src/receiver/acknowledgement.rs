@@ -55,7 +55,7 @@ impl Receiver {
     /// The application has read bytes. An update of the window is due if it opens a window that was
     /// nearly closed, or by half of the buffer.
     pub(crate) fn on_read(&mut self, bytes: u32) {
-        self.read = (self.read + bytes).earlier_of(self.assembly.nxt());
+        self.read = (self.read + bytes).earlier_of(self.data_nxt());
         let announced = self.window();
         let free = self.free();
         let least = self.peer_mss.min(self.buffer / 2).max(1);

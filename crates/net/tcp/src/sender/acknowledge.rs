@@ -71,6 +71,8 @@ pub(super) struct Tally {
     pub(super) is_duplicate: bool,
     /// Whether the window, not the application, limited what was in flight.
     pub(super) is_limited: bool,
+    /// Whether the peer has seen congestion.
+    pub(super) is_congested: bool,
 }
 
 /// What the caller must know.
@@ -92,12 +94,15 @@ impl Sender {
             ..*ack
         };
         let was_closed = self.usable_window() == 0;
-        let is_changed = self.window.update(ack.seq, ack.number, ack.window);
+        // An older acknowledgement than the last one says nothing of the window.
+        let is_changed =
+            !ack.number.before(una) && self.window.update(ack.seq, ack.number, ack.window);
         let duplicate = duplicate_block(ack, una);
         let mut tally = Tally {
             flight_size: nxt - una,
             is_advance: ack.number.after(una),
             is_limited: self.is_limited(una),
+            is_congested: ack.is_congested,
             is_duplicate: ack.number == una
                 && !ack.has_data
                 && !is_changed
@@ -225,12 +230,12 @@ impl Sender {
             context.counters.ecn_reductions += 1;
             self.reduce_once(tally);
             self.reduced_until = Some(self.nxt());
-            self.must_send_cwr = true;
         }
     }
 
     /// Reduces the window without a recovery.
     fn reduce_once(&mut self, tally: &Tally) {
+        self.must_send_cwr = true;
         self.congestion.on_congestion(tally.flight_size);
         self.congestion.set_cwnd(self.congestion.ssthresh());
         self.congestion.confirm();

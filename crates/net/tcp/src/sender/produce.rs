@@ -8,6 +8,7 @@ use saiga_wire::SeqNum;
 
 use super::{Fin, Sender};
 use crate::context::Context;
+use crate::time::OptionalInstant;
 
 /// A range to send, and whether the FIN follows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,6 +91,8 @@ impl Sender {
         self.on_sent(&part, context);
         self.tlp
             .on_probe(self.nxt(), part.reason == Reason::Retransmission);
+        // New data has armed the timer; no further probe goes before this one is answered.
+        self.timers.probe = OptionalInstant::NONE;
         Some(part)
     }
 

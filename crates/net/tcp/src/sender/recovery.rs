@@ -145,16 +145,7 @@ impl Sender {
         self.begin_recovery(context);
         match &mut self.recovery {
             Recovery::Normal { .. } | Recovery::Resize { .. } => self.grow(tally, rtt, context.now),
-            Recovery::Fast(fast) => {
-                let pipe = self.flight.in_flight().saturating_sub(self.reno_sacked);
-                let more = fast.prr.on_ack(&prr::Ack {
-                    delivered,
-                    pipe,
-                    ssthresh: self.congestion.ssthresh(),
-                    growth: if is_safe { self.mss.into() } else { 0 },
-                });
-                self.congestion.set_cwnd(pipe.saturating_add(more));
-            }
+            Recovery::Fast(_) => self.reduce(delivered, if is_safe { self.mss.into() } else { 0 }),
             Recovery::Loss { frto, .. } => {
                 *frto = match *frto {
                     Frto::Repeated if tally.is_advance => Frto::New,
@@ -210,8 +201,13 @@ impl Sender {
             } => *retransmitted_at,
         };
         let at = at.get().filter(|_| tally.is_advance);
-        at.zip(ack.echo)
-            .is_some_and(|(at, echo)| echo.is_before(at))
+        let is_older = at
+            .zip(ack.echo)
+            .is_some_and(|(at, echo)| echo.is_before(at));
+        // As in Linux (`tcp_try_undo_partial`): one late segment does not show that others of the
+        // recovery, which were sent again and did not arrive yet, were not lost.
+        let is_fast = matches!(self.recovery, Recovery::Fast(_));
+        is_older && !(is_fast && self.flight.has_retransmissions_out())
     }
 
     /// Whether data arrived after a time-out by its first transmission (RFC 5682 §3).
@@ -269,7 +265,8 @@ impl Sender {
             }
             return 0;
         }
-        if !tally.is_duplicate {
+        // After a time-out, duplicates come from what was sent again needlessly.
+        if !tally.is_duplicate || matches!(self.recovery, Recovery::Loss { .. }) {
             return 0;
         }
         self.reno_sacked = (self.reno_sacked + mss).min(self.flight.in_flight());
@@ -316,6 +313,32 @@ impl Sender {
         if self.recovery.is_normal() {
             self.begin_fast(context);
         }
+    }
+
+    /// The reordering window has ended: begins recovery if losses are known now. As in Linux
+    /// (`tcp_rack_reo_timeout`), one segment may go before the next acknowledgement.
+    pub(super) fn on_reorder_timeout(&mut self, context: &mut Context<'_>) {
+        self.detect_losses(context.now);
+        let was_normal = self.recovery.is_normal();
+        self.begin_recovery(context);
+        if was_normal {
+            self.reduce(self.mss.into(), 0);
+        }
+    }
+
+    /// Sets the congestion window during fast recovery; see [`prr::Ack`] for the arguments.
+    fn reduce(&mut self, delivered: u32, growth: u32) {
+        let Recovery::Fast(fast) = &mut self.recovery else {
+            return;
+        };
+        let pipe = self.flight.in_flight().saturating_sub(self.reno_sacked);
+        let more = fast.prr.on_ack(&prr::Ack {
+            delivered,
+            pipe,
+            ssthresh: self.congestion.ssthresh(),
+            growth,
+        });
+        self.congestion.set_cwnd(pipe.saturating_add(more));
     }
 
     fn begin_fast(&mut self, context: &mut Context<'_>) {
@@ -371,9 +394,13 @@ impl Sender {
         };
     }
 
-    /// Grows the window by what was acknowledged. Duplicates do not grow it (RFC 5681 §3.2 step 1).
+    /// Grows the window by what was acknowledged. Duplicates do not grow it (RFC 5681 §3.2 step 1),
+    /// but on a path that reorders, there is nearly always a hole: what arrives above it counts, as
+    /// in Linux (`tcp_may_raise_cwnd` in net/ipv4/tcp_input.c). An acknowledgement that tells of
+    /// congestion does not grow it either (RFC 3168 §6.1.2).
     fn grow(&mut self, tally: &Tally, rtt: Option<Micros>, now: Instant) {
-        if !tally.is_advance {
+        let is_progress = tally.delivered > 0 && self.rack.is_reordering_seen();
+        if !tally.is_advance && !is_progress || tally.is_congested {
             return;
         }
         self.congestion.on_ack(&Acked {

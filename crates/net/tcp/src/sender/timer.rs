@@ -99,9 +99,10 @@ impl Sender {
         let rto = now + self.rtt.rto(&context.config.rto);
         self.timers.rto.set_first(rto);
         if self.timers.persist.is_some() {
-            // The window has opened.
+            // The window has opened: probes are no retransmissions.
             self.timers.persist = OptionalInstant::NONE;
             self.timers.waiting_since = OptionalInstant::NONE;
+            self.retries = 0;
         }
         self.timers.waiting_since.set_first(now);
         if is_new {
@@ -166,8 +167,7 @@ impl Sender {
             return self.on_rto(context);
         }
         if self.timers.reorder.has_come(now) {
-            self.detect_losses(now);
-            self.begin_recovery(context);
+            self.on_reorder_timeout(context);
             return Expired::Retransmit;
         }
         if self.timers.persist.has_come(now) {
@@ -191,13 +191,15 @@ impl Sender {
     /// closed, each answer counts (MUST-37), even if the window was shrunk below what was sent
     /// (SHLD-17), unless the application has gone: then only progress counts, as in Linux.
     fn is_given_up(&self, context: &mut Context<'_>) -> bool {
+        let limit = context.config.data_retries;
         let is_closed = !self.una().before(self.window_end());
-        let tries = if is_closed && !self.is_abandoned {
-            self.unanswered
+        let is_given_up = if self.is_abandoned {
+            self.retries >= limit.min(context.config.orphan_retries)
+        } else if is_closed {
+            self.unanswered >= limit
         } else {
-            self.retries
+            self.retries >= limit
         };
-        let is_given_up = tries >= context.config.data_retries;
         context.counters.abort_on_timeout += u64::from(is_given_up);
         is_given_up
     }

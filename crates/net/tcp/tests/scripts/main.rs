@@ -6,6 +6,8 @@
 
 mod parse;
 mod run;
+mod show;
+mod states;
 
 use std::fs;
 use std::path::Path;

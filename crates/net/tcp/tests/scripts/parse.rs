@@ -4,6 +4,29 @@ use std::collections::BTreeMap;
 
 use saiga_wire::tcp::Flags;
 
+/// What runs a script.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Side {
+    Engine,
+    Kernel,
+}
+
+impl Side {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Engine => "engine",
+            Self::Kernel => "kernel",
+        }
+    }
+
+    const fn other(self) -> Self {
+        match self {
+            Self::Engine => Self::Kernel,
+            Self::Kernel => Self::Engine,
+        }
+    }
+}
+
 /// A line that does something.
 #[derive(Debug, Clone)]
 pub(crate) struct Line {
@@ -70,18 +93,27 @@ impl Segment {
     }
 }
 
-/// Reads a script.
-pub(crate) fn lines(text: &str) -> Result<Vec<Line>, String> {
+/// Begins the line that tells why the kernel does not run a script.
+pub(crate) const DIFFERS: &str = "kernel differs:";
+
+/// Reads the lines of a script that are for `side`.
+pub(crate) fn lines(text: &str, side: Side) -> Result<Vec<Line>, String> {
     let mut lines = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {
         let words: Vec<&str> = line.split_whitespace().collect();
+        if line.starts_with(DIFFERS) {
+            continue;
+        }
         let words = match words.iter().position(|word| word.starts_with('#')) {
             Some(comment) => &words[..comment],
             None => &words,
         };
-        if words.is_empty() {
-            continue;
-        }
+        let words = match words.split_first() {
+            Some((first, rest)) if *first == side.name() => rest,
+            Some((first, _)) if *first == side.other().name() => continue,
+            Some(_) => words,
+            None => continue,
+        };
         let parsed = line_of(number, words).map_err(|why| format!("line {number}: {why}"))?;
         lines.extend(parsed.split());
     }

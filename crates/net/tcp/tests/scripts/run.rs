@@ -10,15 +10,16 @@ use saiga_wire::SeqNum;
 use saiga_wire::ip::Ports;
 use saiga_wire::tcp::{Flags, Header, Options, SackBlock, Timestamps};
 
-use crate::parse::{Action, Line, Segment, lines};
+use crate::parse::{Action, Line, Segment, Side, lines};
 
 /// Initial numbers of this side and of the peer, near their wraps.
 const ISS: SeqNum = SeqNum(u32::MAX - 2000);
 const IRS: SeqNum = SeqNum(u32::MAX - 500);
 /// The script begins at this instant, and timestamps of this side with zero.
-const START: Instant = Instant(5_000_000);
+pub(crate) const START: Instant = Instant(5_000_000);
 
-struct Script {
+/// A script in progress.
+pub(crate) struct Script {
     config: Config,
     settings: Settings,
     buffer: u32,
@@ -33,13 +34,13 @@ struct Script {
     /// Initial numbers of this side and of the peer.
     iss: SeqNum,
     irs: SeqNum,
-    now: Instant,
+    pub(crate) now: Instant,
     /// Segments that have left, with their times.
-    sent: VecDeque<(Instant, Segment)>,
+    pub(crate) sent: VecDeque<(Instant, Segment)>,
     closed: Option<CloseReason>,
     is_finished: bool,
-    readable: u32,
-    acked: u32,
+    pub(crate) readable: u32,
+    pub(crate) acked: u32,
     /// How often urgent data was announced, and how often the path was in doubt.
     alarms: u32,
     doubts: u32,
@@ -55,32 +56,8 @@ impl Place for Nowhere {
 
 /// Runs a script; tells which line does not hold.
 pub(crate) fn run(text: &str, is_shown: bool) -> Result<(), String> {
-    let mut script = Script {
-        config: Config {
-            has_timestamps: false,
-            has_window_scale: false,
-            ..Config::default()
-        },
-        settings: Settings::default(),
-        buffer: 65_535,
-        clock: 0,
-        counters: Counters::default(),
-        connection: None,
-        is_listening: false,
-        cookies: None,
-        iss: ISS,
-        irs: IRS,
-        now: START,
-        sent: VecDeque::new(),
-        closed: None,
-        is_finished: false,
-        readable: 0,
-        acked: 0,
-        alarms: 0,
-        doubts: 0,
-        is_shown,
-    };
-    for line in lines(text)? {
+    let mut script = Script::new(is_shown);
+    for line in lines(text, Side::Engine)? {
         script.advance(script.now + Micros::from_millis(line.after_ms));
         script
             .apply(&line)
@@ -96,10 +73,38 @@ pub(crate) fn run(text: &str, is_shown: bool) -> Result<(), String> {
 }
 
 fn shown(at: Instant, segment: &Segment) -> String {
-    format!("at {} ms, {segment:?}", at.since(START).as_millis())
+    format!("at {} ms, > {segment}", at.since(START).as_millis())
 }
 
 impl Script {
+    pub(crate) fn new(is_shown: bool) -> Self {
+        Self {
+            config: Config {
+                has_timestamps: false,
+                has_window_scale: false,
+                ..Config::default()
+            },
+            settings: Settings::default(),
+            buffer: 65_535,
+            clock: 0,
+            counters: Counters::default(),
+            connection: None,
+            is_listening: false,
+            cookies: None,
+            iss: ISS,
+            irs: IRS,
+            now: START,
+            sent: VecDeque::new(),
+            closed: None,
+            is_finished: false,
+            readable: 0,
+            acked: 0,
+            alarms: 0,
+            doubts: 0,
+            is_shown,
+        }
+    }
+
     fn context<R>(
         &mut self,
         call: impl FnOnce(&mut Connection, &mut Context<'_>) -> R,
@@ -114,20 +119,22 @@ impl Script {
             .map(|connection| call(connection, &mut context))
     }
 
+    /// When the next timer expires.
+    pub(crate) fn next_timeout(&mut self) -> Option<Instant> {
+        self.context(|connection, context| connection.next_timeout(context))
+            .flatten()
+    }
+
     /// Lets timers expire until `until`.
-    fn advance(&mut self, until: Instant) {
-        loop {
-            let next = self.context(|connection, context| connection.next_timeout(context));
-            let Some(next) = next.flatten().filter(|next| *next <= until) else {
-                break;
-            };
+    pub(crate) fn advance(&mut self, until: Instant) {
+        while let Some(next) = self.next_timeout().filter(|next| *next <= until) {
             self.now = self.now.max(next);
             let events = self.context(Connection::on_timeout);
             self.note(events.unwrap_or_default());
             let before = self.sent.len();
             self.send();
-            let again = self.context(|connection, context| connection.next_timeout(context));
-            let is_stuck = again.flatten().is_some_and(|again| again <= self.now);
+            let again = self.next_timeout();
+            let is_stuck = again.is_some_and(|again| again <= self.now);
             assert!(
                 !is_stuck || self.sent.len() > before,
                 "a timer stands still"
@@ -144,7 +151,7 @@ impl Script {
         {
             let segment = self.relative(&transmit);
             if self.is_shown {
-                println!("> {}", shown(self.now, &segment));
+                println!("{}", shown(self.now, &segment));
             }
             self.sent.push_back((self.now, segment));
         }
@@ -159,7 +166,8 @@ impl Script {
         self.doubts += u32::from(events.is_doubtful);
     }
 
-    fn apply(&mut self, line: &Line) -> Result<(), String> {
+    /// Does what a line says, at the present time.
+    pub(crate) fn apply(&mut self, line: &Line) -> Result<(), String> {
         if !matches!(line.action, Action::Out(_))
             && let Some((at, segment)) = self.sent.front()
         {
@@ -209,6 +217,7 @@ impl Script {
                     });
                 }
                 "keepalive_default" => self.settings.keep_alive = Some(KeepAlive::default()),
+                "quickack" => {} // Of the kernel; this side does so in the first segments.
                 "iss" => self.iss = SeqNum(number),
                 "irs" => self.irs = SeqNum(number),
                 other => return Err(format!("{other} is not a setting")),
@@ -447,11 +456,20 @@ impl Script {
     }
 
     fn check_state(&self, name: &str) -> Result<(), String> {
+        let found = self.state();
+        if found == name {
+            return Ok(());
+        }
+        Err(format!("the state is {found}"))
+    }
+
+    /// The state as scripts name it.
+    pub(crate) fn state(&self) -> String {
         let state = self
             .connection
             .as_ref()
             .map_or(StateName::Closed, Connection::state);
-        let found = match (state, self.closed) {
+        match (state, self.closed) {
             (StateName::SynSent, _) => "SYN-SENT".to_owned(),
             (StateName::SynReceived, _) => "SYN-RECEIVED".to_owned(),
             (StateName::Established, _) => "ESTABLISHED".to_owned(),
@@ -463,11 +481,7 @@ impl Script {
             (StateName::TimeWait, _) => "TIME-WAIT".to_owned(),
             (StateName::Closed, Some(reason)) => format!("CLOSED {reason:?}"),
             (StateName::Closed, None) => "CLOSED".to_owned(),
-        };
-        if found == name {
-            return Ok(());
         }
-        Err(format!("the state is {found}"))
     }
 
     /// A segment of this side in the numbers of the script.
