@@ -12,9 +12,8 @@ pub(crate) struct Early {
     written: u32,
     /// How many of them end with the last urgent one.
     urgent: u32,
-    /// Whether a FIN follows.
+    /// Whether a FIN follows, and whether the application has gone.
     is_shut: bool,
-    /// Whether the application has gone.
     is_closed: bool,
 }
 
@@ -56,7 +55,7 @@ impl Early {
         }
         if is_closed {
             // Nothing can be unread yet.
-            let _must_reset = open.on_close(context);
+            open.on_close(context);
         }
     }
 }

@@ -4,8 +4,8 @@
 use std::collections::VecDeque;
 
 use saiga_tcp::{
-    Arrival, Config, Connection, Context, Counters, Events, Instant, Place, Settings, Start,
-    StateName,
+    Arrival, Config, Connection, Context, Counters, Events, IcmpError, Instant, Place, Settings,
+    Start, StateName,
 };
 use saiga_wire::SeqNum;
 use saiga_wire::tcp::Header;
@@ -231,6 +231,15 @@ impl Host {
             connection.on_segment(&arrival, &mut copy, context)
         });
         self.receive = receive;
+        self.note(&events);
+    }
+
+    /// A router has dropped the segment at `seq`.
+    pub(crate) fn on_too_big(&mut self, mss: u16, seq: SeqNum, now: Instant) {
+        let error = IcmpError::TooBig { mss };
+        let events = self.call(now, |connection, context| {
+            connection.on_icmp(error, seq, context)
+        });
         self.note(&events);
     }
 

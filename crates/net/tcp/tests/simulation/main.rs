@@ -70,9 +70,11 @@ fn world(seed: u64) -> World {
         ..Settings::default()
     };
     let paths = [path(&mut random), path(&mut random)];
+    let mut errors = fastrand::Rng::with_seed(seed ^ 2);
+    let has_errors = [errors.bool(), errors.bool()];
     let tasks = [task(&mut random), task(&mut random)];
     let configs = [config(&mut random), config(&mut random)];
-    World::new(random, paths, tasks, configs, settings)
+    World::new(random, paths, has_errors, tasks, configs, settings)
 }
 
 /// Seeds of `make test`, and those of `make soak`.

@@ -30,6 +30,7 @@ impl World {
     pub(crate) fn new(
         mut random: fastrand::Rng,
         [to_server, to_client]: [Path; 2],
+        has_errors: [bool; 2],
         [client_task, server_task]: [Task; 2],
         [client_config, server_config]: [Config; 2],
         settings: Settings,
@@ -39,8 +40,8 @@ impl World {
         let mut client = Host::connect("client", client_task, client_config, start, now);
         client.set(settings);
         Self {
-            to_server: Link::new(to_server, random.fork()),
-            to_client: Link::new(to_client, random.fork()),
+            to_server: Link::new(to_server, has_errors[0], random.fork()),
+            to_client: Link::new(to_client, has_errors[1], random.fork()),
             random,
             now,
             client,
@@ -130,17 +131,23 @@ impl World {
         client.on_timeout(*now);
         client.run_application(random, *now);
         while let Some(packets) = client.transmit(*now, most, server.as_ref()) {
-            packets
-                .into_iter()
-                .for_each(|packet| to_server.send(packet, *now));
+            for packet in packets {
+                let seq = packet.header.seq;
+                if let Some(mss) = to_server.send(packet, *now) {
+                    client.on_too_big(mss, seq, *now);
+                }
+            }
         }
         let Some(server) = server else { return };
         server.on_timeout(*now);
         server.run_application(random, *now);
         while let Some(packets) = server.transmit(*now, most, Some(client)) {
-            packets
-                .into_iter()
-                .for_each(|packet| to_client.send(packet, *now));
+            for packet in packets {
+                let seq = packet.header.seq;
+                if let Some(mss) = to_client.send(packet, *now) {
+                    server.on_too_big(mss, seq, *now);
+                }
+            }
         }
     }
 
@@ -222,7 +229,8 @@ fn answer_for_none(packet: &Packet, back: &mut Link, now: Instant) {
             payload: vec![],
             is_congested: false,
         };
-        back.send(reset, now);
+        let error = back.send(reset, now);
+        assert_eq!(error, None, "a reset is small");
     }
 }
 

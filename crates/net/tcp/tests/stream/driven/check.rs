@@ -23,6 +23,8 @@ impl Host {
             mss,
             is_ecn_capable,
         } = transmit;
+        // RFC 3168 §6.1.4 and §6.1.5: only new data.
+        assert!(!is_ecn_capable || *length > 0);
         let waiting = self.written - self.acked;
         assert!(offset + length <= waiting, "bytes that were not written");
         assert!(*length == 0 || u32::from(*mss) >= LEAST_SEGMENT);
