@@ -19,12 +19,13 @@ use crate::settings::{DEFAULTS, Offers};
 use crate::socket::{CLOSED, Settings, Socket, state_of_connection};
 
 /// Calls that the kernel can do. All others name numbers of the engine, such as `cwnd`.
-const CALLS: [&str; 16] = [
+const CALLS: [&str; 17] = [
     "connect",
     "accept",
     "cookies",
     "established",
     "write",
+    "writeurgent",
     "read",
     "resize",
     "shutdown",
@@ -294,7 +295,8 @@ impl Script {
         let done = match name {
             "connect" | "accept" | "cookies" => self.open(name),
             "established" => return self.establish(),
-            "write" => self.socket.write(argument),
+            "write" => self.socket.write(argument, 0),
+            "writeurgent" => self.socket.write(argument, libc::MSG_OOB),
             "read" => self.socket.read(argument),
             "resize" => self.socket.resize(argument.cast_signed()),
             "shutdown" => self.socket.shutdown(),

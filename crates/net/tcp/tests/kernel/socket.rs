@@ -83,10 +83,10 @@ impl Socket {
             .ok_or_else(|| io::Error::other("there is no connection"))
     }
 
-    /// Writes zeros, all of them.
-    pub(crate) fn write(&mut self, length: u32) -> io::Result<()> {
+    /// Writes zeros, all of them, with the flags of send(2).
+    pub(crate) fn write(&mut self, length: u32, flags: libc::c_int) -> io::Result<()> {
         let zeros = vec![0; usize::try_from(length).unwrap()];
-        let taken = match sys::send(self.fd()?, &zeros) {
+        let taken = match sys::send(self.fd()?, &zeros, flags) {
             Ok(taken) => taken,
             // The connection has ended, or this side of it: nothing is sent, as on the engine.
             Err(error) if is_end(&error) => return Ok(()),

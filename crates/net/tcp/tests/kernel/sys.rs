@@ -108,11 +108,13 @@ pub(crate) fn accept(fd: &OwnedFd) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// `send(2)` without a signal; returns the number of bytes taken.
-pub(crate) fn send(fd: &OwnedFd, bytes: &[u8]) -> io::Result<usize> {
+/// `send(2)` without a signal, and with urgent data if `flags` is `MSG_OOB`; returns the number of
+/// bytes taken.
+pub(crate) fn send(fd: &OwnedFd, bytes: &[u8], flags: c_int) -> io::Result<usize> {
     let data: *const c_void = bytes.as_ptr().cast();
+    let flags = flags | libc::MSG_NOSIGNAL;
     // SAFETY: `bytes` is readable for its length.
-    count(unsafe { libc::send(fd.as_raw_fd(), data, bytes.len(), libc::MSG_NOSIGNAL) })
+    count(unsafe { libc::send(fd.as_raw_fd(), data, bytes.len(), flags) })
 }
 
 /// `recv(2)`; returns the number of bytes read, 0 at the end of the stream.
