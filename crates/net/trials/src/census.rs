@@ -13,6 +13,9 @@ use saiga_status::reader::{Page, Snapshot, Socket};
 /// page may show.
 const DESCRIPTORS: u32 = 4096;
 
+/// Largest memory of a ring, in KiB.
+const RING_KIB: u64 = 4 << 10;
+
 /// The resources of one process at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Census {
@@ -22,6 +25,8 @@ pub struct Census {
     pub mappings: usize,
     /// Resident memory, private and shared, in KiB.
     pub resident_kib: u64,
+    /// The part of it that no other process and no file shares.
+    pub private_kib: u64,
 }
 
 impl Census {
@@ -32,21 +37,24 @@ impl Census {
     pub fn of(pid: u32) -> io::Result<Self> {
         let maps = fs::read_to_string(format!("/proc/{pid}/maps"))?;
         let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
-        let resident_kib = status
-            .lines()
-            .find_map(|line| line.strip_prefix("VmRSS:"))
-            .and_then(|rest| rest.trim().trim_end_matches(" kB").parse().ok())
-            .ok_or_else(|| io::Error::other(format!("/proc/{pid}/status has no VmRSS")))?;
+        let kib = |name| {
+            status
+                .lines()
+                .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
+                .and_then(|rest| rest.trim().trim_end_matches(" kB").parse().ok())
+                .ok_or_else(|| io::Error::other(format!("/proc/{pid}/status has no {name}")))
+        };
         Ok(Self {
             descriptors: fs::read_dir(format!("/proc/{pid}/fd"))?.count(),
             mappings: maps.lines().count(),
-            resident_kib,
+            resident_kib: kib("VmRSS")?,
+            private_kib: kib("RssAnon")?,
         })
     }
 
     /// Fails the test if `later` exceeds `self` by more than `links` links to other processes (a
-    /// descriptor and three mappings each; links to dead processes are dropped at the next
-    /// opportunity), or by more than `slack_kib` of memory.
+    /// descriptor, three mappings and a ring each; links to dead processes are dropped at the next
+    /// opportunity), or by more than `slack_kib` of other memory.
     ///
     /// # Panics
     /// On growth; the message names `what` was done in between.
@@ -61,8 +69,13 @@ impl Census {
             "mappings leaked over {what}"
         );
         assert!(
-            later.resident_kib <= self.resident_kib + slack_kib,
-            "memory grew by more than {slack_kib} KiB over {what}"
+            later.private_kib <= self.private_kib + slack_kib,
+            "private memory grew by more than {slack_kib} KiB over {what}"
+        );
+        let rings_kib = links as u64 * RING_KIB;
+        assert!(
+            later.resident_kib <= self.resident_kib + slack_kib + rings_kib,
+            "memory grew by more than {slack_kib} KiB and {links} rings over {what}"
         );
     }
 
