@@ -62,7 +62,12 @@ fn main() {
     if is_wanted(name) {
         let (mut ours, mut smol) = (Ours::new(Kind::Segments), Smol::new(Kind::Segments));
         let smol = &mut || rate(|| smol.churn(100));
-        row(name, ("thousand connections/s", 1e3), || rate(|| ours.churn(1_000)), Some(smol));
+        row(
+            name,
+            ("thousand connections/s", 1e3),
+            || rate(|| ours.churn(1_000)),
+            Some(smol),
+        );
     }
 }
 
