@@ -48,10 +48,6 @@ impl Slot {
 
 /// How far the connection is.
 #[derive(Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "nearly all connections are in the larger state"
-)]
 pub(crate) enum State {
     /// A SYN whose acceptance the owner has not decided.
     Undecided {

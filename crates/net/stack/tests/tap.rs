@@ -1,7 +1,7 @@
 //! The example `tap` beside the kernel's ping and TCP, in network namespaces of their own.
 //!
 //! Needs root, /dev/net/tun, ip(8), ping(8), tcpdump and tshark.
-
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![expect(unsafe_code, reason = "no crate of the project wraps unshare(2)")]
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};

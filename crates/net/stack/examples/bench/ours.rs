@@ -9,7 +9,7 @@ use saiga_stack::{
 use saiga_wire::ethernet::{Mac, Tags};
 use saiga_wire::offload::{ChecksumState, Fill};
 
-use crate::pair::{Kind, Pair, REQUEST};
+use crate::pair::{Kind, Pair, REQUEST_BYTES};
 
 /// Receive buffers for requests and for bulk data.
 const SMALL: u32 = 16 << 10;
@@ -197,7 +197,7 @@ impl Ours {
             if events.readable > 0 {
                 stack.read(id, events.readable, self.now);
                 self.read += events.readable as usize;
-                if events.readable as usize == REQUEST {
+                if events.readable == REQUEST_BYTES {
                     stack.write(id, events.readable, self.now);
                 }
             }
@@ -260,7 +260,7 @@ impl Pair for Ours {
     fn exchange(&mut self, connections: &[usize]) {
         for connection in connections {
             let id = self.connections[*connection];
-            self.client.stack.write(id, REQUEST as u32, self.now);
+            self.client.stack.write(id, REQUEST_BYTES, self.now);
         }
         let responses = self.pump();
         assert_eq!(responses, connections.len());
@@ -270,13 +270,13 @@ impl Pair for Ours {
     fn stream(&mut self, bytes: usize) {
         let id = self.connections[0];
         self.read = 0;
-        let mut unwritten = bytes;
+        let mut unwritten = u32::try_from(bytes).unwrap();
         self.room = LARGE;
         while self.read < bytes {
-            let some = (self.room as usize).min(unwritten);
-            self.room -= some as u32;
+            let some = self.room.min(unwritten);
+            self.room -= some;
             unwritten -= some;
-            self.client.stack.write(id, some as u32, self.now);
+            self.client.stack.write(id, some, self.now);
             self.pump();
             self.pass_time(Micros(10));
         }

@@ -2,6 +2,8 @@
 
 /// Bytes of a request and of its response.
 pub(crate) const REQUEST: usize = 100;
+/// The same for calls that count in 32 bits.
+pub(crate) const REQUEST_BYTES: u32 = 100;
 
 /// What the device between the hosts does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -172,12 +172,12 @@ fn what_nothing_serves_is_refused() {
     // The next header field of an IPv6 header is at offset 6.
     let sent = raw(&ip(v6(9), v6(2), Protocol(132)), &[0; 12]);
     let answer = answers(&mut host, &sent);
-    match packet(&answer[0]).transport {
-        Transport::Icmp6(icmp6::Message::ParameterProblem { problem, .. }) => {
-            assert_eq!((problem.code, problem.pointer), (1, 6));
-        }
-        other => panic!("{other:?}"),
-    }
+    let Transport::Icmp6(icmp6::Message::ParameterProblem { problem, .. }) =
+        packet(&answer[0]).transport
+    else {
+        panic!("{answer:?}")
+    };
+    assert_eq!((problem.code, problem.pointer), (1, 6));
 }
 
 /// RFC 9293 §3.10.7.1.
@@ -317,12 +317,12 @@ fn solicitations_are_answered() {
         &icmp6::Message::Ndp(solicitation),
     );
     let answer = answers(&mut host, &request);
-    match packet(&answer[0]).transport {
-        Transport::Icmp6(icmp6::Message::Ndp(ndp::Message::NeighbourAdvertisement(one))) => {
-            assert_eq!((one.target_mac, one.solicited), (Some(mac(2)), true));
-        }
-        other => panic!("{other:?}"),
-    }
+    let Transport::Icmp6(icmp6::Message::Ndp(ndp::Message::NeighbourAdvertisement(one))) =
+        packet(&answer[0]).transport
+    else {
+        panic!("{answer:?}")
+    };
+    assert_eq!((one.target_mac, one.solicited), (Some(mac(2)), true));
     // Another address is another host's.
     let request = arp_frame(
         Mac::BROADCAST,

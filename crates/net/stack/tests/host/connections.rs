@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use saiga_stack::{CloseReason, Config, Micros, StateName};
 use saiga_wire::ethernet::{Tag, Tags};
+use saiga_wire::frame::Content;
 use saiga_wire::ip::Ecn;
 
 use crate::world::{BUFFER, Decision, World, mac, network, packet, read, segment, v4, v6};
@@ -86,8 +87,8 @@ fn bulk_data_in_both_directions() {
 
 fn packet_bytes(frame: &[u8]) -> usize {
     match read(frame).content {
-        saiga_wire::frame::Content::Ip(packet) => packet.bytes.len(),
-        _ => 0,
+        Content::Ip(packet) => packet.bytes.len(),
+        Content::Arp(_) | Content::Other(_) => 0,
     }
 }
 

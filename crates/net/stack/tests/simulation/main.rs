@@ -3,6 +3,7 @@
 //!
 //! `SEED=7 cargo test -p saiga-stack --test simulation` repeats one seed; `SAIGA_SEEDS=100000` asks
 //! for more of them.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod application;
 mod naive;
