@@ -109,10 +109,8 @@ pub(crate) fn icmp6_to(
     let Network::V6(header) = ip(source, destination, Protocol::ICMP6) else {
         panic!("not IPv6")
     };
-    let hop_limit = match message {
-        icmp6::Message::Ndp(_) => 255,
-        _ => 64,
-    };
+    let is_discovery = matches!(message, icmp6::Message::Ndp(_));
+    let hop_limit = if is_discovery { 255 } else { 64 };
     let header = ipv6::Header {
         hop_limit,
         ..header

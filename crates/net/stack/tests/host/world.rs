@@ -319,19 +319,19 @@ pub(crate) fn read(frame: &[u8]) -> Frame<'_> {
 
 /// The IP packet of a frame.
 pub(crate) fn packet(frame: &[u8]) -> Packet<'_> {
-    match read(frame).content {
-        Content::Ip(packet) => packet,
-        other => panic!("no IP packet: {other:?}"),
-    }
+    let Content::Ip(packet) = read(frame).content else {
+        panic!("no IP packet: {frame:?}")
+    };
+    packet
 }
 
 /// The TCP segment of a frame, if it has one.
 pub(crate) fn segment(frame: &[u8]) -> Option<Segment<'_>> {
-    match read(frame).content {
-        Content::Ip(Packet {
-            transport: Transport::Tcp(segment),
-            ..
-        }) => Some(segment),
-        _ => None,
-    }
+    let Content::Ip(packet) = read(frame).content else {
+        return None;
+    };
+    let Transport::Tcp(segment) = packet.transport else {
+        return None;
+    };
+    Some(segment)
 }
