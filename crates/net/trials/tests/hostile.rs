@@ -162,7 +162,6 @@ fn a_peer_with_a_segment_for_each_connection_is_declined_in_time() {
     let siege = Siege {
         rounds: (6, 30),
         links: 4, // Unused segments are kept for the next connection.
-        ..LASTING
     };
     outlives(echo_server(), ("segments", "a refusal"), 29, siege);
 }
