@@ -120,8 +120,8 @@ impl Stack {
 
     /// A segment that may have a SYN cookie; false if no cookie is on its way.
     ///
-    /// A segment without a valid cookie is dropped: the one with the cookie can be lost or late, and
-    /// the peer sends it again. Linux resets such a connection.
+    /// A segment without a valid cookie is dropped: the one with the cookie can be lost or late,
+    /// and the peer sends it again. Linux resets such a connection.
     pub(crate) fn on_cookie(
         &mut self,
         listener: ListenerId,
