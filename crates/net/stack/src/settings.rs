@@ -12,6 +12,8 @@ const MOST: usize = 128;
 /// Bytes of the headers without options.
 const HEADERS_V4: u16 = 40;
 const HEADERS_V6: u16 = 60;
+/// No path of IPv6 takes less (RFC 8200 §5), whatever an ICMP message says.
+const LEAST_PATH_V6: u16 = 1220;
 
 /// Settings by segment size. A connection keeps its own when the MTU changes, so none is removed.
 #[derive(Debug)]
@@ -30,14 +32,21 @@ impl SizedSettings {
 
     /// The index of the settings for connections of an interface.
     pub(crate) fn of(&mut self, interface: &Interface, is_v6: bool) -> u8 {
-        let headers = if is_v6 { HEADERS_V6 } else { HEADERS_V4 };
+        let (headers, least_path_mss) = if is_v6 {
+            (HEADERS_V6, LEAST_PATH_V6)
+        } else {
+            (HEADERS_V4, self.sizes[0].least_path_mss)
+        };
         let mss = interface.mtu - headers;
-        let known = self.sizes.iter().position(|config| config.mss == mss);
+        let is_same =
+            |config: &Config| (config.mss, config.least_path_mss) == (mss, least_path_mss);
+        let known = self.sizes.iter().position(is_same);
         let index = match known {
             Some(index) => index,
             None if self.sizes.len() < MOST => {
                 let config = Config {
                     mss,
+                    least_path_mss,
                     ..self.sizes[0].clone()
                 };
                 self.sizes.push(config);

@@ -3,9 +3,9 @@
 use saiga_stack::{CloseReason, Config, Micros};
 use saiga_wire::ethernet::Mac;
 use saiga_wire::frame::Content;
-use saiga_wire::{arp, icmp4};
+use saiga_wire::{arp, icmp4, icmp6};
 
-use crate::frames::{arp_frame, icmp4_to};
+use crate::frames::{arp_frame, icmp4_to, icmp6_to};
 use crate::world::{BUFFER, Host, World, mac, packet, read, segment, v4, v6};
 
 /// A host that does not exist: its address is asked for three times.
@@ -136,4 +136,23 @@ fn frames_for_other_networks_go_to_the_router() {
     let frames = host.frames(now);
     assert_eq!(read(&frames[0].1).link.destination, mac(9));
     assert!(segment(&frames[0].1).is_some());
+}
+
+/// No path of IPv6 takes less than 1,280 bytes (RFC 8200 §5).
+#[test]
+fn segments_of_ipv6_have_a_least_size() {
+    let mut world = World::new();
+    let id = world.connect(v6(1), v6(2));
+    world.run(Micros::from_secs(1));
+    world.hosts[0].write(id, &[1; 10_000], world.now);
+    let now = world.now;
+    let frames = world.hosts[0].frames(now);
+    let error = icmp6::Message::PacketTooBig {
+        mtu: 600,
+        quote: icmp6::quotable(&frames[0].1[14..]),
+    };
+    let _verdict = world.hosts[0].on_frame(&icmp6_to(mac(1), (v6(2), v6(1)), &error), now);
+    let frames = world.hosts[0].frames(now);
+    let largest = frames.iter().map(|(_, frame)| frame.len()).max();
+    assert_eq!(largest, Some(1_294));
 }
