@@ -181,8 +181,8 @@ impl Stack {
             .with_engine(id, &mut self.counters, now, run)
     }
 
-    /// A flow with a free port (RFC 6056 §3.3.3): ports of one peer follow each other from a secret
-    /// begin on, so that none is used again soon.
+    /// A flow with a free port (RFC 6056 §3.3.3). The ports for a peer follow each other from a
+    /// secret first one, so that no port is used again soon.
     fn choose_port(&mut self, flow: Flow) -> Option<Flow> {
         let begin = self.connections.iss.timestamp_offset(flow.key().bytes());
         for _ in 0..PORTS {

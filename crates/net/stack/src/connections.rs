@@ -85,7 +85,7 @@ impl Connections {
         Some(id)
     }
 
-    /// Removes a connection without a word to the owner.
+    /// Removes a connection. The owner is told elsewhere.
     pub(crate) fn remove(&mut self, index: u32) {
         if let Some(slot) = self.slots.remove(index) {
             self.flows.remove(&slot.flow, index);
@@ -160,7 +160,7 @@ impl Connections {
     }
 
     /// The first ready connection has nothing to send: its timer is set, or it is removed.
-    pub(crate) fn settle(&mut self, counters: &mut Counters, now: Instant) {
+    pub(crate) fn settle(&mut self, counters: &mut Counters, now: Instant, owner: &mut impl Owner) {
         let Some(index) = self.ready.pop_front() else {
             return;
         };
@@ -185,7 +185,7 @@ impl Connections {
         }
         if state == Some(StateName::TimeWait) && !slot.is_waiting {
             slot.is_waiting = true;
-            self.wait(index, counters);
+            self.wait(index, counters, owner);
         }
         if let Some(at) = timeout {
             self.timers.set_at_latest(index, at);
@@ -193,7 +193,7 @@ impl Connections {
     }
 
     /// Counts a connection in TIME-WAIT; the oldest gives way if there are too many.
-    fn wait(&mut self, index: u32, counters: &mut Counters) {
+    fn wait(&mut self, index: u32, counters: &mut Counters, owner: &mut impl Owner) {
         self.waiting.extend(self.slots.id(index));
         while self.waiting.len() > self.most_waiting as usize {
             let Some(oldest) = self.waiting.pop_front() else {
@@ -202,7 +202,7 @@ impl Connections {
             // Those that have ended are only forgotten.
             if self.slots.get_mut(oldest).is_some() {
                 counters.time_wait_overflow += 1;
-                self.remove(oldest.index());
+                self.end(oldest, CloseReason::Finished, owner);
             }
         }
     }
@@ -215,7 +215,7 @@ impl Connections {
         }
     }
 
-    /// A handshake that has ended counts no longer.
+    /// A handshake that has ended leaves the backlog of its listener.
     pub(crate) fn note(&mut self, id: ConnectionId, events: &Events) {
         if (events.is_established || events.closed.is_some())
             && let Some(slot) = self.slots.get_mut(id)
@@ -270,19 +270,14 @@ impl Connections {
                 self.timers.set_at_latest(id.index(), until);
             }
             State::Undecided { .. } | State::Proven { .. } => {
-                self.drop_undecided(id, CloseReason::TimedOut, owner);
+                self.end(id, CloseReason::TimedOut, owner);
             }
             State::Engine(_) => {}
         }
     }
 
-    /// Ends a handshake that the owner has not decided.
-    pub(crate) fn drop_undecided(
-        &mut self,
-        id: ConnectionId,
-        reason: CloseReason,
-        owner: &mut impl Owner,
-    ) {
+    /// Removes a connection, and tells the owner.
+    pub(crate) fn end(&mut self, id: ConnectionId, reason: CloseReason, owner: &mut impl Owner) {
         let events = Events {
             closed: Some(reason),
             ..Events::default()

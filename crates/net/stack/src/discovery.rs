@@ -19,8 +19,8 @@ use crate::stack::{Stack, Verdict};
 const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
 
 impl Stack {
-    /// Makes a neighbour known for good, such as one that the kernel has resolved; false if there
-    /// are too many neighbours.
+    /// Adds a neighbour that is never probed, such as one that the kernel has resolved, until
+    /// [`Self::configure`]. False if there are too many neighbours.
     pub fn set_neighbour(
         &mut self,
         interface: usize,

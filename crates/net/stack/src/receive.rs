@@ -248,8 +248,7 @@ impl Stack {
             && header.flags.contains(Flags::RST)
             && header.seq == syn.seq + 1
         {
-            let reason = CloseReason::Reset;
-            self.connections.drop_undecided(id, reason, owner);
+            self.connections.end(id, CloseReason::Reset, owner);
         }
     }
 

@@ -38,7 +38,7 @@ impl Stack {
                     return Some(outgoing);
                 }
                 Some(Fate::Gone) => {}
-                None => self.connections.settle(&mut self.counters, now),
+                None => self.connections.settle(&mut self.counters, now, owner),
             }
         }
         None

@@ -231,6 +231,10 @@ fn the_oldest_in_time_wait_gives_way() {
     }
     assert_eq!(world.hosts[0].stack.len(), 3);
     assert_eq!(world.hosts[0].stack.counters().time_wait_overflow, 7);
+    // The owner learns which connections have gone.
+    let conversations = world.hosts[0].application.conversations.values();
+    let ended = conversations.filter(|one| one.closed() == Some(CloseReason::Finished));
+    assert_eq!(ended.count(), 7);
 }
 
 #[test]
