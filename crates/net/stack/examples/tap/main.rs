@@ -35,11 +35,13 @@ fn main() -> ExitCode {
 fn run(mut arguments: Vec<String>) -> Result<std::convert::Infallible, Box<dyn std::error::Error>> {
     let has_offloads = !arguments.iter().any(|argument| argument == "--plain");
     arguments.retain(|argument| argument != "--plain");
-    let [name, addresses @ ..] = arguments.as_slice() else {
+    let split = arguments.split_first();
+    let Some((name, addresses)) = split.filter(|(_, addresses)| !addresses.is_empty()) else {
         return Err("usage: tap NAME ADDRESS/LENGTH... [--plain]".into());
     };
-    let tap = Tap::open(name, has_offloads)
-        .map_err(|error| format!("{name} cannot be opened as a TAP device: {error}"))?;
+    let tap = Tap::open(name, has_offloads).map_err(|error| {
+        format!("{name} cannot be opened as a TAP device, which needs root: {error}")
+    })?;
     let addresses = addresses
         .iter()
         .map(|text| text.parse().map_err(|error| format!("{text}: {error}")))
@@ -92,7 +94,7 @@ fn serve(
     clock: &Clock,
 ) -> Result<std::convert::Infallible, Box<dyn std::error::Error>> {
     let mut echo = Echo::default();
-    let mut buffer = vec![0; FRAME_BYTES];
+    let (mut buffer, mut room) = (vec![0; FRAME_BYTES], vec![0; FRAME_BYTES]);
     println!("ready");
     loop {
         let timeout = stack.next_timeout().map(|at| clock.until(at));
@@ -103,20 +105,19 @@ fn serve(
                 let _verdict = stack.on_frame(frame, header.checksum_state(), now, &mut echo);
             }
             echo.work(&mut stack, now);
-            send(&mut tap, &mut stack, &mut echo, now);
+            send(&mut tap, &mut stack, &mut echo, &mut room, now);
         }
         let now = clock.now();
         stack.on_timeout(now, &mut echo);
         echo.work(&mut stack, now);
-        send(&mut tap, &mut stack, &mut echo, now);
+        send(&mut tap, &mut stack, &mut echo, &mut room, now);
     }
 }
 
-/// Sends all frames of the stack.
-fn send(tap: &mut Tap, stack: &mut Stack, echo: &mut Echo, now: Instant) {
-    let mut buffer = vec![0; FRAME_BYTES];
+/// Sends all frames of the stack. `buffer` has room for the largest.
+fn send(tap: &mut Tap, stack: &mut Stack, echo: &mut Echo, buffer: &mut [u8], now: Instant) {
     while let Some(outgoing) = stack.poll_transmit(&mut buffer[HEADER_BYTES..], now, echo) {
-        tap.send(&outgoing, &mut buffer);
+        tap.send(&outgoing, buffer);
     }
 }
 
