@@ -36,8 +36,8 @@ fn in_namespace(test: impl FnOnce() + Send + 'static) {
     }
 }
 
-/// The example, built if it is missing. After a change, `cargo test -p saiga-stack` builds it again;
-/// `--test tap` alone does not.
+/// The example, built if it is missing. After a change, `cargo test -p saiga-stack` builds it
+/// again; `--test tap` alone does not.
 fn example() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let built = test
