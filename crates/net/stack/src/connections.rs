@@ -3,7 +3,7 @@
 use alloc::collections::VecDeque;
 
 use saiga_tcp::{
-    CloseReason, Connection, Context, Events, Instant, IssGenerator, Micros, Start, StateName,
+    CloseReason, Connection, Context, Events, Instant, IssGenerator, Micros, Start,
 };
 
 use crate::config::Config;
@@ -124,7 +124,9 @@ impl Connections {
             counters: &mut counters.tcp,
         };
         let result = run(connection, &mut context);
-        self.make_ready(id.index());
+        if !core::mem::replace(&mut slot.is_ready, true) {
+            self.queue(id.index());
+        }
         Some(result)
     }
 
@@ -168,22 +170,25 @@ impl Connections {
             return;
         };
         slot.is_ready = false;
-        let (state, timeout) = match &slot.state {
-            State::Undecided { until, .. } | State::Proven { until, .. } => (None, Some(*until)),
+        let (is_closed, is_time_wait, timeout) = match &slot.state {
+            State::Undecided { until, .. } | State::Proven { until, .. } => {
+                (false, false, Some(*until))
+            }
             State::Engine(connection) => {
                 let context = Context {
                     now,
                     config: self.settings.get(slot.settings),
                     counters: &mut counters.tcp,
                 };
-                (Some(connection.state()), connection.next_timeout(&context))
+                let timeout = connection.next_timeout(&context);
+                (connection.is_closed(), connection.is_time_wait(), timeout)
             }
         };
-        if state == Some(StateName::Closed) {
+        if is_closed {
             self.remove(index);
             return;
         }
-        if state == Some(StateName::TimeWait) && !slot.is_waiting {
+        if is_time_wait && !slot.is_waiting {
             slot.is_waiting = true;
             self.wait(index, counters, owner);
         }

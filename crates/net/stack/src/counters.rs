@@ -10,8 +10,10 @@ pub struct Counters {
     pub in_frames: u64,
     /// Frames that left.
     pub out_frames: u64,
-    /// Frames that were handed back.
+    /// Frames, and packets put together from fragments, that were handed back.
     pub handed_back: u64,
+    /// Such packets that were dropped, because too many of them waited for the caller.
+    pub hand_backs_dropped: u64,
     /// Malformed packets, by [`Malformed`] as a number.
     pub malformed: [u64; Malformed::COUNT],
     /// Packets that could not leave, because no route leads to the destination.
@@ -46,6 +48,7 @@ impl Default for Counters {
             in_frames: 0,
             out_frames: 0,
             handed_back: 0,
+            hand_backs_dropped: 0,
             malformed: [0; Malformed::COUNT],
             no_route: 0,
             answers_dropped: 0,

@@ -5,6 +5,8 @@
 //! is answered with a cookie, and the owner decides about connections of peers that have proven
 //! their address.
 
+use alloc::boxed::Box;
+
 use saiga_tcp::{Arrival, Connection, Context, Events, Instant, Place};
 use saiga_wire::offload::Fill;
 use saiga_wire::tcp::{Flags, Header, Segment};
@@ -42,7 +44,7 @@ impl Stack {
             State::Proven { connection, .. } => {
                 connection.resize(buffer);
                 let connection = connection.clone();
-                self.begin(id, |_| connection, now);
+                self.begin(id, |_| *connection, now);
                 let established = Events {
                     is_established: true,
                     ..Events::default()
@@ -67,7 +69,7 @@ impl Stack {
             }
             State::Proven { connection, .. } => {
                 let connection = connection.clone();
-                self.begin(id, |_| connection, now);
+                self.begin(id, |_| *connection, now);
                 let _closed = self.abort(id, now);
             }
             State::Engine(_) => {}
@@ -157,7 +159,10 @@ impl Stack {
         };
         // Those that have proven their address count as handshakes no longer.
         let until = now + UNDECIDED;
-        let state = State::Proven { connection, until };
+        let state = State::Proven {
+            connection: Box::new(connection),
+            until,
+        };
         self.ask_uncounted(listener, flow, settings, state, owner);
         true
     }

@@ -119,6 +119,12 @@ impl Host {
         }
     }
 
+    /// Whether [`Self::poll`] may have a frame.
+    #[inline]
+    pub(crate) fn has_frames(&self) -> bool {
+        !self.waiting.is_empty() || self.neighbours.has_frames()
+    }
+
     /// The next frame that waits, in its order: answers, frames whose neighbour is known now,
     /// solicitations.
     pub(crate) fn poll(&mut self, now: Instant) -> Option<(Vec<u8>, virtio::Header)> {

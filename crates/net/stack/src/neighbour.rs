@@ -316,6 +316,12 @@ impl Neighbours {
         }
     }
 
+    /// Whether solicitations or frames whose neighbour is known now may wait.
+    #[inline]
+    pub(crate) fn has_frames(&self) -> bool {
+        !self.released.is_empty() || !self.soliciting.is_empty()
+    }
+
     /// A solicitation that must be sent now.
     pub(crate) fn poll_solicitation(&mut self, now: Instant) -> Option<Solicitation> {
         while let Some(number) = self.soliciting.pop_front() {

@@ -1,8 +1,9 @@
 //! The way of a frame that has come: link layer, IP, and the connection of a segment.
 
+use alloc::vec::Vec;
 use core::net::IpAddr;
 
-use saiga_tcp::{Arrival, CloseReason, Context, Instant, Place, StateName, reset_for};
+use saiga_tcp::{Arrival, CloseReason, Context, Instant, Place, reset_for};
 use saiga_wire::ethernet::{EtherType, Mac};
 use saiga_wire::frame::{Network, Packet, Transport};
 use saiga_wire::ip::{Addresses, Ecn, Protocol, TrafficClass};
@@ -19,6 +20,9 @@ use crate::owner::Owner;
 use crate::slab::ConnectionId;
 use crate::slot::State;
 use crate::stack::{Stack, Verdict};
+
+/// Most packets put together from fragments that wait for the caller: 4 MiB.
+const MOST_HANDED_BACK: usize = 64;
 
 /// How a packet has come.
 #[derive(Debug, Clone, Copy)]
@@ -180,7 +184,7 @@ impl Stack {
                     Outcome::Incomplete => {}
                     Outcome::Overlap => self.counters.fragments_overlapped += 1,
                     Outcome::Complete(whole) => {
-                        self.on_reassembled(interface, &whole, is_group, now, owner);
+                        self.on_reassembled(interface, whole, is_group, now, owner);
                     }
                 }
                 Verdict::Taken
@@ -189,7 +193,8 @@ impl Stack {
         }
     }
 
-    /// Beside the kernel, fragments of TCP only are put together here: nothing else is served.
+    /// Beside the kernel, fragments of TCP only are put together here: nothing else is served. Which
+    /// connection they belong to is known when the packet is whole.
     fn takes_fragments(&self, network: &Network) -> bool {
         let is_served = match self.config.presence {
             Presence::Alone => true,
@@ -201,18 +206,27 @@ impl Stack {
     fn on_reassembled(
         &mut self,
         interface: u8,
-        whole: &[u8],
+        whole: Vec<u8>,
         is_group: bool,
         now: Instant,
         owner: &mut impl Owner,
     ) {
-        match Packet::parse_reassembled(whole) {
-            // The fragments are gone, so they cannot be handed back.
-            Ok(packet) => {
-                let _taken = self.on_packet(interface, &packet, is_group, now, owner);
+        let verdict = match Packet::parse_reassembled(&whole) {
+            Ok(packet) => self.on_packet(interface, &packet, is_group, now, owner),
+            Err(reason) => {
+                self.count(reason);
+                return;
             }
-            Err(reason) => self.count(reason),
+        };
+        if verdict == Verdict::Taken || self.config.presence == Presence::Alone {
+            return;
         }
+        if self.handed_back.len() >= MOST_HANDED_BACK {
+            self.counters.hand_backs_dropped += 1;
+            return;
+        }
+        self.counters.handed_back += 1;
+        self.handed_back.push_back(whole);
     }
 
     pub(crate) fn count(&mut self, reason: Malformed) {
@@ -269,7 +283,7 @@ impl Stack {
             self.on_undecided(id, &segment.header, owner);
             return false;
         };
-        let was_waiting = connection.state() == StateName::TimeWait;
+        let was_waiting = connection.is_time_wait();
         let arrival = Arrival {
             header: &segment.header,
             // The length of an IP packet has 16 bits.

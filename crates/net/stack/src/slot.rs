@@ -1,5 +1,7 @@
 //! One connection of a stack: its state machine and what the stack knows about it.
 
+use alloc::boxed::Box;
+
 use saiga_tcp::{Connection, Instant};
 use saiga_wire::tcp::Header;
 
@@ -48,6 +50,10 @@ impl Slot {
 
 /// How far the connection is.
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly all connections have an engine"
+)]
 pub(crate) enum State {
     /// A SYN whose acceptance the owner has not decided.
     Undecided {
@@ -57,7 +63,7 @@ pub(crate) enum State {
     },
     /// A connection that began with a SYN cookie, and whose acceptance the owner has not decided.
     Proven {
-        connection: Connection,
+        connection: Box<Connection>,
         /// When the stack gives up.
         until: Instant,
     },

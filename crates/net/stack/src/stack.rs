@@ -1,5 +1,6 @@
 //! The stack: frames, calls and time in; frames, news and the next time-out out.
 
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use saiga_tcp::{CookieSecret, Instant};
@@ -30,6 +31,8 @@ pub struct Stack {
     pub(crate) host: Host,
     pub(crate) connections: Connections,
     pub(crate) reassembly: Reassembly,
+    /// Packets put together from fragments that the kernel should get.
+    pub(crate) handed_back: VecDeque<Vec<u8>>,
     pub(crate) counters: Counters,
     pub(crate) limits: Limits,
     /// The secret of SYN cookies.
@@ -76,6 +79,7 @@ impl Stack {
             host: Host::new(config.most_neighbours, now),
             connections: Connections::new(&config, secrets, now),
             reassembly: Reassembly::default(),
+            handed_back: VecDeque::new(),
             counters: Counters::default(),
             limits: Limits {
                 resets: RateLimit::new(ERRORS_PER_SECOND, ERRORS_AT_ONCE),
@@ -159,6 +163,13 @@ impl Stack {
         Some(outgoing)
     }
 
+    /// A packet that was put together from fragments and is not for this stack, as
+    /// [`Verdict::NotOurs`] says of frames: an IP packet without a link layer, up to 65,535 bytes
+    /// long. Beside the kernel, the caller asks after each frame that was taken.
+    pub fn poll_handed_back(&mut self) -> Option<Vec<u8>> {
+        self.handed_back.pop_front()
+    }
+
     /// The instant at which [`Self::on_timeout`] must be called, if no frame or call changes that.
     #[must_use]
     pub fn next_timeout(&self) -> Option<Instant> {
@@ -181,7 +192,11 @@ impl Stack {
     }
 
     /// A frame of the host below TCP.
+    #[inline]
     fn poll_host(&mut self, buffer: &mut [u8], now: Instant) -> Option<Outgoing> {
+        if !self.host.has_frames() {
+            return None;
+        }
         while let Some((frame, offload)) = self.host.poll(now) {
             let length = frame.len();
             if let Some(room) = buffer.get_mut(..length) {

@@ -1,8 +1,8 @@
 //! A hierarchical timer wheel: the next time-out of each connection or neighbour.
 //!
 //! Spec: Varghese and Lauck, "Hashed and Hierarchical Timing Wheels", scheme 7. Setting, cancelling
-//! and expiring a timer take constant time, whatever the number of timers. Six levels of 64 slots
-//! cover 50 days in ticks of 64 µs; a later timer expires early, and its owner sets it again.
+//! and expiring a timer take constant time, whatever the number of timers. Eight levels of 64 slots
+//! cover 571 years in ticks of 64 µs; a later timer expires early, and its owner sets it again.
 //!
 //! A timer is in the level of the highest 6-bit digit in which its tick differs from the present
 //! one. So all timers of a level are later than those of the levels below, no slot wraps around,
@@ -33,29 +33,43 @@ pub(crate) struct Wheel {
     links: Vec<Link>,
 }
 
-/// A timer in the doubly linked list of its slot.
+/// A timer in the doubly linked list of its slot. Each connection has one, so it is small.
 #[derive(Debug, Clone, Copy)]
 struct Link {
-    tick: u64,
+    /// The tick and, in the lowest byte, the level; all ones while the timer is not set.
+    key: u64,
     next: u32,
     previous: u32,
-    /// `None` while the timer is not set.
-    place: Option<Place>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Place {
-    level: u8,
-    slot: u8,
 }
 
 impl Link {
     const UNSET: Self = Self {
-        tick: 0,
+        key: u64::MAX,
         next: NOTHING,
         previous: NOTHING,
-        place: None,
     };
+
+    const fn is_set(&self) -> bool {
+        self.key != u64::MAX
+    }
+
+    const fn tick(&self) -> u64 {
+        self.key >> 8
+    }
+
+    const fn place(&self) -> Place {
+        let level = (self.key & 0xff) as u32;
+        Place {
+            level,
+            slot: digit(self.tick(), level),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Place {
+    level: u32,
+    slot: u32,
 }
 
 impl Wheel {
@@ -75,35 +89,32 @@ impl Wheel {
         let tick = ceiling(at).min(END).max(self.now);
         self.make_room(owner);
         let link = self.links[owner as usize];
-        if link.place.is_some() {
-            if link.tick <= tick {
+        if link.is_set() {
+            if link.tick() <= tick {
                 return;
             }
             self.cancel(owner);
         }
-        self.links[owner as usize].tick = tick;
-        self.insert(owner);
+        self.insert(owner, tick);
     }
 
     /// Ends the timer of `owner`, if it is set.
     pub(crate) fn cancel(&mut self, owner: u32) {
-        let Some(link) = self.links.get(owner as usize).copied() else {
+        let link = self.links.get(owner as usize).copied();
+        let Some(link) = link.filter(Link::is_set) else {
             return;
         };
-        let Some(place) = link.place else {
-            return;
-        };
-        let (level, slot) = (usize::from(place.level), usize::from(place.slot));
+        let Place { level, slot } = link.place();
         if link.previous == NOTHING {
-            self.heads[level][slot] = link.next;
+            self.heads[level as usize][slot as usize] = link.next;
         } else {
             self.links[link.previous as usize].next = link.next;
         }
         if link.next != NOTHING {
             self.links[link.next as usize].previous = link.previous;
         }
-        if self.heads[level][slot] == NOTHING {
-            self.occupied[level] &= !(1 << slot);
+        if self.heads[level as usize][slot as usize] == NOTHING {
+            self.occupied[level as usize] &= !(1 << slot);
         }
         self.links[owner as usize] = Link::UNSET;
     }
@@ -116,8 +127,8 @@ impl Wheel {
                 break;
             }
             self.now = tick;
-            let (level, slot) = (usize::from(place.level), usize::from(place.slot));
-            let head = self.heads[level][slot];
+            let Place { level, slot } = place;
+            let head = self.heads[level as usize][slot as usize];
             if level == 0 {
                 self.cancel(head);
                 return Some(head);
@@ -137,43 +148,38 @@ impl Wheel {
     fn first(&self) -> Option<(Place, u64)> {
         let (level, bits) = (0..).zip(self.occupied).find(|(_, bits)| *bits != 0)?;
         let slot = bits.trailing_zeros();
-        let digits = u32::from(level) * DIGIT_BITS;
+        let digits = level * DIGIT_BITS;
         let above = self.now >> (digits + DIGIT_BITS) << (digits + DIGIT_BITS);
         let tick = above | u64::from(slot) << digits;
-        #[expect(clippy::cast_possible_truncation, reason = "a slot is below 64")]
-        let slot = slot as u8;
         // The slot of the present tick begins in the past.
         Some((Place { level, slot }, tick.max(self.now)))
     }
 
     /// Moves the timers of a slot to lower levels. `self.now` is the first tick of the slot.
-    fn divide(&mut self, level: usize, slot: usize) {
-        let mut owner = self.heads[level][slot];
-        self.heads[level][slot] = NOTHING;
-        self.occupied[level] &= !(1 << slot);
+    fn divide(&mut self, level: u32, slot: u32) {
+        let mut owner = self.heads[level as usize][slot as usize];
+        self.heads[level as usize][slot as usize] = NOTHING;
+        self.occupied[level as usize] &= !(1 << slot);
         while owner != NOTHING {
-            let next = self.links[owner as usize].next;
-            self.insert(owner);
-            owner = next;
+            let link = self.links[owner as usize];
+            self.insert(owner, link.tick());
+            owner = link.next;
         }
     }
 
-    /// Links a timer, whose tick is set, into its slot.
-    fn insert(&mut self, owner: u32) {
-        let tick = self.links[owner as usize].tick;
-        let place = place(self.now, tick);
-        let (level, slot) = (usize::from(place.level), usize::from(place.slot));
-        let next = self.heads[level][slot];
+    /// Links a timer into its slot.
+    fn insert(&mut self, owner: u32, tick: u64) {
+        let Place { level, slot } = place(self.now, tick);
+        let next = self.heads[level as usize][slot as usize];
         if next != NOTHING {
             self.links[next as usize].previous = owner;
         }
-        self.heads[level][slot] = owner;
-        self.occupied[level] |= 1 << slot;
+        self.heads[level as usize][slot as usize] = owner;
+        self.occupied[level as usize] |= 1 << slot;
         self.links[owner as usize] = Link {
-            tick,
+            key: tick << 8 | u64::from(level),
             next,
             previous: NOTHING,
-            place: Some(place),
         };
     }
 
@@ -191,18 +197,18 @@ fn ceiling(at: Instant) -> u64 {
 }
 
 /// Level and slot of a tick that is not before `now`.
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "a level is below 8 and a slot below 64"
-)]
-fn place(now: u64, tick: u64) -> Place {
+const fn place(now: u64, tick: u64) -> Place {
     let differing = (now ^ tick) | 1;
     let level = differing.ilog2() / DIGIT_BITS;
-    let slot = tick >> (level * DIGIT_BITS) & (SLOTS as u64 - 1);
     Place {
-        level: level as u8,
-        slot: slot as u8,
+        level,
+        slot: digit(tick, level),
     }
+}
+
+/// The digit of a tick that is its slot in a level.
+const fn digit(tick: u64, level: u32) -> u32 {
+    ((tick >> (level * DIGIT_BITS)) % SLOTS as u64) as u32
 }
 
 #[cfg(test)]

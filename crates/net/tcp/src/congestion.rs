@@ -63,14 +63,16 @@ pub(crate) struct Congestion {
     ssthresh: u32,
     /// Sender maximum segment size.
     mss: u16,
-    avoidance: Avoidance,
-    hystart: HyStart,
+    control: Control,
     /// `cwnd` and `ssthresh` before the last reduction, for its undo.
     before: Option<Box<Before>>,
 }
 
+/// What decides the growth.
 #[derive(Debug, Clone)]
-enum Avoidance {
+enum Control {
+    /// The first slow start of CUBIC: `ssthresh` was never set.
+    HyStart(HyStart),
     Cubic(Cubic),
     NewReno(NewReno),
 }
@@ -79,7 +81,7 @@ enum Avoidance {
 struct Before {
     cwnd: u32,
     ssthresh: u32,
-    avoidance: Avoidance,
+    control: Control,
     /// The retransmissions of the recovery that the reduction belongs to.
     undo: Option<Undo>,
 }
@@ -97,11 +99,11 @@ impl Congestion {
             },
             ssthresh: u32::MAX,
             mss,
-            avoidance: match algorithm {
-                Algorithm::Cubic => Avoidance::Cubic(Cubic::default()),
-                Algorithm::NewReno => Avoidance::NewReno(NewReno::default()),
+            control: match algorithm {
+                // RFC 9406 §4.3: HyStart++ is for the first slow start only.
+                Algorithm::Cubic => Control::HyStart(HyStart::new(iss)),
+                Algorithm::NewReno => Control::NewReno(NewReno::default()),
             },
-            hystart: HyStart::new(iss),
             before: None,
         }
     }
@@ -125,9 +127,7 @@ impl Congestion {
 
     /// Grows the window outside of recovery.
     pub(crate) fn on_ack(&mut self, acked: &Acked) {
-        if self.is_slow_start() && self.uses_hystart() {
-            self.watch_delay(acked);
-        }
+        self.watch_delay(acked);
         if !acked.is_limited {
             self.pause(acked.now);
             return;
@@ -145,21 +145,25 @@ impl Congestion {
     /// Lets HyStart++ judge the round-trip time. The round ends first: the sample belongs to the
     /// next one.
     fn watch_delay(&mut self, acked: &Acked) {
-        if self.hystart.on_ack(acked.una, acked.nxt) {
+        let Control::HyStart(hystart) = &mut self.control else {
+            return;
+        };
+        if hystart.on_ack(acked.una, acked.nxt) {
             // RFC 9406 §4.2: after CSS_ROUNDS, congestion avoidance begins.
             self.ssthresh = self.cwnd;
+            self.control = Control::Cubic(Cubic::default());
         } else if let Some(rtt) = acked.rtt {
-            self.hystart.on_sample(rtt);
+            hystart.on_sample(rtt);
         }
     }
 
     /// Grows by the acknowledged bytes up to `ssthresh`; returns the bytes that are left for
     /// congestion avoidance.
     fn slow_start(&mut self, acked: &Acked) -> u32 {
-        let mut growth = acked.bytes;
-        if self.uses_hystart() {
-            growth = self.hystart.growth(acked.bytes, self.mss);
-        }
+        let growth = match &self.control {
+            Control::HyStart(hystart) => hystart.growth(acked.bytes, self.mss),
+            Control::Cubic(_) | Control::NewReno(_) => acked.bytes,
+        };
         let room = self.ssthresh - self.cwnd;
         let used = growth.min(room);
         self.cwnd += used;
@@ -168,23 +172,20 @@ impl Congestion {
 
     fn avoid(&mut self, bytes: u32, acked: &Acked) {
         let mss = u32::from(self.mss);
-        self.cwnd = match &mut self.avoidance {
-            Avoidance::Cubic(cubic) => cubic.grow(self.cwnd, bytes, mss, acked.srtt, acked.now),
-            Avoidance::NewReno(newreno) => newreno.grow(self.cwnd, bytes, mss),
+        self.cwnd = match &mut self.control {
+            // No window reaches the threshold.
+            Control::HyStart(_) => self.cwnd,
+            Control::Cubic(cubic) => cubic.grow(self.cwnd, bytes, mss, acked.srtt, acked.now),
+            Control::NewReno(newreno) => newreno.grow(self.cwnd, bytes, mss),
         };
     }
 
     /// The application limits the load, so that time does not count for CUBIC.
     fn pause(&mut self, now: Instant) {
-        match &mut self.avoidance {
-            Avoidance::Cubic(cubic) => cubic.pause(now),
-            Avoidance::NewReno(_) => {}
+        match &mut self.control {
+            Control::Cubic(cubic) => cubic.pause(now),
+            Control::HyStart(_) | Control::NewReno(_) => {}
         }
-    }
-
-    /// HyStart++ is for the first slow start only (RFC 9406 §4.3).
-    fn uses_hystart(&self) -> bool {
-        self.ssthresh == u32::MAX && matches!(self.avoidance, Avoidance::Cubic(_))
     }
 
     /// Reduces `ssthresh` at the begin of recovery or on ECN-Echo. The caller reduces `cwnd` by PRR
@@ -193,7 +194,7 @@ impl Congestion {
         self.before = Some(Box::new(Before {
             cwnd: self.cwnd,
             ssthresh: self.ssthresh,
-            avoidance: self.avoidance.clone(),
+            control: self.control.clone(),
             undo: None,
         }));
         self.reduce(in_flight);
@@ -203,9 +204,15 @@ impl Congestion {
         let least = 2 * u32::from(self.mss);
         // Data above a hole counts as in flight, so that this can be more than the window.
         let in_flight = in_flight.min(self.cwnd);
-        let reduced = match &mut self.avoidance {
-            Avoidance::Cubic(cubic) => cubic.reduce(self.cwnd, in_flight),
-            Avoidance::NewReno(newreno) => newreno.reduce(in_flight),
+        let reduced = match &mut self.control {
+            Control::HyStart(_) => {
+                let mut cubic = Cubic::default();
+                let reduced = cubic.reduce(self.cwnd, in_flight);
+                self.control = Control::Cubic(cubic);
+                reduced
+            }
+            Control::Cubic(cubic) => cubic.reduce(self.cwnd, in_flight),
+            Control::NewReno(newreno) => newreno.reduce(in_flight),
         };
         self.ssthresh = reduced.max(least);
     }
@@ -216,9 +223,9 @@ impl Congestion {
         if is_first {
             self.on_congestion(in_flight);
         }
-        match &mut self.avoidance {
-            Avoidance::Cubic(cubic) => cubic.on_timeout(),
-            Avoidance::NewReno(_) => {}
+        match &mut self.control {
+            Control::Cubic(cubic) => cubic.on_timeout(),
+            Control::HyStart(_) | Control::NewReno(_) => {}
         }
         self.cwnd = u32::from(self.mss);
     }
@@ -234,7 +241,7 @@ impl Congestion {
         if let Some(before) = self.before.take() {
             self.cwnd = self.cwnd.max(before.cwnd);
             self.ssthresh = self.ssthresh.max(before.ssthresh);
-            self.avoidance = before.avoidance;
+            self.control = before.control;
         }
     }
 

@@ -21,7 +21,7 @@ use crate::context::{Arrival, Context};
 use crate::early::Early;
 use crate::event::{CloseReason, Events};
 use crate::handshake::{self, Start};
-use crate::open::Open;
+use crate::open::{Born, Open};
 use crate::syn_received::SynReceived;
 use crate::syn_sent::SynSent;
 use crate::time_wait::TimeWait;
@@ -90,10 +90,14 @@ pub(crate) enum Outcome {
     Stay(Events),
     /// The state stays, and the segment is answered.
     Answer(Reply),
-    /// Another state follows.
-    Become(Phase, Events),
+    /// Both sides have opened at the same time.
+    Cross(SynReceived),
+    /// The handshake is complete by a SYN, which must be acknowledged.
+    Establish(Born),
     /// The handshake is complete, and the rest of the segment is for the new state.
-    Continue(Open, Events),
+    Continue(Born),
+    /// Both sides have closed, and late segments may be on their way.
+    Wait(TimeWait, Events),
     /// The connection ends in order.
     Finish(Events),
     /// The connection ends.
@@ -168,6 +172,20 @@ impl Connection {
         }
     }
 
+    /// Whether the state is TIME-WAIT.
+    #[inline]
+    #[must_use]
+    pub fn is_time_wait(&self) -> bool {
+        matches!(self.phase, Phase::TimeWait(_))
+    }
+
+    /// Whether the connection has ended.
+    #[inline]
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        matches!(self.phase, Phase::Closed)
+    }
+
     /// Takes a segment of this connection. `place` gets the bytes of its payload that are new.
     pub fn on_segment(
         &mut self,
@@ -217,8 +235,25 @@ impl Connection {
                 self.answer(reply, context);
                 Events::NONE
             }
-            Outcome::Become(phase, events) => self.enter(phase, events, context),
-            Outcome::Continue(open, events) => self.enter(Phase::Open(open), events, context),
+            Outcome::Cross(state) => {
+                self.enter(Phase::SynReceived(state), context);
+                Events::NONE
+            }
+            Outcome::Establish(born) => {
+                self.enter(Phase::Open(Open::new(&born, context)), context);
+                if let Phase::Open(open) = &mut self.phase {
+                    open.acknowledge_now();
+                }
+                Events::ESTABLISHED
+            }
+            Outcome::Continue(born) => {
+                self.enter(Phase::Open(Open::new(&born, context)), context);
+                Events::ESTABLISHED
+            }
+            Outcome::Wait(state, events) => {
+                self.phase = Phase::TimeWait(state);
+                events
+            }
             Outcome::Finish(events) => {
                 self.phase = Phase::Closed;
                 Events {
@@ -235,12 +270,13 @@ impl Connection {
         }
     }
 
-    fn enter(&mut self, phase: Phase, events: Events, context: &mut Context<'_>) -> Events {
-        let mut before = core::mem::replace(&mut self.phase, phase);
-        if let Some(early) = before.early() {
-            self.take_over(early, context);
+    /// Enters a state of the handshake, or the one after it.
+    fn enter(&mut self, phase: Phase, context: &Context<'_>) {
+        let early = self.phase.early().copied();
+        self.phase = phase;
+        if let Some(early) = early {
+            self.take_over(&early, context);
         }
-        events
     }
 
     /// Does what the application asked for before the handshake was complete, or keeps it.

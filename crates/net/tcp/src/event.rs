@@ -33,6 +33,12 @@ impl Events {
         closed: None,
     };
 
+    /// The handshake is complete.
+    pub(crate) const ESTABLISHED: Self = Self {
+        is_established: true,
+        ..Self::NONE
+    };
+
     /// The connection has ended.
     pub(crate) const fn closed(reason: CloseReason) -> Self {
         Self {

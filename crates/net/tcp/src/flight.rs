@@ -8,15 +8,16 @@
 //! The number of records is limited by the bytes in flight: a peer that divides ranges by selective
 //! acknowledgements of single bytes is answered as if these acknowledgements had not come.
 
+mod records;
 #[cfg(test)]
 mod tests;
 
-use alloc::collections::VecDeque;
 use core::ops::Range;
 
 use saiga_wire::SeqNum;
 
 use crate::time::Instant;
+use records::Records;
 
 /// Records that a connection can always have. A new record beyond the limit is added to the last
 /// one.
@@ -62,7 +63,7 @@ pub(crate) struct Delivered {
 /// All ranges from `SND.UNA` to `SND.NXT`, and the sums of their bytes by state.
 #[derive(Debug, Clone)]
 pub(crate) struct Flight {
-    records: VecDeque<Sent>,
+    records: Records,
     una: SeqNum,
     in_flight: u32,
     lost: u32,
@@ -72,7 +73,7 @@ pub(crate) struct Flight {
 impl Flight {
     pub(crate) fn new(una: SeqNum) -> Self {
         Self {
-            records: VecDeque::new(),
+            records: Records::default(),
             una,
             in_flight: 0,
             lost: 0,
@@ -104,9 +105,9 @@ impl Flight {
         self.una
     }
 
-    /// `SND.NXT`: the end of the last range.
+    /// `SND.NXT`: the end of the last range. Each byte of all ranges is in one of the sums.
     pub(crate) fn nxt(&self) -> SeqNum {
-        self.records.back().map_or(self.una, |last| last.end)
+        self.una + self.in_flight + self.lost + self.sacked
     }
 
     /// The records with their starts, by ascending sequence numbers.
@@ -121,8 +122,8 @@ impl Flight {
 
     /// Adds bytes that were sent for the first time, up to `end`.
     pub(crate) fn on_send(&mut self, end: SeqNum, now: Instant) {
-        self.in_flight += end - self.nxt();
         let is_full = self.is_full();
+        self.in_flight += end - self.nxt();
         if let Some(last) = self.records.back_mut() {
             let is_alike = last.state == State::InFlight && !last.is_retransmitted;
             if is_alike && (last.at == now || is_full) {
@@ -367,7 +368,7 @@ impl Flight {
             range.end - 1
         };
         self.records[first] = self.records[last];
-        self.records.drain(first + 1..=last);
+        self.records.remove_behind(first, last - first);
     }
 }
 

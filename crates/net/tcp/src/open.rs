@@ -10,7 +10,7 @@ mod segment;
 
 use saiga_wire::SeqNum;
 
-use crate::connection::{Outcome, Phase, Place, Reply, StateName};
+use crate::connection::{Outcome, Place, Reply, StateName};
 use crate::context::{Arrival, Context};
 use crate::event::{CloseReason, Events};
 use crate::handshake::{Agreed, Start, timestamp};
@@ -226,7 +226,7 @@ impl Open {
         let is_acked = self.sender.is_fin_acked();
         match (is_acked, self.receiver.is_finished()) {
             (true, true) if self.is_passive_close => Outcome::Finish(events),
-            (true, true) => Outcome::Become(Phase::TimeWait(self.time_wait(context)), events),
+            (true, true) => Outcome::Wait(self.time_wait(context), events),
             (true, false) => {
                 if self.is_abandoned {
                     self.fin_wait_since.set_first(context.now);

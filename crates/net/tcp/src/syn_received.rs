@@ -7,12 +7,12 @@
 use saiga_wire::SeqNum;
 use saiga_wire::tcp::{Flags, Header, Options};
 
-use crate::connection::{Outcome, Phase, Reply};
+use crate::connection::{Outcome, Reply};
 use crate::context::{Arrival, Context};
 use crate::early::Early;
 use crate::event::{CloseReason, Events};
 use crate::handshake::{Agreed, Start, syn_ack};
-use crate::open::{Born, Open};
+use crate::open::Born;
 use crate::time::Instant;
 
 /// The state.
@@ -131,18 +131,10 @@ impl SynReceived {
             rtt: self.sent_at.map(|sent_at| context.now.since(sent_at)),
             syn_retries: self.retries,
         };
-        let mut open = Open::new(&born, context);
         if is_syn {
-            open.acknowledge_now();
-        }
-        let events = Events {
-            is_established: true,
-            ..Events::NONE
-        };
-        if is_syn {
-            Outcome::Become(Phase::Open(open), events)
+            Outcome::Establish(born)
         } else {
-            Outcome::Continue(open, events)
+            Outcome::Continue(born)
         }
     }
 

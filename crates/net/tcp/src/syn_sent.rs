@@ -6,12 +6,12 @@
 
 use saiga_wire::tcp::{Flags, Header};
 
-use crate::connection::{Outcome, Phase, Reply, Settings};
+use crate::connection::{Outcome, Reply, Settings};
 use crate::context::{Arrival, Context};
 use crate::early::Early;
 use crate::event::{CloseReason, Events};
 use crate::handshake::{Agreed, Start, syn};
-use crate::open::{Born, Open};
+use crate::open::Born;
 use crate::syn_received::SynReceived;
 use crate::time::{Instant, Micros};
 
@@ -64,7 +64,7 @@ impl SynSent {
     /// The peer has answered.
     fn established(&self, arrival: &Arrival<'_>, context: &Context<'_>) -> Outcome {
         let header = arrival.header;
-        let born = Born {
+        Outcome::Establish(Born {
             start: self.start,
             agreed: self.agreed(arrival, true, context),
             irs: header.seq,
@@ -72,23 +72,14 @@ impl SynSent {
             ts_recent: header.options.timestamps.map_or(0, |one| one.value),
             rtt: self.sent_at.map(|sent_at| context.now.since(sent_at)),
             syn_retries: self.retries,
-        };
-        let mut open = Open::new(&born, context);
-        open.acknowledge_now();
-        Outcome::Become(
-            Phase::Open(open),
-            Events {
-                is_established: true,
-                ..Events::NONE
-            },
-        )
+        })
     }
 
     /// Both sides open at the same time (RFC 9293 §3.5 figure 7).
     fn crossed(&self, arrival: &Arrival<'_>, context: &Context<'_>) -> Outcome {
         let agreed = self.agreed(arrival, false, context);
         let crossed = SynReceived::new(self.start, agreed, arrival.header, true, context.now);
-        Outcome::Become(Phase::SynReceived(crossed), Events::NONE)
+        Outcome::Cross(crossed)
     }
 
     /// When the application's limit ends, if there is one (TCP_USER_TIMEOUT, RFC 9293 MUST-22).

@@ -54,6 +54,11 @@ impl OptionalInstant {
         self.is_some() && self.0 <= now.0
     }
 
+    /// The earlier one of two instants, of which both can be missing.
+    pub(crate) fn earlier_of(self, other: Self) -> Self {
+        Self(self.0.min(other.0))
+    }
+
     /// Sets the instant if it is missing.
     pub(crate) fn set_first(&mut self, at: Instant) {
         if !self.is_some() {

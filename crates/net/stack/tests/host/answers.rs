@@ -6,9 +6,9 @@ use saiga_wire::frame::{Content, Network, Transport};
 use saiga_wire::icmp::Echo;
 use saiga_wire::ip::Protocol;
 use saiga_wire::tcp::Flags;
-use saiga_wire::{SeqNum, arp, icmp4, icmp6, ipv4, ndp};
+use saiga_wire::{SeqNum, arp, icmp4, icmp6, ndp};
 
-use crate::frames::{arp_frame, icmp4_to, icmp6_to, ip, raw, tcp};
+use crate::frames::{arp_frame, fragments, icmp4_to, icmp6_to, ip, raw, tcp};
 use crate::world::{Host, mac, packet, read, segment, v4, v6};
 
 const NOW: Instant = Instant(2_000_000);
@@ -75,16 +75,9 @@ fn a_fragmented_echo_request_is_answered() {
     let Network::V4(header) = ip(v4(9), v4(2), Protocol::ICMP) else {
         panic!()
     };
-    let piece = |from: usize, to: usize| {
-        let header = ipv4::Header {
-            more_fragments: to < whole.len(),
-            fragment_offset: u16::try_from(from).unwrap(),
-            ..header
-        };
-        raw(&Network::V4(header), &whole[from..to])
-    };
-    assert!(answers(&mut host, &piece(512, 1_008)).is_empty());
-    let answer = answers(&mut host, &piece(0, 512));
+    let [first, rest] = fragments(header, &whole, 512);
+    assert!(answers(&mut host, &rest).is_empty());
+    let answer = answers(&mut host, &first);
     assert_eq!(
         packet(&answer[0]).transport,
         Transport::Icmp4(icmp4::Message::EchoReply(echo(&[7; 1_000])))
@@ -285,6 +278,53 @@ fn what_is_not_ours_is_handed_back() {
             "{name}"
         );
     }
+}
+
+/// A SYN to a port of host 2 in two fragments, and the packet that they make.
+fn fragmented(port: u16) -> ([Vec<u8>; 2], Vec<u8>) {
+    let frame = tcp((v4(9), v4(2)), (9, port), (1, None), Flags::SYN);
+    let bytes = frame[14..].to_vec();
+    let Network::V4(header) = packet(&frame).network else {
+        panic!()
+    };
+    (fragments(header, &bytes[20..], 8), bytes)
+}
+
+/// The kernel has connections, too: what is not for the stack comes back as one packet.
+#[test]
+fn fragments_of_a_connection_of_the_kernel_are_handed_back_whole() {
+    let mut host = host(Presence::BesideKernel);
+    let ([first, rest], whole) = fragmented(22);
+    for frame in [rest, first] {
+        assert_eq!(host.stack.poll_handed_back(), None);
+        assert_eq!(host.on_frame(&frame, NOW), Verdict::Taken);
+    }
+    assert_eq!(host.stack.poll_handed_back(), Some(whole));
+    assert_eq!(host.stack.poll_handed_back(), None);
+    assert_eq!(host.stack.counters().handed_back, 1);
+}
+
+#[test]
+fn fragments_for_a_listener_are_not_handed_back() {
+    let mut host = host(Presence::BesideKernel);
+    let ([first, rest], _) = fragmented(80);
+    let taken = [first, rest].map(|frame| host.on_frame(&frame, NOW));
+    assert_eq!(taken, [Verdict::Taken; 2]);
+    assert_eq!(host.application.incoming.len(), 1);
+    assert_eq!(host.stack.poll_handed_back(), None);
+}
+
+/// A caller that does not ask for them loses packets, not memory.
+#[test]
+fn packets_to_hand_back_have_a_limit() {
+    let mut host = host(Presence::BesideKernel);
+    let ([first, rest], _) = fragmented(22);
+    for _ in 0..100 {
+        let _taken = host.on_frame(&first, NOW);
+        let _taken = host.on_frame(&rest, NOW);
+    }
+    assert_eq!(std::iter::from_fn(|| host.stack.poll_handed_back()).count(), 64);
+    assert_eq!(host.stack.counters().hand_backs_dropped, 36);
 }
 
 /// A host asks for the own address by ARP and by neighbour discovery.

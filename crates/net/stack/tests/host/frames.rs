@@ -63,6 +63,20 @@ pub(crate) fn ip(source: IpAddr, destination: IpAddr, protocol: Protocol) -> Net
     }
 }
 
+/// The two fragments of a packet of IPv4: up to byte `at` of its payload, and the rest.
+pub(crate) fn fragments(header: ipv4::Header, payload: &[u8], at: u16) -> [Vec<u8>; 2] {
+    let (first, rest) = payload.split_at(at.into());
+    let piece = |more_fragments, fragment_offset, bytes| {
+        let header = ipv4::Header {
+            more_fragments,
+            fragment_offset,
+            ..header
+        };
+        raw(&Network::V4(header), bytes)
+    };
+    [piece(true, 0, first), piece(false, at, rest)]
+}
+
 /// A TCP segment.
 pub(crate) fn tcp(
     (source, destination): (IpAddr, IpAddr),

@@ -73,7 +73,7 @@ impl Connection {
                 Some(end.map_or(state.due, |end| end.min(state.due)))
             }
             Phase::SynReceived(state) => Some(state.due),
-            Phase::Open(open) => open.next_timeout(&self.settings, context),
+            Phase::Open(open) => open.next_timeout(&self.settings, context).get(),
             Phase::TimeWait(state) => Some(state.end),
             Phase::Closed => None,
         }

@@ -5,7 +5,7 @@ use crate::context::{Arrival, Context};
 use crate::cookie::CookieSecret;
 use crate::event::Events;
 use crate::handshake::{Agreed, Start};
-use crate::open::{Born, Open};
+use crate::open::Born;
 
 impl Connection {
     /// Ends a handshake that [`CookieSecret::syn_ack`] answered without state; `None` if the
@@ -46,12 +46,7 @@ impl Connection {
             syn_retries: 0,
         };
         let mut connection = Self::with(Phase::Closed);
-        let established = Events {
-            is_established: true,
-            ..Events::NONE
-        };
-        let outcome = Outcome::Continue(Open::new(&born, context), established);
-        let _established = connection.apply(outcome, context);
+        let _established = connection.apply(Outcome::Continue(born), context);
         let events = connection.on_segment_again(arrival, place, context);
         Some((
             connection,

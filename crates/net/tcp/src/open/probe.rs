@@ -9,7 +9,7 @@ use crate::connection::Settings;
 use crate::context::Context;
 use crate::event::CloseReason;
 use crate::sender::Expired;
-use crate::time::{Instant, Micros};
+use crate::time::{Instant, Micros, OptionalInstant};
 
 /// Silence of the peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,21 +49,17 @@ impl Open {
         &self,
         settings: &Settings,
         context: &Context<'_>,
-    ) -> Option<Instant> {
+    ) -> OptionalInstant {
         let fin_wait = self
             .fin_wait_since
             .get()
             .map(|since| since + context.config.fin_wait);
-        [
-            self.sender.next_timeout(),
-            self.receiver.delayed(),
-            self.keep_alive_at(settings),
-            self.patience_ends_at(settings),
-            fin_wait,
-        ]
-        .into_iter()
-        .flatten()
-        .min()
+        self.sender
+            .next_timeout()
+            .earlier_of(self.receiver.delayed())
+            .earlier_of(self.keep_alive_at(settings).into())
+            .earlier_of(self.patience_ends_at(settings).into())
+            .earlier_of(fin_wait.into())
     }
 
     /// Handles everything that is due now. Returns why the connection ends, if it does.

@@ -22,8 +22,12 @@ impl Receiver {
     }
 
     /// When the delayed acknowledgement is due.
-    pub(crate) fn delayed(&self) -> Option<Instant> {
-        self.due.get().filter(|at| *at != NOW)
+    pub(crate) fn delayed(&self) -> OptionalInstant {
+        if self.is_ack_due() {
+            OptionalInstant::NONE
+        } else {
+            self.due
+        }
     }
 
     /// An acknowledgement is due at once.

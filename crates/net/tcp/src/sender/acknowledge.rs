@@ -87,12 +87,19 @@ pub(crate) struct Progress {
 impl Sender {
     /// Takes an acceptable acknowledgement.
     pub(crate) fn on_ack(&mut self, ack: &Ack<'_>, context: &mut Context<'_>) -> Progress {
-        let (una, nxt) = (self.una(), self.nxt());
+        if ack.sack.is_empty() {
+            return self.on_credible_ack(ack, context);
+        }
         let sack = self.credible(ack.sack);
-        let ack = &Ack {
+        let ack = Ack {
             sack: &sack,
             ..*ack
         };
+        self.on_credible_ack(&ack, context)
+    }
+
+    fn on_credible_ack(&mut self, ack: &Ack<'_>, context: &mut Context<'_>) -> Progress {
+        let (una, nxt) = (self.una(), self.nxt());
         let was_closed = self.usable_window() == 0;
         // An older acknowledgement than the last one says nothing of the window.
         let is_changed =
@@ -137,7 +144,7 @@ impl Sender {
     /// The blocks that a peer can mean: of what was sent, and as in Linux
     /// (`tcp_is_sackblock_valid` in net/ipv4/tcp_input.c) not older than a window.
     fn credible(&self, blocks: &SackBlocks) -> SackBlocks {
-        if blocks.is_empty() || !self.has_sack {
+        if !self.has_sack {
             return SackBlocks::NONE;
         }
         let oldest = self.una() - self.largest_window();
@@ -170,6 +177,9 @@ impl Sender {
         };
         if ack.number.after(flight.una()) {
             flight.acknowledge(ack.number, &mut each);
+        }
+        if ack.sack.is_empty() {
+            return;
         }
         for block in ascending(ack.sack) {
             flight.sack(block.left, block.right, &mut each);

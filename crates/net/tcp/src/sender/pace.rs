@@ -4,7 +4,7 @@ use super::Sender;
 use super::produce::Limits;
 use crate::context::Context;
 use crate::pacing::Rate;
-use crate::time::{Instant, Micros};
+use crate::time::{Instant, Micros, OptionalInstant};
 
 impl Sender {
     fn rate(&self, context: &Context<'_>) -> Option<Rate> {
@@ -16,16 +16,15 @@ impl Sender {
         self.sent_at + Micros(self.pace_gap_us.into())
     }
 
-    /// Whether data must wait. Notes that it does, so that a time-out asks again.
+    /// Whether the data that there is must wait. Notes that it does, so that a time-out asks again.
     pub(super) fn must_wait(&mut self, now: Instant) -> bool {
-        let has_data = self.unsent() > 0 || self.flight.lost() > 0 || self.is_fin_waiting();
-        self.is_pace_waiting = has_data && now < self.paced_until();
+        self.is_pace_waiting = now < self.paced_until();
         self.is_pace_waiting
     }
 
     /// When data that waits may leave.
-    pub(super) fn pace_ends_at(&self) -> Option<Instant> {
-        self.is_pace_waiting.then(|| self.paced_until())
+    pub(super) fn pace_ends_at(&self) -> OptionalInstant {
+        self.is_pace_waiting.then(|| self.paced_until()).into()
     }
 
     /// Limits a range to what may leave at once.

@@ -41,6 +41,11 @@ pub(crate) struct Limits {
 impl Sender {
     /// The next range that the windows allow; it counts as sent.
     pub(crate) fn produce(&mut self, limits: Limits, context: &mut Context<'_>) -> Option<Part> {
+        // A driver asks until there is nothing more, so every second answer is this one.
+        if self.unsent() == 0 && self.flight.lost() == 0 && !self.is_fin_waiting() {
+            self.is_pace_waiting = false;
+            return None;
+        }
         self.restart_after_idle(context);
         if self.must_wait(context.now) {
             return None;
@@ -110,6 +115,9 @@ impl Sender {
 
     /// Lost data that the congestion window allows.
     fn lost_data(&self, limits: Limits) -> Option<Part> {
+        if self.flight.lost() == 0 {
+            return None;
+        }
         let mss = u32::from(self.mss);
         let room = self.congestion.cwnd().saturating_sub(self.pipe());
         let is_due = self.recovery.is_first_due();

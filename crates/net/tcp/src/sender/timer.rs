@@ -52,7 +52,7 @@ pub(crate) enum Expired {
 
 impl Sender {
     /// The next instant at which a timer expires.
-    pub(crate) fn next_timeout(&self) -> Option<Instant> {
+    pub(crate) fn next_timeout(&self) -> OptionalInstant {
         let Timers {
             rto,
             probe,
@@ -60,11 +60,10 @@ impl Sender {
             persist,
             waiting_since: _,
         } = self.timers;
-        [rto, probe, reorder, persist]
-            .into_iter()
-            .filter_map(OptionalInstant::get)
-            .chain(self.pace_ends_at())
-            .min()
+        rto.earlier_of(probe)
+            .earlier_of(reorder)
+            .earlier_of(persist)
+            .earlier_of(self.pace_ends_at())
     }
 
     /// Since when data waits for an acknowledgement or for a window.
@@ -95,9 +94,10 @@ impl Sender {
     /// Sets the timers after a transmission.
     pub(super) fn arm_after_send(&mut self, is_new: bool, context: &Context<'_>) {
         let now = context.now;
-        // RFC 6298 §5.1.
-        let rto = now + self.rtt.rto(&context.config.rto);
-        self.timers.rto.set_first(rto);
+        if !self.timers.rto.is_some() {
+            // RFC 6298 §5.1.
+            self.restart_rto(context);
+        }
         if self.timers.persist.is_some() {
             // The window has opened: probes are no retransmissions.
             self.timers.persist = OptionalInstant::NONE;
