@@ -54,10 +54,11 @@ pub struct Config {
     /// Whether several time-outs of large segments lead to smaller ones (RFC 4821, RFC 8899;
     /// `tcp_mtu_probing` 1). Linux's default is off.
     pub has_mtu_probing: bool,
-    /// Whether a window leaves over a round trip instead of at once, as with SO_MAX_PACING_RATE or
-    /// the queue `fq` of Linux. The caller must then ask for segments at
-    /// [`crate::Connection::next_timeout`] with the precision of its clock.
-    pub has_pacing: bool,
+    /// The least round-trip time of paths over which a window leaves evenly instead of at once, as
+    /// with the queue `fq` of Linux; [`Micros::MAX`] for none. On long paths, bursts meet full
+    /// queues; on short ones, the caller's timers are too coarse. The caller must ask for segments
+    /// at [`crate::Connection::next_timeout`], at most a millisecond late.
+    pub paced_from: Micros,
 }
 
 impl Default for Config {
@@ -82,7 +83,7 @@ impl Default for Config {
             least_mss: 48,
             least_path_mss: 512,
             has_mtu_probing: true,
-            has_pacing: false,
+            paced_from: Micros::from_millis(20),
         }
     }
 }

@@ -83,6 +83,8 @@ impl From<Instant> for OptionalInstant {
 impl Micros {
     /// No time.
     pub const ZERO: Self = Self(0);
+    /// Longer than every path and every connection.
+    pub const MAX: Self = Self(u64::MAX);
 
     /// A span of whole milliseconds.
     #[must_use]

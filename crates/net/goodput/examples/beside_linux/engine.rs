@@ -9,7 +9,6 @@ use saiga_wire::{ipv4, tcp};
 
 use crate::counts::{self, Counts};
 use crate::kernel::RECEIVER;
-use crate::road::Pacing;
 
 /// Address of the engine. The receiver's device leads to it, too.
 pub(crate) const ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 7, 0, 3);
@@ -26,13 +25,10 @@ pub(crate) struct Flows {
 }
 
 impl Flows {
-    pub(crate) fn new(begins_us: &[u64], seed: u64, pacing: Pacing) -> Self {
+    pub(crate) fn new(begins_us: &[u64], seed: u64) -> Self {
         let flow = |begins: &u64| (Instant(*begins), None);
         Self {
-            config: Config {
-                has_pacing: pacing == Pacing::On,
-                ..Config::default()
-            },
+            config: Config::default(),
             random: fastrand::Rng::with_seed(seed),
             flows: begins_us.iter().map(flow).collect(),
         }

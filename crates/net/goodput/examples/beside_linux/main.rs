@@ -2,9 +2,8 @@
 //! real time: a Markdown table on stdout, each run on stderr. Needs root, ip(8) and /dev/net/tun.
 //!
 //! `beside_linux TABLE [SECONDS] [RUNS] [PATH]`: seconds of a run, runs of each arm, and a part of
-//! the names of the paths. TABLE is `goodput`, `fairness`, `paced-goodput` or `paced-fairness`; the
-//! latter two with pacing in the engine. Both arms of a pair run at the same time over paths of
-//! their own with the same seed, so that other load of the host meets both.
+//! the names of the paths. TABLE is `goodput` or `fairness`. Both arms of a pair run at the same
+//! time over paths of their own with the same seed, so that other load of the host meets both.
 
 mod counts;
 mod engine;
@@ -19,7 +18,7 @@ use anyhow::{anyhow, bail};
 use saiga_goodput::cells::{self, Cell, RTTS_US, Trouble};
 use saiga_goodput::figures::{jain, median, span};
 
-use road::{Outcome, Pacing, Trial};
+use road::{Outcome, Trial};
 
 /// Flows of each kind in the runs of fairness.
 const FLOWS: usize = 8;
@@ -36,18 +35,14 @@ fn main() -> anyhow::Result<()> {
         cells::RATE / 1_000_000,
         kernel.trim()
     );
-    let (pacing, table) = match table.strip_prefix("paced-") {
-        Some(table) => (Pacing::On, table),
-        None => (Pacing::Off, table.as_str()),
-    };
-    match table {
-        "goodput" => goodput(seconds, runs, &part, pacing),
-        "fairness" => fairness(seconds, runs, &part, pacing),
+    match table.as_str() {
+        "goodput" => goodput(seconds, runs, &part),
+        "fairness" => fairness(seconds, runs, &part),
         other => bail!("`{other}` is not a table: goodput or fairness"),
     }
 }
 
-fn goodput(seconds: u64, runs: u64, part: &str, pacing: Pacing) -> anyhow::Result<()> {
+fn goodput(seconds: u64, runs: u64, part: &str) -> anyhow::Result<()> {
     println!("| path | Saiga, Mbit/s | Linux, Mbit/s | ratio | least to most |");
     println!("|---|---|---|---|---|");
     for cell in cells::all().filter(|cell| cell.name().contains(part)) {
@@ -60,7 +55,6 @@ fn goodput(seconds: u64, runs: u64, part: &str, pacing: Pacing) -> anyhow::Resul
                 skip: Duration::ZERO,
                 length: Duration::from_secs(seconds),
                 seed,
-                pacing,
             };
             let [one, other] = both(trial(1), trial(0))?;
             show(&cell, seed, [&one, &other]);
@@ -81,7 +75,7 @@ fn goodput(seconds: u64, runs: u64, part: &str, pacing: Pacing) -> anyhow::Resul
 }
 
 /// Flows begin within a second. Only the last two thirds of the time count.
-fn fairness(seconds: u64, runs: u64, part: &str, pacing: Pacing) -> anyhow::Result<()> {
+fn fairness(seconds: u64, runs: u64, part: &str) -> anyhow::Result<()> {
     println!(
         "| round trip | Jain's index of 8 of Saiga | of 8 of Linux | share of 8 of Saiga beside 8 \
          of Linux | least to most |"
@@ -104,7 +98,6 @@ fn fairness(seconds: u64, runs: u64, part: &str, pacing: Pacing) -> anyhow::Resu
                 skip: Duration::from_secs(seconds) / 3,
                 length: Duration::from_secs(seconds),
                 seed,
-                pacing,
             };
             let [one, other] = both(trial(FLOWS, 0), trial(0, FLOWS))?;
             // The order of the seeds does not matter: another one for the second mixed run.

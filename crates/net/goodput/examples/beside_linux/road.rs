@@ -34,14 +34,6 @@ pub(crate) struct Trial {
     pub(crate) skip: Duration,
     pub(crate) length: Duration,
     pub(crate) seed: u64,
-    pub(crate) pacing: Pacing,
-}
-
-/// Whether a window of the engine leaves over a round trip.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Pacing {
-    On,
-    Off,
 }
 
 /// What came out.
@@ -194,11 +186,7 @@ impl Trial {
             self.cell.back()
         };
         let mut back: Link<Vec<u8>> = Link::new(back, self.seed);
-        let mut flows = Flows::new(
-            &self.begins_us(self.ours, self.seed),
-            self.seed,
-            self.pacing,
-        );
+        let mut flows = Flows::new(&self.begins_us(self.ours, self.seed), self.seed);
         let epoch = begin - Duration::from_millis(20);
         let offset_us = 20_000;
         let end = begin + self.length;

@@ -2,14 +2,21 @@
 
 use super::Sender;
 use super::produce::Limits;
+use crate::congestion::initial_window;
 use crate::context::Context;
 use crate::pacing::Rate;
 use crate::time::{Instant, Micros, OptionalInstant};
 
 impl Sender {
+    /// The rate of a path that is long enough. A window that a new connection may send at once (RFC
+    /// 6928) is not paced.
     fn rate(&self, context: &Context<'_>) -> Option<Rate> {
-        let srtt = self.rtt.srtt().filter(|_| context.config.has_pacing);
-        Rate::new(self.congestion.cwnd(), self.congestion.ssthresh(), srtt)
+        let least = self.min_rtt.get()?;
+        let cwnd = self.congestion.cwnd();
+        if least < context.config.paced_from || cwnd <= initial_window(self.mss) {
+            return None;
+        }
+        Rate::new(cwnd, self.congestion.ssthresh(), self.rtt.srtt())
     }
 
     fn paced_until(&self) -> Instant {

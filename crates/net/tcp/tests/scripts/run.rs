@@ -82,6 +82,7 @@ impl Script {
             config: Config {
                 has_timestamps: false,
                 has_window_scale: false,
+                paced_from: Micros::MAX,
                 ..Config::default()
             },
             settings: Settings::default(),
@@ -203,7 +204,7 @@ impl Script {
                 "syn_retries" => self.config.syn_retries = u8::try_from(number).unwrap(),
                 "syn_ack_retries" => self.config.syn_ack_retries = u8::try_from(number).unwrap(),
                 "data_retries" => self.config.data_retries = u8::try_from(number).unwrap(),
-                "pacing" => self.config.has_pacing = is_on,
+                "pacing" if is_on => self.config.paced_from = Micros::ZERO,
                 "mtu_probing" => self.config.has_mtu_probing = is_on,
                 "nodelay" => self.settings.is_nodelay = is_on,
                 "user_timeout" => {

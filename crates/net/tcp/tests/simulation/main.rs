@@ -10,7 +10,7 @@ mod link;
 mod world;
 
 use saiga_path::{Chance, Loss, Path, Queue, Reordering};
-use saiga_tcp::{Algorithm, Config, Settings};
+use saiga_tcp::{Algorithm, Config, Micros, Settings};
 
 use host::Task;
 use world::World;
@@ -62,7 +62,7 @@ fn world(seed: u64) -> World {
         syn_retries: 20,
         syn_ack_retries: 20,
         data_retries: 40,
-        has_pacing: pacing.bool(),
+        paced_from: [Micros::ZERO, Micros::MAX][usize::from(pacing.bool())],
         ..Config::default()
     };
     let settings = Settings {

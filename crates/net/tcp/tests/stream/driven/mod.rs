@@ -42,7 +42,7 @@ fn begin(bytes: &mut Bytes<'_>) -> Host {
         has_sack: has(1),
         has_window_scale: has(2),
         has_ecn: has(3),
-        has_pacing: !has(4),
+        paced_from: [Micros::ZERO, Micros::MAX][usize::from(has(4))],
         has_mtu_probing: has(5),
         congestion: if has(6) {
             Algorithm::Cubic
