@@ -1,5 +1,7 @@
 //! Settings that all connections of a listener or of a host share.
 
+use core::num::{NonZeroU8, NonZeroU32};
+
 use crate::congestion::Algorithm;
 use crate::rtt::Bounds;
 use crate::time::Micros;
@@ -94,17 +96,19 @@ pub struct KeepAlive {
     /// Time without segments before the first probe.
     pub idle_ms: u32,
     /// Time between two probes.
-    pub interval_ms: u32,
+    pub interval_ms: NonZeroU32,
     /// Probes without an answer before the connection ends.
-    pub count: u8,
+    pub count: NonZeroU8,
 }
 
 impl Default for KeepAlive {
     fn default() -> Self {
+        const INTERVAL_MS: NonZeroU32 = NonZeroU32::new(75_000).expect("not zero");
+        const COUNT: NonZeroU8 = NonZeroU8::new(9).expect("not zero");
         Self {
             idle_ms: 7_200_000,
-            interval_ms: 75_000,
-            count: 9,
+            interval_ms: INTERVAL_MS,
+            count: COUNT,
         }
     }
 }

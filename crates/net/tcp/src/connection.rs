@@ -12,6 +12,8 @@ mod tests;
 
 pub use icmp::IcmpError;
 
+use core::num::NonZeroU32;
+
 use saiga_wire::SeqNum;
 use saiga_wire::tcp::Header;
 
@@ -43,7 +45,7 @@ pub struct Settings {
     /// Probes of an idle connection (SO_KEEPALIVE).
     pub keep_alive: Option<KeepAlive>,
     /// How long data may stay without acknowledgement (TCP_USER_TIMEOUT, RFC 5482).
-    pub user_timeout_ms: Option<u32>,
+    pub user_timeout_ms: Option<NonZeroU32>,
 }
 
 /// Where the bytes of a payload go.

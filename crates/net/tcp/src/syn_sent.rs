@@ -85,7 +85,7 @@ impl SynSent {
     /// When the application's limit ends, if there is one (TCP_USER_TIMEOUT, RFC 9293 MUST-22).
     pub(crate) fn ends_at(&self, settings: &Settings) -> Option<Instant> {
         let limit_ms = settings.user_timeout_ms?;
-        Some(self.opened_at + Micros::from_millis(limit_ms.into()))
+        Some(self.opened_at + Micros::from_millis(limit_ms.get().into()))
     }
 
     /// The SYN. As in Linux, only the first one asks for ECN: a firewall may drop those that do

@@ -93,8 +93,7 @@ impl Open {
     /// A keep-alive probe is due while nothing is in flight.
     fn keep_alive_at(&self, settings: &Settings) -> Option<Instant> {
         let keep_alive = settings.keep_alive.filter(|_| self.sender.is_idle())?;
-        // An interval of zero would never let the time-out pass.
-        let interval_ms = u64::from(keep_alive.interval_ms.max(1));
+        let interval_ms = u64::from(keep_alive.interval_ms.get());
         let silent_ms = interval_ms * u64::from(self.idle.probes) + u64::from(keep_alive.idle_ms);
         Some(self.idle.heard_at + Micros::from_millis(silent_ms))
     }
@@ -121,16 +120,16 @@ impl Open {
     fn is_dead(&self, keep_alive: KeepAlive, settings: &Settings, now: Instant) -> bool {
         match settings.user_timeout_ms {
             Some(ms) => {
-                let is_over = now.since(self.idle.heard_at) >= Micros::from_millis(ms.into());
+                let is_over = now.since(self.idle.heard_at) >= Micros::from_millis(ms.get().into());
                 self.idle.probes > 0 && is_over
             }
-            None => self.idle.probes >= keep_alive.count.into(),
+            None => self.idle.probes >= keep_alive.count.get().into(),
         }
     }
 
     /// Data was not acknowledged for the user time-out.
     fn patience_ends_at(&self, settings: &Settings) -> Option<Instant> {
         let since = self.sender.waiting_since()?;
-        Some(since + Micros::from_millis(settings.user_timeout_ms?.into()))
+        Some(since + Micros::from_millis(settings.user_timeout_ms?.get().into()))
     }
 }

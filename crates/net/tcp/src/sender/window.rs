@@ -12,9 +12,8 @@ use super::{Fin, Sender};
 /// The window that the peer has announced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PeerWindow {
-    /// `SND.WND` in bytes, and the end of the window: `SND.UNA` may move without news of the
-    /// window.
-    size: u32,
+    /// The end of the window, which stays when `SND.UNA` moves: the acknowledgement that announced
+    /// it, and `SND.WND` bytes.
     end: SeqNum,
     /// Numbers of the segment that announced it.
     wl1: SeqNum,
@@ -28,7 +27,6 @@ pub(super) struct PeerWindow {
 impl PeerWindow {
     pub(super) fn new(size: u32, wl1: SeqNum, una: SeqNum) -> Self {
         Self {
-            size,
             end: una + size,
             wl1,
             wl2: una,
@@ -51,9 +49,8 @@ impl PeerWindow {
         if !is_newer {
             return false;
         }
+        let is_changed = self.end - self.wl2 != size;
         (self.wl1, self.wl2) = (seq, ack);
-        let is_changed = self.size != size;
-        self.size = size;
         self.end = ack + size;
         self.largest = self.largest.max(size);
         is_changed
@@ -129,14 +126,13 @@ mod tests {
             ("same number, older acknowledgement", 55, 149, 100, 3000),
             ("the same", 55, 150, 700, 700),
         ] {
-            let before = window.size;
+            let before = window.end - window.wl2;
             let is_changed = window.update(SeqNum(seq), SeqNum(ack), size);
             assert_eq!(
-                (window.size, is_changed),
+                (window.end - window.wl2, is_changed),
                 (expected, before != expected),
                 "{name}"
             );
-            assert_eq!(window.end, window.wl2 + expected, "{name}");
         }
         assert_eq!(window.largest(), 3000);
     }

@@ -1,6 +1,7 @@
 //! Runs a script on a connection.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::num::{NonZeroU8, NonZeroU32};
 
 use saiga_tcp::{
     Algorithm, Arrival, CloseReason, Config, Connection, Context, CookieSecret, Counters, Events,
@@ -208,13 +209,13 @@ impl Script {
                 "mtu_probing" => self.config.has_mtu_probing = is_on,
                 "nodelay" => self.settings.is_nodelay = is_on,
                 "user_timeout" => {
-                    self.settings.user_timeout_ms = Some(number);
+                    self.settings.user_timeout_ms = NonZeroU32::new(number);
                 }
                 "keepalive" => {
                     self.settings.keep_alive = is_number.then_some(KeepAlive {
                         idle_ms: number,
-                        interval_ms: 1000,
-                        count: 3,
+                        interval_ms: NonZeroU32::new(1000).unwrap(),
+                        count: NonZeroU8::new(3).unwrap(),
                     });
                 }
                 "keepalive_default" => self.settings.keep_alive = Some(KeepAlive::default()),

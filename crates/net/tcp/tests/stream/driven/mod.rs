@@ -11,6 +11,8 @@ mod host;
 mod peer;
 mod receive;
 
+use std::num::NonZeroU32;
+
 use saiga_tcp::{Algorithm, Config, IcmpError, KeepAlive, Micros, Settings};
 
 use begin::Begin;
@@ -102,10 +104,9 @@ fn seldom(host: &mut Host, bytes: &mut Bytes<'_>) {
                 is_nodelay: has(0),
                 keep_alive: has(1).then_some(KeepAlive {
                     idle_ms: 1000,
-                    interval_ms: 1000,
-                    count: 3,
+                    ..KeepAlive::default()
                 }),
-                user_timeout_ms: has(2).then_some(30_000),
+                user_timeout_ms: NonZeroU32::new(30_000).filter(|_| has(2)),
             });
         }
     }
