@@ -85,12 +85,11 @@ impl Stack {
         let flow = if local.port() == 0 {
             self.choose_port(flow)
                 .ok_or(ConnectError::PortsExhausted(remote))?
+        } else if self.connections.find(&flow).is_some() {
+            return Err(ConnectError::InUse { local, remote });
         } else {
             flow
         };
-        if self.connections.find(&flow).is_some() {
-            return Err(ConnectError::InUse { local, remote });
-        }
         let start = self.connections.start(&flow, buffer, now);
         let mut context = Context {
             now,

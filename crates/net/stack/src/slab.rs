@@ -37,7 +37,9 @@ pub(crate) struct Slab<T> {
     limit: u32,
 }
 
+/// A place. It begins with a line of the cache, so that it takes no more lines than it must.
 #[derive(Debug)]
+#[repr(align(64))]
 struct Slot<T> {
     generation: u32,
     content: Content<T>,
@@ -50,6 +52,9 @@ enum Content<T> {
 }
 
 impl<T> Slab<T> {
+    /// Memory of a value.
+    pub(crate) const PLACE_BYTES: usize = size_of::<Slot<T>>();
+
     /// An empty slab for at most `limit` values.
     pub(crate) const fn new(limit: u32) -> Self {
         Self {

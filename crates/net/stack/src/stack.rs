@@ -173,12 +173,12 @@ impl Stack {
     /// The instant at which [`Self::on_timeout`] must be called, if no frame or call changes that.
     #[must_use]
     pub fn next_timeout(&self) -> Option<Instant> {
-        let timeouts = [
-            self.connections.next_timeout(),
-            self.host.neighbours.next_timeout(),
+        let connections = self.connections.next_timeout();
+        let neighbours = self.host.neighbours.next_timeout();
+        earlier(
+            earlier(connections, neighbours),
             self.reassembly.next_timeout(),
-        ];
-        timeouts.into_iter().flatten().min()
+        )
     }
 
     /// Handles what is due. Calls that come too early do nothing.
@@ -214,5 +214,13 @@ impl Stack {
             self.counters.fragments_expired += 1;
             self.on_reassembly_timeout(&packet, now);
         }
+    }
+}
+
+/// The earlier one of two instants, of which both can be missing.
+fn earlier(one: Option<Instant>, other: Option<Instant>) -> Option<Instant> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
     }
 }

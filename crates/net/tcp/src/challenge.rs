@@ -8,15 +8,16 @@ use crate::time::Instant;
 /// Challenges of a connection in the present second.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Challenges {
-    /// Whole seconds of the clock.
-    second: u32,
+    /// Whole seconds of the clock, which wrap after 18 hours: a second that looks like the last one
+    /// has fewer challenges.
+    second: u16,
     sent: u8,
 }
 
 impl Challenges {
     /// Whether one more may be sent now; counts it.
     pub(crate) fn take(&mut self, now: Instant, per_second: u8) -> bool {
-        let second = now.whole_seconds();
+        let second = (now.whole_seconds() & 0xffff) as u16;
         if second != self.second {
             *self = Self { second, sent: 0 };
         }

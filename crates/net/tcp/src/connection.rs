@@ -82,7 +82,10 @@ pub(crate) enum Phase {
     SynReceived(SynReceived),
     Open(Open),
     TimeWait(TimeWait),
-    Closed,
+    Closed {
+        /// The peer gets a reset, unless it has gone before: its number, and the acknowledgement.
+        reset: Option<(SeqNum, SeqNum)>,
+    },
 }
 
 /// What a state has decided.
@@ -121,17 +124,18 @@ pub(crate) enum Reply {
     Challenge,
     /// A reset with this number.
     Rst(SeqNum),
-    /// A reset of a synchronised connection, with an acknowledgement.
-    Abort(SeqNum, SeqNum),
 }
 
 impl Phase {
+    /// Nothing is left.
+    const CLOSED: Self = Self::Closed { reset: None };
+
     /// What waits for the handshake.
     fn early(&mut self) -> Option<&mut Early> {
         match self {
             Self::SynSent(state) => Some(&mut state.early),
             Self::SynReceived(state) => Some(&mut state.early),
-            Self::Open(_) | Self::TimeWait(_) | Self::Closed => None,
+            Self::Open(_) | Self::TimeWait(_) | Self::Closed { .. } => None,
         }
     }
 }
@@ -170,7 +174,7 @@ impl Connection {
             Phase::SynReceived(_) => StateName::SynReceived,
             Phase::Open(open) => open.name(),
             Phase::TimeWait(_) => StateName::TimeWait,
-            Phase::Closed => StateName::Closed,
+            Phase::Closed { .. } => StateName::Closed,
         }
     }
 
@@ -185,7 +189,7 @@ impl Connection {
     #[inline]
     #[must_use]
     pub fn is_closed(&self) -> bool {
-        matches!(self.phase, Phase::Closed)
+        matches!(self.phase, Phase::Closed { .. })
     }
 
     /// Takes a segment of this connection. `place` gets the bytes of its payload that are new.
@@ -201,7 +205,7 @@ impl Connection {
             Phase::SynReceived(state) => state.on_segment(arrival, context),
             Phase::Open(state) => state.on_segment(arrival, place, context),
             Phase::TimeWait(state) => state.on_segment(arrival, context),
-            Phase::Closed => Outcome::Stay(Events::NONE),
+            Phase::Closed { .. } => Outcome::Stay(Events::NONE),
         };
         let has_more = matches!(outcome, Outcome::Continue(..));
         let events = self.apply(outcome, context);
@@ -257,18 +261,15 @@ impl Connection {
                 events
             }
             Outcome::Finish(events) => {
-                self.phase = Phase::Closed;
+                self.phase = Phase::CLOSED;
                 Events {
                     closed: Some(CloseReason::Finished),
                     ..events
                 }
             }
-            Outcome::Close(reason) => self.end(reason, context),
-            Outcome::Reset(reason) => {
-                self.prepare_reset();
-                self.end(reason, context)
-            }
-            Outcome::Reopen => self.end(CloseReason::Finished, context),
+            Outcome::Close(reason) => self.end(reason, None, context),
+            Outcome::Reset(reason) => self.end(reason, self.reset_numbers(), context),
+            Outcome::Reopen => self.end(CloseReason::Finished, None, context),
         }
     }
 
@@ -286,11 +287,17 @@ impl Connection {
         match &mut self.phase {
             Phase::SynReceived(state) => state.early = *early,
             Phase::Open(open) => early.apply(open, context),
-            Phase::SynSent(_) | Phase::TimeWait(_) | Phase::Closed => {}
+            Phase::SynSent(_) | Phase::TimeWait(_) | Phase::Closed { .. } => {}
         }
     }
 
-    fn end(&mut self, reason: CloseReason, context: &mut Context<'_>) -> Events {
+    /// Ends the connection, with a reset of these numbers or silently.
+    fn end(
+        &mut self,
+        reason: CloseReason,
+        reset: Option<(SeqNum, SeqNum)>,
+        context: &mut Context<'_>,
+    ) -> Events {
         match self.state() {
             StateName::SynSent | StateName::SynReceived => context.counters.attempt_fails += 1,
             StateName::Established | StateName::CloseWait if reason != CloseReason::Finished => {
@@ -305,7 +312,7 @@ impl Connection {
             | StateName::TimeWait
             | StateName::Closed => {}
         }
-        self.phase = Phase::Closed;
+        self.phase = Phase::Closed { reset };
         Events::closed(reason)
     }
 
@@ -315,7 +322,7 @@ impl Connection {
             Reply::Challenge if self.may_challenge(context) => Reply::Ack,
             // An answer to a segment before may still wait.
             Reply::None | Reply::Challenge => return,
-            other @ (Reply::Ack | Reply::Rst(_) | Reply::Abort(..)) => other,
+            other @ (Reply::Ack | Reply::Rst(_)) => other,
         };
     }
 
@@ -331,16 +338,13 @@ impl Connection {
         is_allowed
     }
 
-    /// A reset is due.
-    fn prepare_reset(&mut self) {
-        self.reply = match &self.phase {
-            Phase::Open(open) => {
-                let (seq, ack) = open.reset_numbers();
-                Reply::Abort(seq, ack)
-            }
-            Phase::SynReceived(state) => Reply::Abort(state.start.iss + 1, state.irs + 1),
-            Phase::SynSent(_) | Phase::TimeWait(_) | Phase::Closed => Reply::None,
-        };
+    /// The numbers of a reset that the peer accepts, if it knows of the connection.
+    fn reset_numbers(&self) -> Option<(SeqNum, SeqNum)> {
+        match &self.phase {
+            Phase::Open(open) => Some(open.reset_numbers()),
+            Phase::SynReceived(state) => Some((state.start.iss + 1, state.irs + 1)),
+            Phase::SynSent(_) | Phase::TimeWait(_) | Phase::Closed { .. } => None,
+        }
     }
 }
 

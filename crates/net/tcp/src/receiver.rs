@@ -33,9 +33,11 @@ pub(crate) struct Receiver {
     fin: Option<SeqNum>,
     is_finished: bool,
     /// The peer's segment size: how much data makes an acknowledgement due.
-    peer_mss: u32,
-    /// `TS.Recent`, if timestamps are in use, and the second in which it was set.
-    ts_recent: Option<(u32, u32)>,
+    peer_mss: u16,
+    /// Whether timestamps are in use; then `TS.Recent` and the second in which it was set.
+    has_timestamps: bool,
+    ts_recent: u32,
+    ts_recent_at: u32,
     /// `Last.ACK.sent`.
     last_ack: SeqNum,
     /// When an acknowledgement is due; instant zero stands for now.
@@ -45,8 +47,8 @@ pub(crate) struct Receiver {
     /// Bytes since the last acknowledgement.
     unacked: u32,
     echo: CongestionEcho,
-    /// The end of urgent data, if it is ahead.
-    urgent: Option<SeqNum>,
+    /// The end of urgent data; not after `read` if there is none ahead.
+    urgent: SeqNum,
 }
 
 /// Whether acknowledgements echo congestion (ECE).
@@ -91,10 +93,10 @@ impl Receiver {
             edge: start.nxt + start.buffer.min(u32::from(u16::MAX)),
             fin: None,
             is_finished: false,
-            peer_mss: u32::from(start.peer_mss),
-            ts_recent: start
-                .ts_recent
-                .map(|value| (value, start.now.whole_seconds())),
+            peer_mss: start.peer_mss,
+            has_timestamps: start.ts_recent.is_some(),
+            ts_recent: start.ts_recent.unwrap_or(0),
+            ts_recent_at: start.now.whole_seconds(),
             last_ack: start.nxt,
             due: OptionalInstant::NONE,
             quick: acknowledgement::QUICK,
@@ -104,7 +106,7 @@ impl Receiver {
             } else {
                 CongestionEcho::Never
             },
-            urgent: None,
+            urgent: start.nxt,
         }
     }
 
@@ -130,7 +132,7 @@ impl Receiver {
 
     /// `TS.Recent`.
     pub(crate) fn ts_recent(&self) -> Option<u32> {
-        self.ts_recent.map(|(value, _)| value)
+        self.has_timestamps.then_some(self.ts_recent)
     }
 
     /// The selective acknowledgements of the next segment.
@@ -211,18 +213,17 @@ impl Receiver {
             return false;
         };
         let end = arrival.header.seq + u32::from(pointer);
-        let known = self.urgent.unwrap_or(self.read);
-        let is_news = end.after(known) && end.after(self.read);
+        let is_news = end.after(self.urgent.later_of(self.read));
         if is_news {
-            self.urgent = Some(end);
+            self.urgent = end;
         }
         is_news
     }
 
     /// Bytes up to the end of urgent data that the application has not read.
     pub(crate) fn urgent_ahead(&self) -> Option<u32> {
-        let end = self.urgent.filter(|end| end.after(self.read))?;
-        Some(end - self.read)
+        let is_ahead = self.urgent.after(self.read);
+        is_ahead.then(|| self.urgent - self.read)
     }
 
     /// RFC 3168 §6.1.3: echoes congestion until the sender says that it has reduced its window.

@@ -22,6 +22,8 @@ use smol::Smol;
 /// Turns of each measurement, and the least time of one.
 const TURNS: usize = 7;
 const TURN: Duration = Duration::from_millis(300);
+/// Connections for which a stack has room by default.
+const USUAL: u32 = 65_536;
 /// Requests that are on their way at a time, as a device with a full queue would give them.
 const BATCH: usize = 32;
 
@@ -33,7 +35,7 @@ fn main() {
     for connections in [1, 100, 10_000] {
         let name = format!("requests of 100 bytes, {connections} connections");
         if is_wanted(&name) {
-            let mut ours = Requests::new(Ours::new(Kind::Segments), connections);
+            let mut ours = Requests::new(Ours::new(Kind::Segments, USUAL), connections);
             let mut smol = Requests::new(Smol::new(Kind::Segments), connections);
             row(&name, SEGMENTS, || ours.turn(), Some(&mut || smol.turn()));
         }
@@ -41,7 +43,7 @@ fn main() {
     let name = "requests of 100 bytes, 500,000 connections";
     if is_wanted(name) {
         let before = resident_bytes();
-        let mut ours = Requests::new(Ours::new(Kind::Segments), 500_000);
+        let mut ours = Requests::new(Ours::new(Kind::Segments, 500_000), 500_000);
         // Each connection has two ends here.
         let each = (resident_bytes() - before) / 1_000_000;
         println!("| memory of an idle connection | {each} bytes | - | - |");
@@ -52,7 +54,7 @@ fn main() {
         (Kind::SuperSegments, "bulk, segments of 64 KiB"),
     ] {
         if is_wanted(name) {
-            let (mut ours, mut smol) = (Ours::new(kind), Smol::new(kind));
+            let (mut ours, mut smol) = (Ours::new(kind, USUAL), Smol::new(kind));
             ours.open(1);
             smol.open(1);
             let smol = &mut || stream(&mut smol);
@@ -61,7 +63,7 @@ fn main() {
     }
     let name = "handshake to close, both ends";
     if is_wanted(name) {
-        let (mut ours, mut smol) = (Ours::new(Kind::Segments), Smol::new(Kind::Segments));
+        let (mut ours, mut smol) = (Ours::new(Kind::Segments, USUAL), Smol::new(Kind::Segments));
         let smol = &mut || rate(|| smol.churn(100));
         row(
             name,

@@ -68,7 +68,7 @@ fn address(host: u8) -> IpAddr {
     IpAddr::from([10, 0, host, host])
 }
 
-fn host(number: u8, kind: Kind, now: Instant) -> Host {
+fn host(number: u8, kind: Kind, most_connections: u32, now: Instant) -> Host {
     let offload = match kind {
         Kind::Segments => Config::default().offload,
         Kind::SuperSegments => Offload {
@@ -80,7 +80,7 @@ fn host(number: u8, kind: Kind, now: Instant) -> Host {
         },
     };
     let config = Config {
-        most_connections: 1 << 20,
+        most_connections,
         offload,
         ..Config::default()
     };
@@ -121,13 +121,14 @@ fn host(number: u8, kind: Kind, now: Instant) -> Host {
 }
 
 impl Ours {
-    pub(crate) fn new(kind: Kind) -> Self {
+    /// Two hosts with room for so many connections each.
+    pub(crate) fn new(kind: Kind, most_connections: u32) -> Self {
         let now = Instant(1_000_000);
         let receive_buffer = match kind {
             Kind::Segments => SMALL,
             Kind::SuperSegments => LARGE,
         };
-        let mut server = host(2, kind, now);
+        let mut server = host(2, kind, most_connections, now);
         let listen = Listen {
             address: None,
             port: 80,
@@ -137,7 +138,7 @@ impl Ours {
         };
         server.stack.listen(listen).unwrap();
         Self {
-            client: host(1, kind, now),
+            client: host(1, kind, most_connections, now),
             server,
             now,
             connections: Vec::new(),

@@ -42,24 +42,27 @@ impl Connection {
                 state.is_ack_due = false;
                 Some(bare(state.header(context.now)))
             }
-            Phase::SynSent(_) | Phase::SynReceived(_) | Phase::TimeWait(_) | Phase::Closed => None,
+            Phase::SynSent(_) | Phase::SynReceived(_) | Phase::TimeWait(_) | Phase::Closed { .. } => None,
         }
     }
 
     /// The answer to a segment that was not acceptable.
     fn reply(&mut self, context: &mut Context<'_>) -> Option<Transmit> {
+        if let Phase::Closed { reset: numbers } = &mut self.phase {
+            let (seq, ack) = numbers.take()?;
+            return Some(bare(reset(seq, Some(ack))));
+        }
         let reply = core::mem::take(&mut self.reply);
         match (reply, &mut self.phase) {
             (Reply::None | Reply::Challenge, _) => None,
             (Reply::Rst(seq), _) => Some(bare(reset(seq, None))),
-            (Reply::Abort(seq, ack), _) => Some(bare(reset(seq, Some(ack)))),
             (Reply::Ack, Phase::Open(open)) => Some(open.answer(context)),
             (Reply::Ack, Phase::TimeWait(state)) => {
                 state.is_ack_due = false;
                 Some(bare(state.header(context.now)))
             }
             (Reply::Ack, Phase::SynReceived(state)) => Some(bare(state.acknowledgement(context))),
-            (Reply::Ack, Phase::SynSent(_) | Phase::Closed) => None,
+            (Reply::Ack, Phase::SynSent(_) | Phase::Closed { .. }) => None,
         }
     }
 
@@ -75,7 +78,7 @@ impl Connection {
             Phase::SynReceived(state) => Some(state.due),
             Phase::Open(open) => open.next_timeout(&self.settings, context).get(),
             Phase::TimeWait(state) => Some(state.end),
-            Phase::Closed => None,
+            Phase::Closed { .. } => None,
         }
     }
 
@@ -92,7 +95,7 @@ impl Connection {
             Phase::SynReceived(state) if state.due <= now => state.on_timeout(context),
             Phase::Open(open) => open.on_timeout(&self.settings, context),
             Phase::TimeWait(state) if state.end <= now => Some(CloseReason::Finished),
-            Phase::SynSent(_) | Phase::SynReceived(_) | Phase::TimeWait(_) | Phase::Closed => None,
+            Phase::SynSent(_) | Phase::SynReceived(_) | Phase::TimeWait(_) | Phase::Closed { .. } => None,
         };
         match reason {
             None => Events {
@@ -100,13 +103,13 @@ impl Connection {
                 ..Events::NONE
             },
             Some(mut reason) => {
-                let soft_error = self.soft_error();
                 // A handshake ends silently; a peer that was there once is reset.
+                let mut reset = None;
                 if reason == CloseReason::TimedOut && matches!(self.phase, Phase::Open(_)) {
-                    self.prepare_reset();
-                    reason = soft_error.unwrap_or(reason);
+                    reset = self.reset_numbers();
+                    reason = self.soft_error().unwrap_or(reason);
                 }
-                self.end(reason, context)
+                self.end(reason, reset, context)
             }
         }
     }
@@ -117,7 +120,7 @@ impl Connection {
             Phase::SynSent(state) => state.retries,
             Phase::SynReceived(state) => state.retries,
             Phase::Open(open) => open.unanswered(),
-            Phase::TimeWait(_) | Phase::Closed => 0,
+            Phase::TimeWait(_) | Phase::Closed { .. } => 0,
         }
     }
 
@@ -165,8 +168,8 @@ impl Connection {
                 state.early.on_close();
                 false
             }
-            Phase::SynSent(_) => return self.end(CloseReason::Aborted, context),
-            Phase::TimeWait(_) | Phase::Closed => false,
+            Phase::SynSent(_) => return self.end(CloseReason::Aborted, None, context),
+            Phase::TimeWait(_) | Phase::Closed { .. } => false,
         };
         if must_reset {
             return self.abort(context);
@@ -178,10 +181,8 @@ impl Connection {
     /// 9293 §3.10.5).
     pub fn abort(&mut self, context: &mut Context<'_>) -> Events {
         let is_closing = matches!(&self.phase, Phase::Open(open) if open.is_closing());
-        if !is_closing {
-            self.prepare_reset();
-        }
-        self.end(CloseReason::Aborted, context)
+        let reset = self.reset_numbers().filter(|_| !is_closing);
+        self.end(CloseReason::Aborted, reset, context)
     }
 
     /// The receive buffer has another size in bytes. What was announced to the peer stays valid, so
@@ -198,7 +199,7 @@ impl Connection {
     pub fn urgent_ahead(&self) -> Option<u32> {
         match &self.phase {
             Phase::Open(open) => open.urgent_ahead(),
-            Phase::SynSent(_) | Phase::SynReceived(_) | Phase::TimeWait(_) | Phase::Closed => None,
+            Phase::SynSent(_) | Phase::SynReceived(_) | Phase::TimeWait(_) | Phase::Closed { .. } => None,
         }
     }
 

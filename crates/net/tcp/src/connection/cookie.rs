@@ -45,7 +45,7 @@ impl Connection {
             rtt: None,
             syn_retries: 0,
         };
-        let mut connection = Self::with(Phase::Closed);
+        let mut connection = Self::with(Phase::CLOSED);
         let _established = connection.apply(Outcome::Continue(born), context);
         let events = connection.on_segment_again(arrival, place, context);
         Some((

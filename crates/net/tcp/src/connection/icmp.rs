@@ -55,9 +55,9 @@ impl Connection {
             return Events::NONE;
         };
         match &mut self.phase {
-            Phase::SynSent(_) | Phase::SynReceived(_) => return self.end(reason, context),
+            Phase::SynSent(_) | Phase::SynReceived(_) => return self.end(reason, None, context),
             Phase::Open(open) => open.on_soft_error(reason),
-            Phase::TimeWait(_) | Phase::Closed => {}
+            Phase::TimeWait(_) | Phase::Closed { .. } => {}
         }
         Events::NONE
     }
@@ -77,7 +77,7 @@ impl Connection {
             Phase::SynSent(state) => seq == state.start.iss,
             Phase::SynReceived(state) => seq == state.start.iss,
             Phase::Open(open) => open.has_in_flight(seq),
-            Phase::TimeWait(_) | Phase::Closed => false,
+            Phase::TimeWait(_) | Phase::Closed { .. } => false,
         }
     }
 
@@ -87,7 +87,7 @@ impl Connection {
     pub fn soft_error(&self) -> Option<CloseReason> {
         match &self.phase {
             Phase::Open(open) => open.soft_error(),
-            Phase::SynSent(_) | Phase::SynReceived(_) | Phase::TimeWait(_) | Phase::Closed => None,
+            Phase::SynSent(_) | Phase::SynReceived(_) | Phase::TimeWait(_) | Phase::Closed { .. } => None,
         }
     }
 }

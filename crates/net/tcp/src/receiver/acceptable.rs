@@ -102,13 +102,14 @@ impl Receiver {
     /// PAWS (RFC 7323 §5.3): a segment with an older timestamp is a duplicate from before. A
     /// segment without a timestamp is dropped by §3.2.
     fn is_old(&mut self, arrival: &Arrival<'_>, context: &mut Context<'_>) -> bool {
-        let Some((recent, set_at)) = self.ts_recent else {
+        if !self.has_timestamps {
             return false;
-        };
+        }
         let Some(timestamps) = arrival.header.options.timestamps else {
             return true;
         };
-        let is_old = is_alive(set_at, context) && SeqNum(timestamps.value).before(SeqNum(recent));
+        let is_before = SeqNum(timestamps.value).before(SeqNum(self.ts_recent));
+        let is_old = is_before && self.is_recent_alive(context);
         context.counters.paws_estab += u64::from(is_old);
         is_old
     }
@@ -116,21 +117,21 @@ impl Receiver {
     /// RFC 7323 §4.3: remembers the timestamp of the segment that the last acknowledgement asked
     /// for.
     pub(crate) fn note_timestamp(&mut self, arrival: &Arrival<'_>, context: &Context<'_>) {
-        let Some((recent, set_at)) = self.ts_recent else {
+        let timestamps = arrival.header.options.timestamps;
+        let Some(timestamps) = timestamps.filter(|_| self.has_timestamps) else {
             return;
         };
-        let Some(timestamps) = arrival.header.options.timestamps else {
-            return;
-        };
-        let is_newer =
-            !SeqNum(timestamps.value).before(SeqNum(recent)) || !is_alive(set_at, context);
+        let is_before = SeqNum(timestamps.value).before(SeqNum(self.ts_recent));
+        let is_newer = !is_before || !self.is_recent_alive(context);
         if is_newer && arrival.header.seq.at_or_before(self.last_ack) {
-            self.ts_recent = Some((timestamps.value, context.now.whole_seconds()));
+            self.ts_recent = timestamps.value;
+            self.ts_recent_at = context.now.whole_seconds();
         }
     }
-}
 
-/// Whether a saved timestamp can still be compared (RFC 7323 §5.5).
-fn is_alive(set_at: u32, context: &Context<'_>) -> bool {
-    context.now.whole_seconds().wrapping_sub(set_at) < TIMESTAMP_LIFETIME
+    /// Whether the saved timestamp can still be compared (RFC 7323 §5.5).
+    fn is_recent_alive(&self, context: &Context<'_>) -> bool {
+        let age = context.now.whole_seconds().wrapping_sub(self.ts_recent_at);
+        age < TIMESTAMP_LIFETIME
+    }
 }

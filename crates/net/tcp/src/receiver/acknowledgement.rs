@@ -38,7 +38,7 @@ impl Receiver {
     /// Decides when the data of a segment is acknowledged.
     pub(super) fn on_inserted(&mut self, inserted: &Inserted, bytes: u32, context: &Context<'_>) {
         self.unacked = self.unacked.saturating_add(bytes);
-        let is_second = self.unacked >= 2 * self.peer_mss;
+        let is_second = self.unacked >= 2 * u32::from(self.peer_mss);
         let is_quick = self.quick > 0;
         self.quick = self.quick.saturating_sub(1);
         let must_not_wait = inserted.is_out_of_order || inserted.advanced < bytes;
@@ -60,9 +60,11 @@ impl Receiver {
     /// nearly closed, or by half of the buffer.
     pub(crate) fn on_read(&mut self, bytes: u32) {
         self.read = (self.read + bytes).earlier_of(self.data_nxt());
+        // Without this, an old end would be a later one after two gibibytes.
+        self.urgent = self.urgent.later_of(self.read);
         let announced = self.window();
         let free = self.free();
-        let least = self.peer_mss.min(self.buffer / 2).max(1);
+        let least = u32::from(self.peer_mss).min(self.buffer / 2).max(1);
         let gain = free.saturating_sub(announced);
         let opens = announced < least && gain >= least;
         if opens || gain >= self.buffer / 2 && !self.is_finished {
@@ -97,7 +99,7 @@ impl Receiver {
         let nxt = self.nxt();
         let announced = self.window();
         let free = self.free();
-        let least = self.peer_mss.min(self.buffer / 2);
+        let least = u32::from(self.peer_mss).min(self.buffer / 2);
         let window = if free.saturating_sub(announced) >= least {
             free
         } else {
