@@ -240,3 +240,53 @@ impl Receiver {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+    use crate::counters::Counters;
+    use crate::transmit::reset;
+    use saiga_wire::tcp::Header;
+
+    /// Bytes of each segment here, as a device that merges segments could give.
+    const BYTES: u32 = 1 << 20;
+
+    /// Half of the sequence numbers later, its end is not ahead again.
+    #[test]
+    fn urgent_data_that_was_read_stays_read() {
+        let mut receiver = Receiver::new(&ReceiverStart {
+            nxt: SeqNum(100),
+            buffer: BYTES,
+            shift: 5,
+            peer_mss: 1460,
+            ts_recent: None,
+            has_ecn: false,
+            now: Instant(0),
+        });
+        let (config, mut counters) = (Config::default(), Counters::default());
+        let mut context = Context {
+            now: Instant(1_000_000),
+            config: &config,
+            counters: &mut counters,
+        };
+        for step in 0..3 << 10 {
+            receiver.announce();
+            let header = Header {
+                flags: Flags::NONE,
+                urgent: (step == 0).then_some(10),
+                ..reset(receiver.nxt(), Some(SeqNum(0)))
+            };
+            let arrival = Arrival {
+                header: &header,
+                length: BYTES,
+                is_congested: false,
+            };
+            assert_eq!(receiver.on_urgent(&arrival), step == 0);
+            let added = receiver.on_data(&arrival, |_| {}, &mut context);
+            assert_eq!(added.readable, BYTES);
+            receiver.on_read(BYTES);
+            assert_eq!(receiver.urgent_ahead(), None, "after {step} MiB");
+        }
+    }
+}
