@@ -71,8 +71,42 @@ pub fn judge(observation: &Observation) -> Verdict {
             Judgement::Unknown(needs) => verdict.unknown.push(said(needs.text().to_owned())),
         }
     }
-    verdict.findings.sort_by(|a, b| a.finding.rank(&b.finding));
+    order(&mut verdict.findings);
     verdict
+}
+
+/// Findings with those that explain them.
+const EXPLAINED: [(&str, &[&str]); 2] = [
+    // Faults and the search for free memory cost the server CPU time, and a busy CPU makes no host
+    // swap.
+    ("cpu", &["memory-pressure", "swap"]),
+    // Requests that wait inside of the server keep their connections in use.
+    (
+        "pool",
+        &[
+            "cpu-quota",
+            "delayed-fsync",
+            "disk",
+            "flush",
+            "memory-pressure",
+            "row-locks",
+            "swap",
+        ],
+    ),
+];
+
+/// Sorts findings by rank; a finding comes behind those that explain it, whatever their shares are.
+fn order(findings: &mut Vec<Found>) {
+    findings.sort_by(|a, b| a.finding.rank(&b.finding));
+    for (effect, causes) in EXPLAINED {
+        let at = findings.iter().position(|found| found.rule == effect);
+        let cause = findings
+            .iter()
+            .rposition(|found| causes.contains(&found.rule));
+        if let Some((at, cause)) = at.zip(cause).filter(|(at, cause)| at < cause) {
+            findings[at..=cause].rotate_left(1);
+        }
+    }
 }
 
 #[cfg(test)]
@@ -90,6 +124,36 @@ mod tests {
         let verdict = judge(&observation);
         assert_eq!(verdict.bottleneck().map(|found| found.rule), Some("steal"));
         assert_eq!(verdict.findings[1].rule, "saturation");
+    }
+
+    #[test]
+    fn a_cause_is_ranked_before_what_it_explains_whatever_the_shares() {
+        let mut observation = Observation::default();
+        observation.metrics.add("steal_percent", 1.0, 40.0);
+        let found = judge(&observation).findings.remove(0);
+        let with = |(rule, share)| Found {
+            rule,
+            finding: Finding {
+                share,
+                ..found.finding.clone()
+            },
+        };
+        for (found, ordered) in [
+            (
+                vec![("cpu", 0.9), ("disk", 0.8), ("swap", 0.1), ("steal", 0.05)],
+                vec!["disk", "swap", "cpu", "steal"],
+            ),
+            (
+                vec![("flush", 0.7), ("pool", 0.9), ("cpu", 0.8)],
+                vec!["cpu", "flush", "pool"],
+            ),
+            (vec![("steal", 0.5), ("cpu", 0.9)], vec!["cpu", "steal"]),
+        ] {
+            let mut findings: Vec<Found> = found.into_iter().map(with).collect();
+            order(&mut findings);
+            let rules: Vec<_> = findings.iter().map(|found| found.rule).collect();
+            assert_eq!(rules, ordered);
+        }
     }
 
     #[test]
