@@ -6,5 +6,6 @@
 //! the kernel is sent on another device, which leads to the kernel.
 
 mod device;
+pub mod xdp;
 
 pub use device::{Counters, Device, DeviceError, Drops, Frame, Info, Offload, Segmentation, Traffic};
