@@ -123,10 +123,8 @@ pub(crate) fn set_up(name: &str, addresses: [&str; 2]) {
     // Without detection of duplicates, addresses are usable at once.
     for address in addresses {
         let option: &[&str] = if address.contains(':') { &["nodad"] } else { &[] };
-        run(
-            "ip",
-            &[&["address", "add", address, "dev", name], option].concat(),
-        );
+        let add = ["address", "add", address, "dev", name];
+        run("ip", &[&add[..], option].concat());
     }
     run("ip", &["link", "set", name, "up"]);
 }
