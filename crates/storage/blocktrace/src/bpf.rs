@@ -1,21 +1,18 @@
 //! Block writes by BPF: loads the programs of [`program`] by bpf(2), attaches them to the
 //! tracepoint `block_bio_queue`, and reads their ring or map.
 
-mod instructions;
 mod kernel;
 mod program;
 
 use std::path::Path;
 
 use rustix::io::Errno;
+use saiga_bpf::{Instruction, Link, LoadError, Map, MapKind, Next, Program, ProgramKind, Ring};
 
 use crate::device::Device;
 use crate::event::Event;
-use crate::sys::{Map, MapKind, Next, Program, ProgramError, Ring};
 use kernel::{Kernel, Operations};
 use program::{Maps, RECORD_BYTES, Record};
-
-pub(crate) use instructions::Instruction;
 
 /// The kernel's type information (Documentation/bpf/btf.rst).
 const BTF: &str = "/sys/kernel/btf/vmlinux";
@@ -29,9 +26,9 @@ pub enum BpfError {
     Kernel(String),
     #[error("cannot {action}: {error}{}", advice(*error))]
     Refused { action: &'static str, error: Errno },
-    /// The kernel's verifier refused a program; `log` is the verifier's output.
-    #[error("the kernel refused the program: {error}{}: {}", advice(*error), last_line(log))]
-    Program { error: Errno, log: String },
+    /// The kernel's verifier refused a program.
+    #[error("the kernel refused the program: {}{}: {}", .0.error, advice(.0.error), .0.reason())]
+    Program(LoadError),
     #[error("{0} is not a valid device number (Linux has 12 bits for major, 20 for minor numbers)")]
     Device(Device),
     #[error("BPF cannot filter by {0} devices; give fewer devices or none")]
@@ -52,41 +49,34 @@ fn advice(error: Errno) -> &'static str {
     }
 }
 
-fn last_line(log: &str) -> &str {
-    log.lines()
-        .rev()
-        .find(|line| !line.starts_with("processed "))
-        .unwrap_or("the verifier gave no reason")
-}
-
 fn refused(action: &'static str) -> impl Fn(Errno) -> BpfError {
     move |error| BpfError::Refused { action, error }
-}
-
-impl From<ProgramError> for BpfError {
-    fn from(error: ProgramError) -> Self {
-        match error {
-            ProgramError::Load(error, log) => Self::Program { error, log },
-            ProgramError::Attach(error) => {
-                refused("attach a program to the tracepoint block_bio_queue")(error)
-            }
-        }
-    }
 }
 
 fn read_kernel() -> Result<Kernel, BpfError> {
     kernel::read(Path::new(BTF)).map_err(|error| BpfError::Kernel(error.to_string()))
 }
 
-/// A program's name in the form of `union bpf_attr`: at most 15 bytes, padded with zeros.
-const fn name(text: &[u8]) -> [u8; 16] {
-    let mut name = [0; 16];
-    let mut index = 0;
-    while index < text.len() && index < 15 {
-        name[index] = text[index];
-        index += 1;
+/// A program that runs at the tracepoint while this value lives.
+#[derive(Debug)]
+struct Attached {
+    // Dropped first: detaches the program.
+    _link: Link,
+    program: Program,
+}
+
+impl Attached {
+    fn start(name: &str, code: &[Instruction]) -> Result<Self, BpfError> {
+        let program = Program::load(ProgramKind::RawTracepoint, name, code);
+        let program = program.map_err(BpfError::Program)?;
+        let link = Link::raw_tracepoint(&program, TRACEPOINT).map_err(refused(
+            "attach a program to the tracepoint block_bio_queue",
+        ))?;
+        Ok(Self {
+            _link: link,
+            program,
+        })
     }
-    name
 }
 
 /// A map with one counter, in which a program counts the events that it lost.
@@ -103,9 +93,10 @@ impl Losses {
 
     /// Returns the number of events for which the ring or map had no room, plus those at which
     /// the program did not run because it was running on that CPU already.
-    fn count(&self, program: &Program) -> Result<u64, BpfError> {
+    fn count(&self, attached: &Attached) -> Result<u64, BpfError> {
         let dropped = self.map.value(&[0; 4]).map_err(refused("read a BPF map"))?;
-        let misses = program
+        let misses = attached
+            .program
             .misses()
             .map_err(refused("read the program's count of misses"))?;
         Ok(u64::from_ne_bytes(dropped.unwrap_or_default()).saturating_add(misses))
@@ -116,7 +107,7 @@ impl Losses {
 #[derive(Debug)]
 pub(crate) struct BpfTap {
     // Dropped first, so that the program is detached before the ring is unmapped.
-    program: Program,
+    attached: Attached,
     losses: Losses,
     ring: Ring,
     operations: Operations,
@@ -137,7 +128,7 @@ impl BpfTap {
         let code =
             program::tap(&kernel, &numbers, maps).ok_or(BpfError::TooManyDevices(devices.len()))?;
         Ok(Self {
-            program: Program::start(name(b"saiga_tap"), &code, TRACEPOINT)?,
+            attached: Attached::start("saiga_tap", &code)?,
             losses,
             ring,
             has_hint: kernel.hint.is_some(),
@@ -188,14 +179,14 @@ impl BpfTap {
 
     /// Returns the number of lost events.
     pub(crate) fn lost(&self) -> Result<u64, BpfError> {
-        self.losses.count(&self.program)
+        self.losses.count(&self.attached)
     }
 }
 
 /// Sums of written bytes by device and hint, computed in the kernel.
 #[derive(Debug)]
 pub(crate) struct BpfMeter {
-    program: Program,
+    attached: Attached,
     losses: Losses,
     map: Map<8, 8>,
     has_hint: bool,
@@ -218,7 +209,7 @@ impl BpfMeter {
         let code = program::meter(&kernel, &numbers, maps)
             .ok_or(BpfError::TooManyDevices(devices.len()))?;
         Ok(Self {
-            program: Program::start(name(b"saiga_meter"), &code, TRACEPOINT)?,
+            attached: Attached::start("saiga_meter", &code)?,
             losses,
             map,
             has_hint: kernel.hint.is_some(),
@@ -249,7 +240,7 @@ impl BpfMeter {
 
     /// Returns the number of writes that were not counted.
     pub(crate) fn lost(&self) -> Result<u64, BpfError> {
-        self.losses.count(&self.program)
+        self.losses.count(&self.attached)
     }
 }
 

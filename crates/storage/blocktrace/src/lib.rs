@@ -11,7 +11,6 @@ mod bpf;
 mod device;
 mod event;
 mod meter;
-mod sys;
 mod tap;
 mod tracefs;
 

@@ -5,7 +5,8 @@
 //! operations except writes (the tap: and discards) with data on the wanted devices. Events for
 //! which the ring or map has no room are counted in a map with one counter.
 
-use super::instructions::{Assembler, Condition, Helper, Instruction, Label, Reg, Width};
+use saiga_bpf::{Assembler, Condition, Helper, Instruction, Label, Reg, Width};
+
 use super::kernel::{Kernel, OPERATION_MASK};
 
 /// The record of one event in the ring.
@@ -101,7 +102,8 @@ pub(super) fn tap(kernel: &Kernel, devices: &[u32], maps: Maps) -> Option<Vec<In
     code.jump_if(Reg::R0, Condition::Equal, 0, end);
     count_loss(&mut code, maps.losses, end);
     code.bind(end);
-    code.end();
+    code.set(Reg::R0, 0);
+    code.exit();
     code.finish()
 }
 
@@ -134,7 +136,8 @@ pub(super) fn meter(kernel: &Kernel, devices: &[u32], maps: Maps) -> Option<Vec<
     code.bind(add);
     code.add_atomically(Reg::R0, 0, Reg::R8);
     code.bind(end);
-    code.end();
+    code.set(Reg::R0, 0);
+    code.exit();
     code.finish()
 }
 

@@ -1,0 +1,170 @@
+//! The trait of a packet device, and what a device tells about itself.
+//!
+//! Deliberately absent: a method that hands a frame to the kernel. With AF_XDP, the kernel's program
+//! passes foreign frames before they arrive here. With DPDK, foreign frames are sent on a TAP
+//! device, which is a second [`Device`]: so the wrappers apply to it, too, and its queue may be
+//! full without effect on the first. [`Device::receive`] borrows only the device whose frames
+//! arrive, so its callback may send on others.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+
+use saiga_wire::ethernet::Mac;
+use saiga_wire::offload::Fill;
+use saiga_wire::virtio;
+
+/// One queue of a packet device. One worker thread owns it. No method waits.
+pub trait Device {
+    /// What the device was when it was opened.
+    fn info(&self) -> &Info;
+
+    /// Passes waiting frames to `each`, at most `most` of them, in the order of their arrival;
+    /// returns their number. The frames are in the memory of the device until `each` returns.
+    ///
+    /// After fewer than `most`, none waits, or the descriptor is readable. Frames that contradict
+    /// their offload header are dropped and counted.
+    ///
+    /// # Errors
+    /// [`DeviceError::Gone`] if the device was removed. A device that is down has no frames, which
+    /// is not an error.
+    fn receive(
+        &mut self,
+        most: usize,
+        each: &mut dyn FnMut(Frame<'_>),
+    ) -> Result<usize, DeviceError>;
+
+    /// Where the next frame is written. The same place again if nothing was sent since the last
+    /// call. `None`: the queue is full until a later `flush` has made room.
+    ///
+    /// There is room for the largest frame: the MTU, or the largest super-segment with 120 bytes of
+    /// headers, and 22 bytes of link layer.
+    fn room(&mut self) -> Option<&mut [u8]>;
+
+    /// Sends the first `length` bytes of the place that [`Self::room`] has just returned. The frame
+    /// leaves at the latest with the next `flush`.
+    ///
+    /// A frame is dropped and counted if `length` exceeds the room, or if the device refuses it.
+    fn send(&mut self, length: usize, offload: &virtio::Header);
+
+    /// Sends what waits, as far as the device takes it, and takes back the memory of frames that
+    /// have left.
+    ///
+    /// # Errors
+    /// As [`Self::receive`]. A device that is down drops and counts the frames.
+    fn flush(&mut self) -> Result<(), DeviceError>;
+
+    /// Readable when frames wait, for poll(2) and epoll(7). Only the device reads from it.
+    fn descriptor(&self) -> BorrowedFd<'_>;
+
+    /// The counts since the device was opened.
+    fn counters(&self) -> Counters;
+}
+
+/// A received frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Frame<'a> {
+    /// An Ethernet frame without its frame check sequence, or an IP packet on a device without a
+    /// link layer.
+    pub bytes: &'a [u8],
+    /// What the device found out, and what the sender on this host left open.
+    pub offload: virtio::Header,
+}
+
+/// What a device is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Info {
+    /// Name of the network interface.
+    pub name: String,
+    /// The queue, from 0.
+    pub queue: u16,
+    /// Address of the network interface; `None` without a link layer.
+    pub mac: Option<Mac>,
+    /// Bytes of the largest IP packet, at the time of opening. A super-segment may be longer.
+    pub mtu: u16,
+    /// What the device does with segments that are sent.
+    pub offload: Offload,
+}
+
+/// What a device does with segments that are sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Offload {
+    /// What the checksum field of a segment must hold.
+    pub checksum: Fill,
+    /// The largest super-segment that the device divides; `None` if it divides none.
+    pub segmentation: Option<Segmentation>,
+}
+
+impl Offload {
+    /// The device sends frames as they are.
+    pub const NONE: Self = Self {
+        checksum: Fill::Checksum,
+        segmentation: None,
+    };
+}
+
+/// Division of super-segments by the device (TSO).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Segmentation {
+    /// What the checksum field of a super-segment must hold.
+    pub checksum: Fill,
+    /// Most bytes of payload.
+    pub most_bytes: u32,
+}
+
+/// Monotonic counts of a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Counters {
+    /// Frames that were passed to the caller.
+    pub received: Traffic,
+    /// Frames that the device took.
+    pub sent: Traffic,
+    /// Frames that were dropped, by reason.
+    pub drops: Drops,
+}
+
+/// Frames in one direction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Traffic {
+    /// Frames; a super-segment is one.
+    pub frames: u64,
+    /// Bytes of the frames, without offload headers.
+    pub bytes: u64,
+    /// Calls of [`Device::receive`] or [`Device::flush`] that moved at least one frame.
+    pub batches: u64,
+}
+
+/// Dropped frames, by reason.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Drops {
+    /// Received frames that contradict their offload header or descriptor.
+    pub malformed: u64,
+    /// Received frames that found no memory, because the worker was late.
+    pub overflowed: u64,
+    /// Frames that were sent while the device was down.
+    pub down: u64,
+    /// Sent frames that the device refused, or that were longer than its room.
+    pub refused: u64,
+}
+
+/// Why a device that was open no longer works.
+#[derive(Debug, thiserror::Error)]
+pub enum DeviceError {
+    /// The network interface was removed. It must be opened again.
+    #[error("network interface {name} was removed")]
+    Gone {
+        /// Name of the network interface.
+        name: String,
+    },
+    /// A system call failed for another reason.
+    #[error("network interface {name}: {call} failed")]
+    System {
+        /// Name of the network interface.
+        name: String,
+        /// The system call.
+        call: &'static str,
+        /// Its error.
+        source: io::Error,
+    },
+}

@@ -1,0 +1,238 @@
+//! The XDP program: frames of served endpoints go to the socket of their queue, all others to the
+//! kernel.
+//!
+//! Source: Documentation/bpf/redirect.rst (`bpf_redirect_map`), linux/bpf.h (`struct xdp_md`). A
+//! frame is redirected if it is TCP to a served endpoint, over IPv4 without options and fragments,
+//! or over IPv6 without extension headers, with at most one VLAN tag (802.1Q), and neither from a
+//! host that is left to the kernel nor from a link-local address of IPv6. All headers then have
+//! fixed lengths, so every offset here is a constant, and the verifier sees each bound.
+//!
+//! Deliberately absent: checks of anything else in the headers, which are the stack's.
+
+use std::net::{IpAddr, SocketAddr};
+
+use saiga_bpf::{Assembler, Condition, Helper, Instruction, Label, Reg, Width};
+
+/// Bytes of an endpoint in its map: an address as in [`address_key`], a port in network byte order,
+/// and two zeros.
+pub(super) const ENDPOINT_BYTES: usize = 20;
+/// Bytes of an address in a map.
+pub(super) const ADDRESS_BYTES: usize = 16;
+
+/// `XDP_PASS`: the kernel gets the frame.
+pub(super) const PASS: u32 = 2;
+
+/// The descriptors of the program's maps.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Maps {
+    /// Served endpoints; the values have no meaning.
+    pub(super) endpoints: i32,
+    /// Hosts whose frames are left to the kernel; the values have no meaning.
+    pub(super) hosts: i32,
+    /// The socket of each queue.
+    pub(super) sockets: i32,
+}
+
+// Offsets in `struct xdp_md`.
+const DATA: i16 = 0;
+const DATA_END: i16 = 4;
+const RX_QUEUE: i16 = 16;
+
+// Offsets from the start of a frame without a tag.
+const ETHER_TYPE: i16 = 12;
+const V4_VERSION: i16 = 14;
+const V4_FRAGMENT: i16 = 20;
+const V4_PROTOCOL: i16 = 23;
+const V4_SOURCE: i16 = 26;
+const V4_DESTINATION: i16 = 30;
+const V4_PORT: i16 = 36;
+const V6_VERSION: i16 = 14;
+const V6_NEXT_HEADER: i16 = 20;
+const V6_SOURCE: i16 = 22;
+const V6_DESTINATION: i16 = 38;
+const V6_PORT: i16 = 56;
+/// The end of the TCP header without options.
+const V4_HEADERS: i32 = 54;
+const V6_HEADERS: i32 = 74;
+const TAG_BYTES: i32 = 4;
+
+// The stack: the key of the endpoint, and that of the host.
+const ENDPOINT: i16 = -24;
+const PORT: i16 = ENDPOINT + 16;
+const HOST: i16 = -40;
+
+const TCP: u32 = 6;
+/// Version 4, and a header of five words.
+const V4_WITHOUT_OPTIONS: u32 = 0x45;
+/// More fragments, or an offset: the frame holds a part of a packet.
+const IS_FRAGMENT: u16 = 0x3fff;
+
+/// A number of two bytes in a frame, as a load gives it.
+fn be(number: u16) -> u32 {
+    number.to_be().into()
+}
+
+/// The key of an address: IPv4 addresses are mapped into IPv6 (RFC 4291 §2.5.5.2), so the
+/// unspecified addresses of both versions differ.
+pub(super) fn address_key(address: IpAddr) -> [u8; ADDRESS_BYTES] {
+    match address {
+        IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
+        IpAddr::V6(address) => address.octets(),
+    }
+}
+
+/// The key of an endpoint.
+pub(super) fn endpoint_key(endpoint: SocketAddr) -> [u8; ENDPOINT_BYTES] {
+    let mut key = [0; ENDPOINT_BYTES];
+    let (address, port) = key.split_at_mut(ADDRESS_BYTES);
+    address.copy_from_slice(&address_key(endpoint.ip()));
+    for (to, from) in port.iter_mut().zip(endpoint.port().to_be_bytes()) {
+        *to = from;
+    }
+    key
+}
+
+/// Returns the program; `None` would be an error in this module.
+pub(super) fn program(maps: Maps) -> Option<Vec<Instruction>> {
+    let mut code = Assembler::default();
+    let [pass, untagged, v4, v6, served] = [(); 5].map(|()| code.label());
+    code.load(Width::Word, Reg::R6, Reg::R1, RX_QUEUE);
+    code.load(Width::Word, Reg::R7, Reg::R1, DATA);
+    code.load(Width::Word, Reg::R8, Reg::R1, DATA_END);
+    require(&mut code, V4_HEADERS, pass);
+    code.load(Width::Half, Reg::R3, Reg::R7, ETHER_TYPE);
+    code.jump_if(Reg::R3, Condition::NotEqual, be(0x8100), untagged);
+    // From here on, R7 is where a frame without the tag would begin.
+    code.add(Reg::R7, TAG_BYTES);
+    require(&mut code, V4_HEADERS, pass);
+    code.load(Width::Half, Reg::R3, Reg::R7, ETHER_TYPE);
+    code.bind(untagged);
+    code.jump_if(Reg::R3, Condition::Equal, be(0x0800), v4);
+    code.jump_if(Reg::R3, Condition::Equal, be(0x86dd), v6);
+    code.jump(pass);
+
+    code.bind(v4);
+    load_v4(&mut code, pass);
+    look_up(&mut code, maps.endpoints, ENDPOINT);
+    code.jump_if_null(Reg::R0, Condition::NotEqual, served);
+    zero(&mut code, &[ENDPOINT + 12]);
+    look_up(&mut code, maps.endpoints, ENDPOINT);
+    code.jump_if_null(Reg::R0, Condition::NotEqual, served);
+    code.jump(pass);
+
+    code.bind(v6);
+    load_v6(&mut code, pass);
+    look_up(&mut code, maps.endpoints, ENDPOINT);
+    code.jump_if_null(Reg::R0, Condition::NotEqual, served);
+    zero(&mut code, &[0, 4, 8, 12].map(|at| ENDPOINT + at));
+    look_up(&mut code, maps.endpoints, ENDPOINT);
+    code.jump_if_null(Reg::R0, Condition::Equal, pass);
+
+    code.bind(served);
+    look_up(&mut code, maps.hosts, HOST);
+    code.jump_if_null(Reg::R0, Condition::NotEqual, pass);
+    code.load_map(Reg::R1, maps.sockets);
+    code.copy(Reg::R2, Reg::R6);
+    // What the call returns if the queue has no socket.
+    code.set(Reg::R3, PASS.cast_signed());
+    code.call(Helper::RedirectMap);
+    code.exit();
+
+    code.bind(pass);
+    code.set(Reg::R0, PASS.cast_signed());
+    code.exit();
+    code.finish()
+}
+
+/// Jumps to `pass` unless the frame has `bytes` bytes from R7 on.
+fn require(code: &mut Assembler, bytes: i32, pass: Label) {
+    code.copy(Reg::R2, Reg::R7);
+    code.add(Reg::R2, bytes);
+    code.jump_if_greater(Reg::R2, Reg::R8, pass);
+}
+
+/// Stores both keys of a TCP segment over IPv4; jumps to `pass` if the frame has something else.
+fn load_v4(code: &mut Assembler, pass: Label) {
+    code.load(Width::Byte, Reg::R3, Reg::R7, V4_VERSION);
+    code.jump_if(Reg::R3, Condition::NotEqual, V4_WITHOUT_OPTIONS, pass);
+    code.load(Width::Half, Reg::R3, Reg::R7, V4_FRAGMENT);
+    code.jump_if(Reg::R3, Condition::CommonBit, be(IS_FRAGMENT), pass);
+    code.load(Width::Byte, Reg::R3, Reg::R7, V4_PROTOCOL);
+    code.jump_if(Reg::R3, Condition::NotEqual, TCP, pass);
+    for (key, address) in [(ENDPOINT, V4_DESTINATION), (HOST, V4_SOURCE)] {
+        let mapped = i32::from_ne_bytes([0, 0, 0xff, 0xff]);
+        code.store_number(Width::Double, Reg::Stack, key, 0);
+        code.store_number(Width::Word, Reg::Stack, key + 8, mapped);
+        copy_word(code, key + 12, address);
+    }
+    copy_port(code, V4_PORT);
+}
+
+/// As [`load_v4`], over IPv6.
+fn load_v6(code: &mut Assembler, pass: Label) {
+    require(code, V6_HEADERS, pass);
+    code.load(Width::Byte, Reg::R3, Reg::R7, V6_VERSION);
+    code.and(Reg::R3, 0xf0);
+    code.jump_if(Reg::R3, Condition::NotEqual, 0x60, pass);
+    code.load(Width::Byte, Reg::R3, Reg::R7, V6_NEXT_HEADER);
+    code.jump_if(Reg::R3, Condition::NotEqual, TCP, pass);
+    // The gateway's own connection to the server cannot have such a source.
+    code.load(Width::Half, Reg::R3, Reg::R7, V6_SOURCE);
+    code.and(Reg::R3, be(0xffc0).cast_signed());
+    code.jump_if(Reg::R3, Condition::Equal, be(0xfe80), pass);
+    // In words, because that is how the addresses are aligned.
+    for word in [0, 4, 8, 12] {
+        copy_word(code, ENDPOINT + word, V6_DESTINATION + word);
+        copy_word(code, HOST + word, V6_SOURCE + word);
+    }
+    copy_port(code, V6_PORT);
+}
+
+/// Copies four bytes of the frame to the stack.
+fn copy_word(code: &mut Assembler, to: i16, from: i16) {
+    code.load(Width::Word, Reg::R3, Reg::R7, from);
+    code.store(Width::Word, Reg::Stack, to, Reg::R3);
+}
+
+/// Copies the port to the key of the endpoint, with two zeros behind it.
+fn copy_port(code: &mut Assembler, from: i16) {
+    zero(code, &[PORT]);
+    code.load(Width::Half, Reg::R3, Reg::R7, from);
+    code.store(Width::Half, Reg::Stack, PORT, Reg::R3);
+}
+
+/// Sets words of the stack to zero.
+fn zero(code: &mut Assembler, words: &[i16]) {
+    for word in words {
+        code.store_number(Width::Word, Reg::Stack, *word, 0);
+    }
+}
+
+/// `r0 = &map[key]`, or null. `key` is the offset of the key on the stack.
+fn look_up(code: &mut Assembler, map: i32, key: i16) {
+    code.load_map(Reg::R1, map);
+    code.copy(Reg::R2, Reg::Stack);
+    code.add(Reg::R2, key.into());
+    code.call(Helper::MapLookup);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_hold_addresses_and_ports_as_frames_do() {
+        let key = endpoint_key("10.0.0.2:258".parse().unwrap());
+        assert_eq!(
+            key,
+            [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, 2, 1, 2, 0, 0]
+        );
+        let key = endpoint_key("[fd00::3]:80".parse().unwrap());
+        assert_eq!(
+            key,
+            [0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3, 0, 80, 0, 0]
+        );
+        let any = ["0.0.0.0:1", "[::]:1"].map(|text| endpoint_key(text.parse().unwrap()));
+        assert_ne!(any[0], any[1]);
+    }
+}

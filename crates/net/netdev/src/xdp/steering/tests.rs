@@ -1,0 +1,214 @@
+//! What the program does with every kind of frame: test runs in the kernel, without a device.
+//!
+//! Needs root.
+
+use saiga_bpf::Program;
+
+use super::*;
+use crate::xdp::program::PASS;
+use crate::xdp::socket::Socket;
+use crate::xdp::umem::Umem;
+use std::os::fd::AsFd as _;
+
+/// `XDP_REDIRECT`
+const REDIRECT: u32 = 4;
+
+/// A steering whose only queue has a socket, which is not bound to a device.
+struct World {
+    steering: Steering,
+    _socket: Socket,
+    _umem: Umem,
+}
+
+fn world() -> World {
+    let steering = Steering::load("lo", 1).unwrap();
+    let umem = Umem::new(128, 2048, false).unwrap();
+    let socket = Socket::open(&umem, 64).unwrap();
+    steering.connect(0, socket.as_fd()).unwrap();
+    World {
+        steering,
+        _socket: socket,
+        _umem: umem,
+    }
+}
+
+impl World {
+    fn serve(&self, endpoint: &str) {
+        self.steering.serve(endpoint.parse().unwrap()).unwrap();
+    }
+
+    fn redirects(&self, frame: &[u8]) -> bool {
+        redirects(&self.steering.program, frame)
+    }
+}
+
+fn redirects(program: &Program, frame: &[u8]) -> bool {
+    match program.run(frame, 1).unwrap().result {
+        REDIRECT => true,
+        PASS => false,
+        other => panic!("the program returned {other} for {frame:02x?}"),
+    }
+}
+
+/// A SYN from 10.0.0.9 to port 7 of 10.0.0.2.
+fn v4() -> Vec<u8> {
+    let mut frame = vec![2; 12];
+    frame.extend([8, 0, 0x45, 0, 0, 40, 0, 1, 0x40, 0, 64, 6, 0, 0]);
+    frame.extend([10, 0, 0, 9, 10, 0, 0, 2]);
+    frame.extend([0x12, 0x34, 0, 7, 0, 0, 0, 1, 0, 0, 0, 0, 0x50, 2, 0, 64, 0, 0, 0, 0]);
+    frame
+}
+
+/// The same from fd00::9 to fd00::2.
+fn v6() -> Vec<u8> {
+    let mut frame = vec![2; 12];
+    frame.extend([0x86, 0xdd, 0x60, 0, 0, 0, 0, 20, 6, 64]);
+    for last in [9, 2] {
+        frame.extend([0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, last]);
+    }
+    frame.extend([0x12, 0x34, 0, 7, 0, 0, 0, 1, 0, 0, 0, 0, 0x50, 2, 0, 64, 0, 0, 0, 0]);
+    frame
+}
+
+fn tagged(mut frame: Vec<u8>, tag: [u8; 4]) -> Vec<u8> {
+    drop(frame.splice(12..12, tag));
+    frame
+}
+
+fn with(mut frame: Vec<u8>, at: usize, bytes: &[u8]) -> Vec<u8> {
+    frame[at..at + bytes.len()].copy_from_slice(bytes);
+    frame
+}
+
+#[test]
+fn only_segments_to_served_endpoints_are_redirected() {
+    let world = world();
+    world.serve("10.0.0.2:7");
+    world.serve("[fd00::2]:7");
+    let tag = [0x81, 0, 0x20, 5];
+    for (name, frame, expected) in [
+        ("IPv4", v4(), true),
+        ("IPv6", v6(), true),
+        ("IPv4, tagged", tagged(v4(), tag), true),
+        ("IPv6, tagged", tagged(v6(), tag), true),
+        ("with data", [v4(), vec![1; 1000]].concat(), true),
+        ("traffic class and flow label", with(v6(), 14, &[0x6f, 0xff]), true),
+        ("may be fragmented", with(v4(), 20, &[0, 0]), true),
+        ("another port", with(v4(), 36, &[0, 8]), false),
+        ("another port, bytes swapped", with(v4(), 36, &[7, 0]), false),
+        ("another port, IPv6", with(v6(), 56, &[1, 7]), false),
+        ("another address", with(v4(), 30, &[10, 0, 0, 3]), false),
+        ("another address, IPv6", with(v6(), 38, &[0xfe]), false),
+        ("from the endpoint", with(v4(), 26, &[10, 0, 0, 2, 10, 0, 0, 9]), false),
+        ("UDP", with(v4(), 23, &[17]), false),
+        ("ICMP", with(v4(), 23, &[1]), false),
+        ("UDP over IPv6", with(v6(), 20, &[17]), false),
+        ("ICMPv6, as neighbour discovery", with(v6(), 20, &[58]), false),
+        ("hop-by-hop options", with(v6(), 20, &[0]), false),
+        ("fragment header", with(v6(), 20, &[44]), false),
+        ("first fragment", with(v4(), 20, &[0x20, 0]), false),
+        ("middle fragment", with(v4(), 20, &[0x20, 0xb9]), false),
+        ("last fragment", with(v4(), 20, &[0, 0xb9]), false),
+        ("fragment with a high offset", with(v4(), 20, &[0x1f, 0]), false),
+        ("IPv4 options", with(v4(), 14, &[0x46]), false),
+        ("wrong version", with(v4(), 14, &[0x65]), false),
+        ("wrong version, IPv6", with(v6(), 14, &[0x45]), false),
+        ("from a link-local address", with(v6(), 22, &[0xfe, 0x80]), false),
+        ("the last link-local prefix", with(v6(), 22, &[0xfe, 0xbf]), false),
+        ("beyond link-local addresses", with(v6(), 22, &[0xfe, 0xc0]), true),
+        ("ARP", with(v4(), 12, &[8, 6]), false),
+        ("802.3 length", with(v4(), 12, &[0, 40]), false),
+        ("two tags", tagged(tagged(v4(), tag), tag), false),
+        ("provider's tag", tagged(v4(), [0x88, 0xa8, 0, 5]), false),
+    ] {
+        assert_eq!(world.redirects(&frame), expected, "{name}");
+    }
+}
+
+#[test]
+fn frames_that_end_within_the_headers_are_passed() {
+    let world = world();
+    world.serve("0.0.0.0:7");
+    world.serve("[::]:7");
+    for whole in [v4(), v6(), tagged(v4(), [0x81, 0, 0, 5]), tagged(v6(), [0x81, 0, 0, 5])] {
+        assert!(world.redirects(&whole));
+        for length in 14..whole.len() {
+            assert!(!world.redirects(&whole[..length]), "{length}");
+        }
+    }
+}
+
+#[test]
+fn an_unspecified_address_stands_for_its_version() {
+    let world = world();
+    for (endpoint, v4_expected, v6_expected) in [
+        ("0.0.0.0:7", true, false),
+        ("[::]:7", false, true),
+        ("[::ffff:0.0.0.0]:7", true, false),
+    ] {
+        assert!(!world.redirects(&v4()) && !world.redirects(&v6()), "{endpoint}");
+        world.serve(endpoint);
+        for frame in [v4(), with(v4(), 30, &[192, 0, 2, 1])] {
+            assert_eq!(world.redirects(&frame), v4_expected, "{endpoint}");
+        }
+        for frame in [v6(), with(v6(), 38, &[0x20, 1])] {
+            assert_eq!(world.redirects(&frame), v6_expected, "{endpoint}");
+        }
+        assert!(!world.redirects(&with(v4(), 36, &[0, 8])));
+        world.steering.stop(endpoint.parse().unwrap()).unwrap();
+    }
+}
+
+#[test]
+fn hosts_with_older_connections_are_left_to_the_kernel() {
+    let world = world();
+    world.serve("10.0.0.2:7");
+    world.serve("[::]:7");
+    for (host, frame) in [("10.0.0.9", v4()), ("fd00::9", v6())] {
+        let host = host.parse().unwrap();
+        let neighbour = if frame == v4() {
+            with(v4(), 29, &[8])
+        } else {
+            with(v6(), 37, &[8])
+        };
+        world.steering.pass(host).unwrap();
+        assert!(!world.redirects(&frame));
+        assert!(world.redirects(&neighbour));
+        world.steering.take(host).unwrap();
+        assert!(world.redirects(&frame));
+        // Neither is an error.
+        world.steering.take(host).unwrap();
+    }
+}
+
+#[test]
+fn a_queue_without_a_socket_passes_all() {
+    let steering = Steering::load("lo", 1).unwrap();
+    steering.serve("10.0.0.2:7".parse().unwrap()).unwrap();
+    assert!(!redirects(&steering.program, &v4()));
+    let umem = Umem::new(128, 2048, false).unwrap();
+    let socket = Socket::open(&umem, 64).unwrap();
+    steering.connect(0, socket.as_fd()).unwrap();
+    assert!(redirects(&steering.program, &v4()));
+    drop(socket);
+    assert!(!redirects(&steering.program, &v4()), "the kernel removed the socket");
+}
+
+#[test]
+fn limits_are_errors_by_name() {
+    let steering = Steering::load("lo", 1).unwrap();
+    let endpoint = |port| SocketAddr::from(([10, 0, 0, 2], port));
+    let mut ports = 1..;
+    for port in ports.by_ref().take(MAX_ENDPOINTS as usize) {
+        steering.serve(endpoint(port)).unwrap();
+    }
+    steering.serve(endpoint(1)).unwrap();
+    let refused = steering.serve(endpoint(ports.next().unwrap()));
+    assert!(matches!(refused, Err(SteerError::TooManyEndpoints { limit: MAX_ENDPOINTS, .. })));
+    let host = |number: u32| IpAddr::from(number.to_be_bytes());
+    for number in 0..MAX_HOSTS {
+        steering.pass(host(number)).unwrap();
+    }
+    let refused = steering.pass(host(MAX_HOSTS));
+    assert!(matches!(refused, Err(SteerError::TooManyHosts { limit: MAX_HOSTS, .. })));
+}
