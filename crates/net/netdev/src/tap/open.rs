@@ -70,7 +70,7 @@ pub enum OpenError {
         mode: &'static str,
     },
     /// The network interface is of another kind.
-    #[error("network interface {name} is a {kind} interface, not a {mode} device")]
+    #[error("network interface {name} is not a {mode} device, but of kind {kind}")]
     OtherKind {
         /// Name of the network interface.
         name: String,

@@ -1,0 +1,12 @@
+//! TAP and TUN devices beside the kernel's ping and TCP, in network namespaces of their own.
+//!
+//! Needs root, /dev/net/tun, ip(8), ping(8), mount(8), capinfos(1) and tshark(1).
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod capture;
+mod errors;
+mod faults;
+mod host;
+mod namespace;
+mod queues;
+mod tap;
