@@ -146,6 +146,28 @@ fn a_malformed_frame_matches_by_what_can_be_read() {
     assert!(matches("tcp", &fragment) && !matches("tcp port 6379", &fragment));
 }
 
+/// Frames of random bytes, and frames with random faults.
+#[test]
+fn any_bytes_match_or_do_not() {
+    let mut random = fastrand::Rng::with_seed(1);
+    let filter: Filter = "(tcp or udp) and src port 4000 and net 10.0.0.0/8".parse().unwrap();
+    let inverse: Filter = "not ((tcp or udp) and src port 4000 and net 10.0.0.0/8)".parse().unwrap();
+    let all = frames();
+    for _ in 0..20_000 {
+        let (_, frame) = random.choice(&all).unwrap();
+        let mut bytes = frame[..random.usize(..=frame.len())].to_vec();
+        for _ in 0..random.usize(..4) {
+            if let Some(byte) = random.choice(&mut bytes) {
+                *byte = random.u8(..);
+            }
+        }
+        for link in [Link::Ethernet, Link::Ip] {
+            let matches = filter.matches(&bytes, link);
+            assert_ne!(matches, inverse.matches(&bytes, link), "{bytes:?}");
+        }
+    }
+}
+
 #[test]
 fn what_is_not_a_filter_is_refused_with_its_position() {
     for (filter, message) in [

@@ -249,9 +249,11 @@ impl Settings<'_> {
 }
 
 /// Whether the kernel takes the name as it is (`dev_valid_name` in net/core/dev.c). It replaces
-/// `%d` by a number.
+/// `%d` by a number, and takes the byte 0xa0 for a space of Latin-1.
 fn is_name(name: &str) -> bool {
-    let is_foreign = |byte: u8| matches!(byte, b'/' | b':' | b'%' | 0 | 0x0b) || byte.is_ascii_whitespace();
+    let is_foreign = |byte: u8| {
+        matches!(byte, b'/' | b':' | b'%' | 0 | 0x0b | 0xa0) || byte.is_ascii_whitespace()
+    };
     (1..libc::IFNAMSIZ).contains(&name.len())
         && !matches!(name, "." | "..")
         && !name.bytes().any(is_foreign)
@@ -278,6 +280,7 @@ mod tests {
             ("a\tb", false),
             ("a\0b", false),
             ("übertragung1", true),
+            ("voilà", false),
         ] {
             assert_eq!(is_name(name), valid, "{name:?}");
         }
