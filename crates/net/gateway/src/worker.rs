@@ -1,0 +1,347 @@
+//! A worker: one thread that joins a stack, a queue of a packet device, and the anchors of its
+//! connections.
+//!
+//! Before a client's SYN is answered, the worker opens an anchor, and follows what the kernel says:
+//! acceptance, refusal, or silence while the server's backlog is full. Then bytes move between the
+//! rings of a conversation and its anchor. The worker is an ordinary program to the library: where
+//! both ends run under it, an anchor is upgraded to a channel, as that of any local client is.
+//!
+//! Under load, the worker looks at its device without waiting. After `spin` without work it sleeps
+//! until a frame, an anchor or a time-out wakes it.
+
+mod buffer;
+mod clock;
+mod conversation;
+mod table;
+
+use std::io;
+use std::net::{SocketAddr, TcpStream};
+use std::os::fd::AsRawFd as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use mio::unix::SourceFd;
+use mio::{Events, Interest, Poll, Token, Waker};
+use saiga_netdev::{Device, DeviceError};
+use saiga_stack::{ConnectionId, Incoming, Instant, Micros, Stack};
+
+pub use clock::Clock;
+use conversation::{Conversation, Next};
+use table::Table;
+
+/// Frames that are taken at a time, so that none waits long for its answer.
+const BATCH: usize = 64;
+/// Events of anchors that are taken at a time.
+const EVENTS: usize = 1024;
+/// The tokens of the device and of a stop; keys of conversations are smaller.
+const DEVICE: Token = Token(usize::MAX);
+const STOP: Token = Token(usize::MAX - 1);
+
+/// Where anchors come from.
+pub trait Anchors {
+    /// Opens a kernel connection from the client's address and port to the server, without waiting.
+    fn open(&mut self, client: SocketAddr, server: SocketAddr) -> Opened;
+}
+
+/// What became of an anchor.
+#[derive(Debug)]
+pub enum Opened {
+    /// The server's kernel has accepted the connection.
+    Established(TcpStream),
+    /// The server's backlog is full. The socket is writable when there is room.
+    Waiting(TcpStream),
+    /// Nothing listens.
+    Refused,
+    /// The client gets no answer, and tries again.
+    Ignored,
+}
+
+/// What a worker is made of.
+#[derive(Debug)]
+pub struct Parts<D, A> {
+    /// The queue, which this worker alone uses.
+    pub device: D,
+    /// A stack with its network and its listeners, made with times of `clock`.
+    pub stack: Stack,
+    /// The clock of the stack.
+    pub clock: Clock,
+    /// The source of anchors.
+    pub anchors: A,
+    /// Bytes of a conversation in each direction: the largest receive window.
+    pub ring_bytes: u32,
+    /// How long to look for work before the worker sleeps.
+    pub spin: Duration,
+}
+
+/// A worker.
+#[derive(Debug)]
+pub struct Worker<D, A> {
+    device: D,
+    stack: Stack,
+    anchors: A,
+    table: Table,
+    poll: Poll,
+    events: Events,
+    clock: Clock,
+    ring_bytes: u32,
+    spin: Micros,
+    stop: Stop,
+}
+
+/// Ends a worker from another thread.
+#[derive(Debug, Clone)]
+pub struct Stop(Arc<(AtomicBool, Waker)>);
+
+impl Stop {
+    /// The worker ends after its present turn.
+    ///
+    /// # Errors
+    /// If a sleeping worker cannot be woken: it ends at its next event.
+    pub fn stop(&self) -> io::Result<()> {
+        self.0.0.store(true, Ordering::Release);
+        self.0.1.wake()
+    }
+
+    fn is_set(&self) -> bool {
+        self.0.0.load(Ordering::Acquire)
+    }
+}
+
+/// Why a worker has ended.
+#[derive(Debug, thiserror::Error)]
+pub enum WorkerError {
+    /// The device does not work any more.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// The kernel gives no events.
+    #[error("cannot wait for events: {0}")]
+    Poll(#[source] io::Error),
+}
+
+impl<D: Device, A: Anchors> Worker<D, A> {
+    /// Joins the parts.
+    ///
+    /// # Errors
+    /// If the kernel has no descriptors left for events.
+    pub fn new(parts: Parts<D, A>) -> Result<Self, WorkerError> {
+        let poll = Poll::new().map_err(WorkerError::Poll)?;
+        let device = parts.device.descriptor().as_raw_fd();
+        poll.registry()
+            .register(&mut SourceFd(&device), DEVICE, Interest::READABLE)
+            .map_err(WorkerError::Poll)?;
+        let waker = Waker::new(poll.registry(), STOP).map_err(WorkerError::Poll)?;
+        Ok(Self {
+            device: parts.device,
+            stack: parts.stack,
+            anchors: parts.anchors,
+            table: Table::new(parts.ring_bytes),
+            poll,
+            events: Events::with_capacity(EVENTS),
+            clock: parts.clock,
+            ring_bytes: parts.ring_bytes,
+            spin: Micros(u64::try_from(parts.spin.as_micros()).unwrap_or(u64::MAX)),
+            stop: Stop(Arc::new((AtomicBool::new(false), waker))),
+        })
+    }
+
+    /// What ends the worker.
+    #[must_use]
+    pub fn stop(&self) -> Stop {
+        self.stop.clone()
+    }
+
+    /// Works until it is stopped.
+    ///
+    /// # Errors
+    /// If the device or the kernel's events fail.
+    pub fn run(&mut self) -> Result<(), WorkerError> {
+        let mut worked_at = self.clock.now();
+        while !self.stop.is_set() {
+            let now = self.clock.now();
+            let has_worked = self.turn(now)?;
+            if has_worked {
+                worked_at = now;
+            }
+            // The device tells of frames that come from now on, so it must have been empty once.
+            let timeout = if has_worked || now.since(worked_at) < self.spin {
+                Some(Duration::ZERO)
+            } else {
+                self.stack.next_timeout().map(|at| self.clock.until(at))
+            };
+            self.wait(timeout)?;
+        }
+        Ok(())
+    }
+
+    /// Does everything that can be done now. Returns whether there was anything.
+    fn turn(&mut self, now: Instant) -> Result<bool, WorkerError> {
+        let received = self.receive(now)?;
+        if self.stack.next_timeout().is_some_and(|at| at <= now) {
+            self.stack.on_timeout(now, &mut self.table);
+        }
+        for (id, incoming) in std::mem::take(&mut self.table.incoming) {
+            self.decide(id, &incoming, now);
+        }
+        for key in std::mem::take(&mut self.table.lost) {
+            self.lose(key);
+        }
+        let due = std::mem::take(&mut self.table.due);
+        let has_moved = !due.is_empty();
+        for key in due {
+            self.advance(key, now);
+        }
+        let has_sent = self.transmit(now)?;
+        Ok(received > 0 || has_moved || has_sent || !self.table.due.is_empty())
+    }
+
+    fn receive(&mut self, now: Instant) -> Result<usize, WorkerError> {
+        let Self {
+            device,
+            stack,
+            table,
+            ..
+        } = self;
+        let received = device.receive(BATCH, &mut |frame| {
+            let state = frame.offload.checksum_state();
+            let _verdict = stack.on_frame(frame.bytes, state, now, table);
+        })?;
+        Ok(received)
+    }
+
+    /// Sends what the stack has, as far as the device has room. Returns whether anything was sent or
+    /// found no room.
+    fn transmit(&mut self, now: Instant) -> Result<bool, WorkerError> {
+        let mut has_sent = false;
+        let is_full = loop {
+            let Some(room) = self.device.room() else {
+                break true;
+            };
+            let Some(frame) = self.stack.poll_transmit(room, now, &mut self.table) else {
+                break false;
+            };
+            self.device.send(frame.length, &frame.offload);
+            has_sent = true;
+        };
+        self.device.flush()?;
+        Ok(has_sent || is_full)
+    }
+
+    /// A client asks for a connection: the server's kernel decides.
+    fn decide(&mut self, id: ConnectionId, incoming: &Incoming, now: Instant) {
+        if self.stack.flow(id).is_none() {
+            return; // The client has given up in the same batch.
+        }
+        let (client, server) = (incoming.flow.remote(), incoming.flow.local());
+        let (anchor, is_accepted) = match self.anchors.open(client, server) {
+            Opened::Established(anchor) => (anchor, true),
+            Opened::Waiting(anchor) => (anchor, false),
+            Opened::Refused => return self.stack.refuse(id, now),
+            Opened::Ignored => return self.stack.ignore(id),
+        };
+        let anchor = mio::net::TcpStream::from_std(anchor);
+        let key = self
+            .table
+            .add(id, Conversation::new(id, anchor, is_accepted));
+        if !self.watch(key) {
+            self.table.remove(key);
+            return self.stack.ignore(id);
+        }
+        if is_accepted {
+            self.stack.accept(id, self.ring_bytes, now, &mut self.table);
+        }
+    }
+
+    /// Asks for the events of an anchor; false if the kernel cannot give them.
+    fn watch(&mut self, key: u32) -> bool {
+        let Some((conversation, _)) = self.table.get(key) else {
+            return false;
+        };
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        let registry = self.poll.registry();
+        registry
+            .register(&mut conversation.anchor, Table::token(key), interest)
+            .is_ok()
+    }
+
+    /// The server has accepted an anchor that waited, or has refused it.
+    fn settle(&mut self, key: u32, now: Instant) {
+        let Some((conversation, _)) = self.table.get(key) else {
+            return;
+        };
+        let Some(id) = conversation.connection else {
+            return;
+        };
+        if let Ok(Some(_)) | Err(_) = conversation.anchor.take_error() {
+            self.table.remove(key);
+            self.stack.refuse(id, now);
+        } else if conversation.anchor.peer_addr().is_ok() {
+            conversation.is_accepted = true;
+            self.stack.accept(id, self.ring_bytes, now, &mut self.table);
+        }
+    }
+
+    fn advance(&mut self, key: u32, now: Instant) {
+        let Some((conversation, pool)) = self.table.get(key) else {
+            return;
+        };
+        conversation.is_due = false;
+        if !conversation.is_accepted {
+            return;
+        }
+        match conversation.advance(&mut self.stack, pool, now) {
+            Next::Wait => {}
+            Next::Again => self.table.make_due(key),
+            Next::End => {
+                self.table.remove(key);
+            }
+            Next::Reset => {
+                if let Some(id) = conversation.connection {
+                    let _closed = self.stack.abort(id, now);
+                }
+                self.table.remove(key);
+            }
+        }
+    }
+
+    /// The client is gone: what it sent before that still goes to the server, if there is room.
+    fn lose(&mut self, key: u32) {
+        let Some((conversation, pool)) = self.table.get(key) else {
+            return;
+        };
+        let now = self.clock.now();
+        let _next = conversation.advance(&mut self.stack, pool, now);
+        conversation.reset_server();
+        self.table.remove(key);
+    }
+
+    /// Waits for frames, anchors and a stop, at most `timeout`.
+    fn wait(&mut self, timeout: Option<Duration>) -> Result<(), WorkerError> {
+        match self.poll.poll(&mut self.events, timeout) {
+            Err(error) if error.kind() != io::ErrorKind::Interrupted => {
+                return Err(WorkerError::Poll(error));
+            }
+            Ok(()) | Err(_) => {}
+        }
+        let now = self.clock.now();
+        let events = std::mem::replace(&mut self.events, Events::with_capacity(0));
+        for event in &events {
+            if event.token() == DEVICE || event.token() == STOP {
+                continue;
+            }
+            let key = u32::try_from(event.token().0).unwrap_or(u32::MAX);
+            let Some((conversation, _)) = self.table.get(key) else {
+                continue;
+            };
+            let has_ended = event.is_error() || event.is_read_closed();
+            conversation.may_read |= event.is_readable() || has_ended;
+            conversation.may_write |= event.is_writable() || event.is_error();
+            if !conversation.is_accepted {
+                self.settle(key, now);
+            }
+            self.table.make_due(key);
+        }
+        self.events = events;
+        Ok(())
+    }
+}

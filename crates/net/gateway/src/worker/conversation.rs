@@ -1,0 +1,172 @@
+//! One remote connection: the stack's end towards the client, and the anchor towards the server.
+//!
+//! Bytes move as the other side has room: a slow server lets the inbound ring fill, and the client's
+//! window closes; a slow client lets the outbound ring fill, and nothing more is read from the
+//! anchor.
+
+use std::io::{self, Read, Write};
+use std::net::Shutdown;
+
+use mio::net::TcpStream;
+use saiga_stack::{ConnectionId, Instant, Stack};
+use socket2::SockRef;
+use std::time::Duration;
+
+use super::buffer::{Buffer, Pool};
+
+/// Most bytes of one direction before other conversations have their turn.
+const MOST_BYTES_OF_A_TURN: u32 = 256 << 10;
+
+/// A remote connection with its anchor.
+#[derive(Debug)]
+pub(crate) struct Conversation {
+    /// `None` once the stack has forgotten the connection.
+    pub(crate) connection: Option<ConnectionId>,
+    pub(crate) anchor: TcpStream,
+    /// Whether the server has accepted the anchor. Until then, the client's SYN has no answer.
+    pub(crate) is_accepted: bool,
+    /// From the client to the server.
+    pub(crate) inbound: Buffer,
+    /// From the server to the client; its front is not acknowledged.
+    pub(crate) outbound: Buffer,
+    /// Whether the kernel may have bytes of the server, and room for bytes of the client.
+    pub(crate) may_read: bool,
+    pub(crate) may_write: bool,
+    /// Whether the client and the server will not send any more.
+    pub(crate) has_client_ended: bool,
+    has_server_ended: bool,
+    /// Whether the server was told that the client has ended.
+    is_shut: bool,
+    /// Whether the conversation is among those with work.
+    pub(crate) is_due: bool,
+}
+
+/// What follows for a conversation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// The conversation waits for either side.
+    Wait,
+    /// There is more to move.
+    Again,
+    /// The conversation has ended, and its anchor is closed in order.
+    End,
+    /// The server's end is gone: the client is reset.
+    Reset,
+}
+
+impl Conversation {
+    pub(crate) fn new(connection: ConnectionId, anchor: TcpStream, is_accepted: bool) -> Self {
+        Self {
+            connection: Some(connection),
+            anchor,
+            is_accepted,
+            inbound: Buffer::default(),
+            outbound: Buffer::default(),
+            may_read: is_accepted,
+            may_write: is_accepted,
+            has_client_ended: false,
+            has_server_ended: false,
+            is_shut: false,
+            is_due: false,
+        }
+    }
+
+    /// Moves bytes in both directions, and the ends behind them.
+    pub(crate) fn advance(&mut self, stack: &mut Stack, pool: &mut Pool, now: Instant) -> Next {
+        let moved = self
+            .move_inbound(stack, pool, now)
+            .and_then(|inbound| Ok(inbound.max(self.move_outbound(stack, pool, now)?)));
+        match moved {
+            Err(_) => Next::Reset,
+            Ok(_) if self.connection.is_none() && self.inbound.is_empty() => Next::End,
+            Ok(most) if most >= MOST_BYTES_OF_A_TURN => Next::Again,
+            Ok(_) => Next::Wait,
+        }
+    }
+
+    /// Moves bytes to the server; returns their number.
+    fn move_inbound(
+        &mut self,
+        stack: &mut Stack,
+        pool: &mut Pool,
+        now: Instant,
+    ) -> io::Result<u32> {
+        let mut moved = 0;
+        while self.may_write && !self.inbound.is_empty() && moved < MOST_BYTES_OF_A_TURN {
+            match self.anchor.write(self.inbound.front()) {
+                Ok(count) => {
+                    let count = bytes(count);
+                    self.inbound.consume(count, pool);
+                    moved += count;
+                }
+                Err(error) => self.may_write = !is_full(error)?,
+            }
+        }
+        if let Some(id) = self.connection
+            && moved > 0
+        {
+            stack.read(id, moved, now);
+        }
+        if self.has_client_ended && self.inbound.is_empty() && !self.is_shut {
+            self.is_shut = true;
+            self.anchor.shutdown(Shutdown::Write)?;
+        }
+        Ok(moved)
+    }
+
+    /// Moves bytes to the client's connection; returns their number.
+    fn move_outbound(
+        &mut self,
+        stack: &mut Stack,
+        pool: &mut Pool,
+        now: Instant,
+    ) -> io::Result<u32> {
+        let Some(id) = self.connection else {
+            return Ok(0);
+        };
+        let mut moved = 0;
+        while self.may_read && !self.has_server_ended && moved < MOST_BYTES_OF_A_TURN {
+            let room = self.outbound.room(pool);
+            if room.is_empty() {
+                break;
+            }
+            match self.anchor.read(room) {
+                Ok(0) => self.has_server_ended = true,
+                Ok(count) => {
+                    self.outbound.extend(bytes(count));
+                    moved += bytes(count);
+                }
+                Err(error) => self.may_read = !is_full(error)?,
+            }
+        }
+        // Without bytes, there is no memory.
+        self.outbound.consume(0, pool);
+        if moved > 0 {
+            stack.write(id, moved, now);
+        }
+        if self.has_server_ended {
+            stack.shutdown(id, now);
+        }
+        Ok(moved)
+    }
+
+    /// The client is gone: the server gets a reset when the anchor is closed.
+    pub(crate) fn reset_server(&self) {
+        // Without it, the server sees the end of the stream, and a reset at its next bytes.
+        let _end = SockRef::from(&self.anchor).set_linger(Some(Duration::ZERO));
+    }
+}
+
+/// Bytes of one call, which rings limit.
+fn bytes(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+/// Whether the kernel can take or give nothing now; other errors end the conversation.
+fn is_full(error: io::Error) -> io::Result<bool> {
+    match error.kind() {
+        io::ErrorKind::WouldBlock => Ok(true),
+        io::ErrorKind::Interrupted => Ok(false),
+        _ => Err(error),
+    }
+}

@@ -1,0 +1,145 @@
+//! All conversations of a worker, found by the stack's numbers and by the poll's tokens.
+
+use mio::Token;
+use saiga_stack::{ConnectionId, Events, Incoming, Owner};
+use slab::Slab;
+
+use super::buffer::Pool;
+use super::conversation::Conversation;
+
+/// No conversation.
+const NONE: u32 = u32::MAX;
+
+/// The conversations: the owner of the stack's buffers.
+#[derive(Debug)]
+pub(crate) struct Table {
+    conversations: Slab<Conversation>,
+    /// Keys of conversations by the places of their connections in the stack.
+    by_connection: Vec<u32>,
+    pub(crate) pool: Pool,
+    /// Requests for connections that wait for a decision.
+    pub(crate) incoming: Vec<(ConnectionId, Incoming)>,
+    /// Keys of conversations with work.
+    pub(crate) due: Vec<u32>,
+    /// Keys of conversations whose clients are gone.
+    pub(crate) lost: Vec<u32>,
+}
+
+impl Table {
+    pub(crate) fn new(ring_bytes: u32) -> Self {
+        Self {
+            conversations: Slab::new(),
+            by_connection: Vec::new(),
+            pool: Pool::new(ring_bytes),
+            incoming: Vec::new(),
+            due: Vec::new(),
+            lost: Vec::new(),
+        }
+    }
+
+    /// Number of conversations.
+    pub(crate) fn len(&self) -> usize {
+        self.conversations.len()
+    }
+
+    /// Adds a conversation; returns its key.
+    pub(crate) fn add(&mut self, id: ConnectionId, conversation: Conversation) -> u32 {
+        let key = u32::try_from(self.conversations.insert(conversation)).unwrap_or(NONE);
+        let place = id.index() as usize;
+        if self.by_connection.len() <= place {
+            self.by_connection.resize(place + 1, NONE);
+        }
+        self.by_connection[place] = key;
+        key
+    }
+
+    /// The conversation with a key, and the pool.
+    pub(crate) fn get(&mut self, key: u32) -> Option<(&mut Conversation, &mut Pool)> {
+        let conversation = self.conversations.get_mut(key as usize)?;
+        Some((conversation, &mut self.pool))
+    }
+
+    /// Removes a conversation.
+    pub(crate) fn remove(&mut self, key: u32) -> Option<Conversation> {
+        let mut conversation = self.conversations.try_remove(key as usize)?;
+        if let Some(id) = conversation.connection {
+            self.forget(id);
+        }
+        conversation.inbound.give_back(&mut self.pool);
+        conversation.outbound.give_back(&mut self.pool);
+        Some(conversation)
+    }
+
+    /// The conversation has work.
+    pub(crate) fn make_due(&mut self, key: u32) {
+        if let Some(conversation) = self.conversations.get_mut(key as usize)
+            && !conversation.is_due
+        {
+            conversation.is_due = true;
+            self.due.push(key);
+        }
+    }
+
+    /// The token of a conversation in the poll.
+    pub(crate) const fn token(key: u32) -> Token {
+        Token(key as usize)
+    }
+
+    /// The key of a connection's conversation, if it has one.
+    fn key(&self, id: ConnectionId) -> Option<u32> {
+        let key = *self.by_connection.get(id.index() as usize)?;
+        let conversation = self.conversations.get(key as usize)?;
+        (conversation.connection == Some(id)).then_some(key)
+    }
+
+    fn of(&mut self, id: ConnectionId) -> Option<(&mut Conversation, &mut Pool)> {
+        let key = self.key(id)?;
+        self.get(key)
+    }
+
+    fn forget(&mut self, id: ConnectionId) {
+        if let Some(key) = self.by_connection.get_mut(id.index() as usize) {
+            *key = NONE;
+        }
+    }
+}
+
+impl Owner for Table {
+    fn on_incoming(&mut self, id: ConnectionId, incoming: &Incoming) {
+        self.incoming.push((id, *incoming));
+    }
+
+    fn on_events(&mut self, id: ConnectionId, events: &Events) {
+        let Some(key) = self.key(id) else {
+            return;
+        };
+        let Some((conversation, pool)) = self.get(key) else {
+            return;
+        };
+        conversation.outbound.consume(events.acked, pool);
+        conversation.inbound.extend(events.readable);
+        conversation.has_client_ended |= events.is_finished;
+        if let Some(reason) = events.closed {
+            conversation.connection = None;
+            conversation.outbound.give_back(pool);
+            self.forget(id);
+            if reason != saiga_stack::CloseReason::Finished {
+                self.lost.push(key);
+                return;
+            }
+        }
+        self.make_due(key);
+    }
+
+    fn place(&mut self, id: ConnectionId, at: u32, bytes: &[u8]) {
+        if let Some((conversation, pool)) = self.of(id) {
+            conversation.inbound.place(at, bytes, pool);
+        }
+    }
+
+    fn fetch(&mut self, id: ConnectionId, at: u32, into: &mut [u8]) {
+        if let Some((conversation, _)) = self.of(id) {
+            conversation.outbound.copy(at, into);
+        }
+    }
+}

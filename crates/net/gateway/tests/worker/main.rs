@@ -1,0 +1,188 @@
+//! A worker between a client's stack and real servers of this host, over a link in memory.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod client;
+
+use std::io::{Read as _, Write as _};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::thread;
+use std::time::Duration;
+
+use saiga_gateway::{Anchors, Opened};
+use saiga_stack::CloseReason;
+use socket2::SockRef;
+
+use client::{Client, World};
+
+/// Anchors without the client's address: the tests here are about what follows.
+#[derive(Debug)]
+pub(crate) struct Loopback;
+
+impl Anchors for Loopback {
+    fn open(&mut self, _client: SocketAddr, server: SocketAddr) -> Opened {
+        match TcpStream::connect((Ipv4Addr::LOCALHOST, server.port())) {
+            Ok(anchor) => {
+                anchor.set_nonblocking(true).unwrap();
+                Opened::Established(anchor)
+            }
+            Err(_) => Opened::Refused,
+        }
+    }
+}
+
+/// A listener, and a thread that serves one connection of it.
+fn serve<T: Send + 'static>(
+    run: impl FnOnce(TcpStream) -> T + Send + 'static,
+) -> (u16, thread::JoinHandle<T>) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let server = thread::spawn(move || run(listener.accept().unwrap().0));
+    (port, server)
+}
+
+fn pattern(length: usize) -> Vec<u8> {
+    let mut random = fastrand::Rng::with_seed(length as u64);
+    (0..length).map(|_| random.u8(..)).collect()
+}
+
+#[test]
+fn bytes_arrive_in_both_directions_and_so_do_their_ends() {
+    let (port, server) = serve(|mut stream| {
+        let mut all = Vec::new();
+        stream.read_to_end(&mut all).unwrap();
+        stream.write_all(&all).unwrap();
+        all.len()
+    });
+    let mut world = World::new(port);
+    let sent = pattern(5_000_000);
+    let client: &mut Client = &mut world.client;
+    client.connect();
+    client.send(&sent);
+    client.shutdown();
+    client.run_until(|client| client.has_ended());
+    assert!(client.received() == sent, "other bytes came back");
+    assert_eq!(server.join().unwrap(), sent.len());
+    client.run_until(|client| client.closed() == Some(CloseReason::Finished));
+}
+
+#[test]
+fn a_port_without_a_server_refuses() {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    drop(listener);
+    let mut world = World::new(port);
+    world.client.connect();
+    world
+        .client
+        .run_until(|client| client.closed() == Some(CloseReason::Refused));
+}
+
+#[test]
+fn a_server_that_resets_resets_the_client() {
+    let (port, server) = serve(|mut stream| {
+        stream.read_exact(&mut [0; 5]).unwrap();
+        SockRef::from(&stream)
+            .set_linger(Some(Duration::ZERO))
+            .unwrap();
+    });
+    let mut world = World::new(port);
+    world.client.connect();
+    world.client.send(b"hello");
+    world
+        .client
+        .run_until(|client| client.closed() == Some(CloseReason::Reset));
+    server.join().unwrap();
+}
+
+#[test]
+fn a_client_that_resets_resets_the_server() {
+    let (port, server) = serve(|mut stream| {
+        let mut first = [0; 5];
+        stream.read_exact(&mut first).unwrap();
+        stream.write_all(&first).unwrap();
+        stream.read_exact(&mut first).unwrap_err().kind()
+    });
+    let mut world = World::new(port);
+    world.client.connect();
+    world.client.send(b"hello");
+    world
+        .client
+        .run_until(|client| client.received() == b"hello");
+    world.client.abort();
+    world.client.run_until(|_| true);
+    assert_eq!(
+        server.join().unwrap(),
+        std::io::ErrorKind::ConnectionReset
+    );
+}
+
+/// A server that closes its half first still gets what the client sends.
+#[test]
+fn a_half_closed_connection_goes_on() {
+    let (port, server) = serve(|mut stream| {
+        stream.shutdown(Shutdown::Write).unwrap();
+        let mut all = Vec::new();
+        stream.read_to_end(&mut all).unwrap();
+        all
+    });
+    let mut world = World::new(port);
+    world.client.connect();
+    world.client.run_until(|client| client.has_ended());
+    world.client.send(b"still here");
+    world.client.shutdown();
+    world
+        .client
+        .run_until(|client| client.closed() == Some(CloseReason::Finished));
+    assert_eq!(server.join().unwrap(), b"still here");
+}
+
+/// A server that does not read closes the client's window; nothing is lost.
+#[test]
+fn a_slow_server_holds_the_client_back() {
+    let (may_read, reads) = std::sync::mpsc::channel();
+    let (port, server) = serve(move |mut stream| {
+        SockRef::from(&stream).set_recv_buffer_size(4096).unwrap();
+        reads.recv().unwrap();
+        let mut all = Vec::new();
+        stream.read_to_end(&mut all).unwrap();
+        all
+    });
+    let mut world = World::new(port);
+    let sent = pattern(20_000_000);
+    world.client.connect();
+    world.client.send(&sent);
+    world.client.run_until(|client| client.is_silent());
+    let unsent = world.client.unsent();
+    // The anchor's two buffers and the ring hold far less.
+    assert!(unsent > 5_000_000, "only {unsent} bytes were held back");
+    may_read.send(()).unwrap();
+    world.client.shutdown();
+    world
+        .client
+        .run_until(|client| client.has_ended() && client.unsent() == 0);
+    assert!(server.join().unwrap() == sent, "other bytes arrived");
+}
+
+#[test]
+fn many_connections_at_once_do_not_mix_their_bytes() {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let server = thread::spawn(move || {
+        let echoes: Vec<_> = (0..200)
+            .map(|_| {
+                let (mut stream, _) = listener.accept().unwrap();
+                thread::spawn(move || {
+                    let mut all = Vec::new();
+                    stream.read_to_end(&mut all).unwrap();
+                    stream.write_all(&all).unwrap();
+                })
+            })
+            .collect();
+        for echo in echoes {
+            echo.join().unwrap();
+        }
+    });
+    let mut world = World::new(port);
+    world.client.check_many(200, 20_000);
+    server.join().unwrap();
+}
