@@ -8,8 +8,8 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::exit;
 use crate::{
-    bench, compare, completions, config, diagnose, history, holder, man, run, service, snapshot,
-    status, streams, top, topology, tune, waf, writer,
+    bench, compare, completions, config, diagnose, gateway, history, holder, man, run, service,
+    snapshot, status, streams, top, topology, tune, waf, writer,
 };
 
 const EXIT_STATUS: &str =
@@ -68,6 +68,8 @@ pub(crate) enum Verb {
     Tune(tune::Args),
     /// Names the bottleneck of a server, a load or this host, with its evidence
     Diagnose(diagnose::Args),
+    /// Serves remote clients of unmodified servers through a TCP/IP stack of its own
+    Gateway(gateway::Args),
     /// Writes to Redis during a fail-over, for `compare` and `bench`
     #[command(hide = true)]
     RedisWriter(writer::Args),

@@ -12,6 +12,7 @@ mod completions;
 mod config;
 mod diagnose;
 mod exit;
+mod gateway;
 mod history;
 mod holder;
 mod host;
@@ -62,6 +63,7 @@ fn main() -> ExitCode {
         args::Verb::RedisHolder(args) => holder::run(args),
         args::Verb::Tune(args) => tune::run(args),
         args::Verb::Diagnose(args) => diagnose::run(&args),
+        args::Verb::Gateway(args) => gateway::run(args),
         args::Verb::Config(args) => config::run(args),
         args::Verb::Completions(args) => completions::run(args),
         args::Verb::Man(args) => man::run(args),

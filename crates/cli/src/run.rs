@@ -66,6 +66,15 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     Err(exec::replace(&command, name, arguments, &environment))
 }
 
+/// Replaces this process by a command of Saiga's own, with the library if that can be.
+pub(crate) fn start(command: Vec<OsString>) -> anyhow::Result<ExitCode> {
+    run(Args {
+        require: false,
+        profile: None,
+        command,
+    })
+}
+
 /// The value of LD_PRELOAD for `command`. The error is the reason why the command cannot be
 /// accelerated.
 fn accelerate(command: &Command, settings: &Settings) -> anyhow::Result<OsString> {

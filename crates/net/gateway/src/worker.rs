@@ -24,7 +24,7 @@ use std::time::Duration;
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token, Waker};
 use saiga_netdev::{Device, DeviceError};
-use saiga_stack::{ConnectionId, Incoming, Instant, Micros, Stack};
+use saiga_stack::{ConnectionId, Incoming, Instant, Micros, Settings, Stack};
 
 pub use clock::Clock;
 use conversation::{Conversation, Next};
@@ -68,6 +68,8 @@ pub struct Parts<D, A> {
     pub clock: Clock,
     /// The source of anchors.
     pub anchors: A,
+    /// Settings of each connection towards its client.
+    pub settings: Settings,
     /// Bytes of a conversation in each direction: the largest receive window.
     pub ring_bytes: u32,
     /// How long to look for work before the worker sleeps.
@@ -84,6 +86,7 @@ pub struct Worker<D, A> {
     poll: Poll,
     events: Events,
     clock: Clock,
+    settings: Settings,
     ring_bytes: u32,
     spin: Micros,
     stop: Stop,
@@ -139,6 +142,7 @@ impl<D: Device, A: Anchors> Worker<D, A> {
             poll,
             events: Events::with_capacity(EVENTS),
             clock: parts.clock,
+            settings: parts.settings,
             ring_bytes: parts.ring_bytes,
             spin: Micros(u64::try_from(parts.spin.as_micros()).unwrap_or(u64::MAX)),
             stop: Stop(Arc::new((AtomicBool::new(false), waker))),
@@ -248,8 +252,15 @@ impl<D: Device, A: Anchors> Worker<D, A> {
             return self.stack.ignore(id);
         }
         if is_accepted {
-            self.stack.accept(id, self.ring_bytes, now, &mut self.table);
+            self.accept(id, now);
         }
+    }
+
+    /// Answers the client's SYN.
+    fn accept(&mut self, id: ConnectionId, now: Instant) {
+        let Self { stack, table, .. } = self;
+        stack.accept(id, self.ring_bytes, now, table);
+        stack.set(id, self.settings, now);
     }
 
     /// Asks for the events of an anchor; false if the kernel cannot give them.
@@ -277,7 +288,7 @@ impl<D: Device, A: Anchors> Worker<D, A> {
             self.stack.refuse(id, now);
         } else if conversation.anchor.peer_addr().is_ok() {
             conversation.is_accepted = true;
-            self.stack.accept(id, self.ring_bytes, now, &mut self.table);
+            self.accept(id, now);
         }
     }
 

@@ -12,7 +12,7 @@ use saiga_netdev::memory::Memory;
 use saiga_netdev::{Device as _, Info, Offload};
 use saiga_stack::{
     CloseReason, Config, ConnectionId, Events, Incoming, Interface, Link, Listen, Network, Owner,
-    Secrets, Stack,
+    Secrets, Settings, Stack,
 };
 use saiga_wire::ethernet::{Mac, Tags};
 
@@ -145,6 +145,7 @@ impl World {
             stack: served,
             clock,
             anchors: Loopback,
+            settings: Settings::default(),
             ring_bytes: RING,
             spin: Duration::ZERO,
         };

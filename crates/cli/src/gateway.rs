@@ -1,0 +1,120 @@
+//! `saiga gateway`: the service that gives remote clients of unmodified servers a TCP/IP stack of
+//! its own.
+//!
+//! `up` runs in the foreground, as systemd wants it, and under the library itself: so its local
+//! connections to servers under the library move to shared memory.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::thread;
+
+use anyhow::Context as _;
+use saiga_gateway::service::Gateway;
+use saiga_gateway::settings::{FILE, Settings};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use crate::print::print_text;
+use crate::run;
+
+/// Options of `saiga gateway`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+/// The verbs of `saiga gateway`.
+#[derive(Debug, clap::Subcommand)]
+enum Verb {
+    /// Serves until SIGTERM or SIGINT
+    Up(Up),
+    /// Removes the rules and routes of a gateway that was killed
+    Down,
+    /// Checks a file of settings
+    Check(Check),
+}
+
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Prints a line for each served address and port when it is ready.\nExit status: 0 \
+after SIGTERM or SIGINT; 2 when the gateway cannot serve: the host is then as before."
+)]
+struct Up {
+    /// Settings of the gateway
+    #[arg(long, value_name = "FILE", default_value = FILE)]
+    config: PathBuf,
+    /// The library is loaded, if it can be
+    #[arg(long, hide = true)]
+    inside: bool,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "The file is checked by itself; what the machine must have for it is listed.\nExit \
+status: 2 when the file has mistakes."
+)]
+struct Check {
+    /// Settings of the gateway
+    #[arg(long, value_name = "FILE", default_value = FILE)]
+    config: PathBuf,
+}
+
+pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    match args.verb {
+        Verb::Up(up) if up.inside => serve(&up),
+        Verb::Up(up) => load_library(&up),
+        Verb::Down => down(),
+        Verb::Check(check) => show(&check),
+    }
+}
+
+/// Replaces this process by one with the library.
+fn load_library(up: &Up) -> anyhow::Result<ExitCode> {
+    // Mistakes are told once, and by the process that the user has started.
+    Settings::read(&up.config)?;
+    let program = std::env::current_exe().context("cannot find the program's own file")?;
+    let mut command = vec![OsString::from(program)];
+    command.extend(["gateway", "up", "--inside", "--config"].map(OsString::from));
+    command.push(up.config.clone().into());
+    run::start(command)
+}
+
+fn serve(up: &Up) -> anyhow::Result<ExitCode> {
+    let settings = Settings::read(&up.config)?;
+    // Before the rules: a signal must not leave any.
+    let mut signals = Signals::new([SIGINT, SIGTERM]).context("cannot wait for signals")?;
+    let gateway = Gateway::up(&settings)?;
+    let stop = gateway.stop();
+    thread::spawn(move || {
+        if signals.forever().next().is_some() {
+            // A worker that cannot be woken ends at its next event.
+            let _woken = stop.stop();
+        }
+    });
+    let mut text = String::new();
+    for served in gateway.served() {
+        text += &format!("serving {served}\n");
+    }
+    print_text(&text)?;
+    gateway.wait()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn down() -> anyhow::Result<ExitCode> {
+    let removed = saiga_gateway::service::remove_leftovers()?;
+    let text: String = removed.iter().map(|line| format!("removed {line}\n")).collect();
+    print_text(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn show(check: &Check) -> anyhow::Result<ExitCode> {
+    let settings = Settings::read(&check.config)?;
+    let mut text = format!("{} is valid. The machine must have:\n", check.config.display());
+    for need in settings.needs() {
+        text += &format!("  {}: {:?}\n", need.key, need.requirement);
+    }
+    print_text(&text)?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,46 @@
+//! Anchors of the clients that the settings admit.
+
+use std::net::{IpAddr, SocketAddr};
+
+use saiga_anchor::{ConnectError, Opening};
+
+use crate::settings::Serve;
+use crate::worker::{Anchors, Opened};
+
+/// Opens anchors in the network namespace of its thread.
+pub(crate) struct Admitted {
+    anchors: saiga_anchor::Anchors,
+    serve: Vec<Serve>,
+}
+
+impl Admitted {
+    pub(crate) const fn new(anchors: saiga_anchor::Anchors, serve: Vec<Serve>) -> Self {
+        Self { anchors, serve }
+    }
+
+    /// Whether a client may connect to a served address. Firewalls do not see it: its anchor comes
+    /// over loopback.
+    fn admits(&self, client: IpAddr, server: SocketAddr) -> bool {
+        let is_served = |serve: &&Serve| {
+            serve.ports.contains(&server.port())
+                && serve.address.is_none_or(|address| address == server.ip())
+        };
+        let serve = self.serve.iter().find(is_served);
+        serve.is_some_and(|serve| serve.clients.admits(client))
+    }
+}
+
+impl Anchors for Admitted {
+    fn open(&mut self, client: SocketAddr, server: SocketAddr) -> Opened {
+        if !self.admits(client.ip(), server) {
+            return Opened::Ignored;
+        }
+        match self.anchors.connect(client, server) {
+            Ok(Opening::Established(anchor)) => Opened::Established(anchor),
+            Ok(Opening::Pending(anchor)) => Opened::Waiting(anchor),
+            Ok(Opening::Refused) | Err(ConnectError::LinkLocal { .. }) => Opened::Refused,
+            // The client repeats its SYN, and there may be descriptors by then.
+            Ok(Opening::Conflict) | Err(_) => Opened::Ignored,
+        }
+    }
+}
