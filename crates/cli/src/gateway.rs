@@ -113,7 +113,7 @@ fn show(check: &Check) -> anyhow::Result<ExitCode> {
     let settings = Settings::read(&check.config)?;
     let mut text = format!("{} is valid. The machine must have:\n", check.config.display());
     for need in settings.needs() {
-        text += &format!("  {}: {:?}\n", need.key, need.requirement);
+        text += &format!("  {}: {}\n", need.key, need.requirement);
     }
     print_text(&text)?;
     Ok(ExitCode::SUCCESS)

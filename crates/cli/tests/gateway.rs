@@ -1,0 +1,273 @@
+//! `saiga gateway` on a TAP device, between real servers and a kernel client in another network
+//! namespace. Needs root, /dev/net/tun, ip(8), nsenter(1) and Redis.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(unsafe_code, reason = "no crate of the project wraps unshare(2)")]
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+
+mod support;
+use support::{Installation, Said, said};
+
+const SETTINGS: &str = r#"
+[[device]]
+kind = "tap"
+interface = "tap0"
+addresses = ["10.9.0.1/24", "fd09::1/64"]
+
+[[serve]]
+port = 6379
+"#;
+
+/// A process that ends with the test.
+struct Ended(Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _gone = self.0.kill();
+        let _status = self.0.wait();
+    }
+}
+
+/// A server's host with a gateway, and a client's host at the other end of its device.
+struct World {
+    saiga: Installation,
+    /// Holds the client's network namespace.
+    client: Ended,
+    /// The server's network as it was before the gateway.
+    before: String,
+}
+
+/// Runs a test in a thread with a network namespace of its own: the server's host.
+fn in_namespace(test: impl FnOnce() + Send + 'static) {
+    let run = move || {
+        // SAFETY: no memory is passed.
+        let done = unsafe { libc::unshare(libc::CLONE_NEWNET) };
+        assert_eq!(done, 0, "needs root: {}", std::io::Error::last_os_error());
+        test();
+    };
+    if let Err(failure) = thread::spawn(run).join() {
+        std::panic::resume_unwind(failure);
+    }
+}
+
+fn ip(line: &str) -> String {
+    let words: Vec<&str> = line.split(' ').collect();
+    let Said { code, stdout, stderr } = said(Command::new("ip").args(words));
+    assert_eq!(code, Some(0), "ip {line}: {stderr}");
+    stdout
+}
+
+/// Starts a program and waits for a line of its output that begins with `ready`.
+fn start(command: &mut Command, ready: &str) -> Ended {
+    let mut child = Ended(command.stdout(Stdio::piped()).spawn().unwrap());
+    let mut lines = BufReader::new(child.0.stdout.take().unwrap()).lines();
+    let is_ready = lines.any(|line| line.unwrap().contains(ready));
+    assert!(is_ready, "{command:?} has ended");
+    // The program must not be stopped by a full pipe.
+    thread::spawn(move || lines.for_each(drop));
+    child
+}
+
+impl World {
+    fn new() -> Self {
+        let saiga = Installation::with_real_library();
+        fs::write(saiga.path("gateway.toml"), SETTINGS).unwrap();
+        for line in [
+            "link set lo up",
+            "address add 10.9.0.1/32 dev lo",
+            "address add fd09::1/128 dev lo nodad",
+            "tuntap add tap0 mode tap",
+        ] {
+            ip(line);
+        }
+        let client = Command::new("unshare")
+            .args(["-n", "sh", "-c", "echo here; cat"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn();
+        let mut client = Ended(client.unwrap());
+        let mut line = String::new();
+        BufReader::new(client.0.stdout.as_mut().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        assert_eq!(line, "here\n");
+        Self {
+            saiga,
+            client,
+            before: network(),
+        }
+    }
+
+    /// A Redis server, under the library or not.
+    fn redis(&self, is_accelerated: bool) -> Ended {
+        let server = "redis-server --bind 10.9.0.1 fd09::1 --port 6379 --save  --daemonize no";
+        let server = server.split(' ');
+        let mut command = if is_accelerated {
+            self.saiga.saiga(&["run", "--require", "--"])
+        } else {
+            Command::new("env")
+        };
+        start(
+            command.args(server).current_dir(self.saiga.path("")),
+            "Ready to accept connections",
+        )
+    }
+
+    /// The gateway, with the client's host at the other end of its device.
+    fn gateway(&self) -> Ended {
+        let settings = self.saiga.path("gateway.toml");
+        let mut command = self.saiga.saiga(&["gateway", "up", "--config"]);
+        let gateway = start(command.arg(settings), "serving");
+        ip(&format!("link set tap0 netns {}", self.client.0.id()));
+        for line in [
+            "ip address add 10.9.0.2/24 dev tap0",
+            "ip address add fd09::2/64 dev tap0 nodad",
+            "ip link set tap0 up",
+        ] {
+            self.client(line);
+        }
+        gateway
+    }
+
+    /// Runs a command on the client's host; returns its output.
+    fn client(&self, line: &str) -> String {
+        self.client_with(line, b"")
+    }
+
+    /// As [`Self::client`], with bytes on stdin.
+    fn client_with(&self, line: &str, input: &[u8]) -> String {
+        let mut child = Command::new("nsenter")
+            .args(["-t", &self.client.0.id().to_string(), "-n"])
+            .args(line.split(' '))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        let input = input.to_vec();
+        let writer = thread::spawn(move || stdin.write_all(&input));
+        let output = child.wait_with_output().unwrap();
+        writer.join().unwrap().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{line}: {stderr}");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+}
+
+/// Rules and routes of this host. The device is the client's while a gateway runs.
+fn network() -> String {
+    let lines = [
+        "rule",
+        "-6 rule",
+        "route show table all",
+        "-6 route show table all",
+    ];
+    let all: Vec<String> = lines.into_iter().map(ip).collect();
+    let foreign = |line: &&str| !line.contains("tap0");
+    all.join("").lines().filter(foreign).collect::<Vec<_>>().join("\n")
+}
+
+/// Ends a gateway as systemd does.
+fn stop(mut gateway: Ended) {
+    let pid = libc::pid_t::try_from(gateway.0.id()).unwrap();
+    // SAFETY: the process is a child that was not waited for.
+    assert_eq!(unsafe { libc::kill(pid, libc::SIGTERM) }, 0);
+    assert_eq!(gateway.0.wait().unwrap().code(), Some(0));
+}
+
+/// What a client sees and what the server sees of it, over both versions of IP.
+fn check_redis(world: &World) {
+    for (server, client) in [("10.9.0.1", "10.9.0.2:"), ("fd09::1", "[fd09::2]:")] {
+        let cli = format!("redis-cli -h {server}");
+        assert_eq!(world.client(&format!("{cli} ping")), "PONG\n");
+        let seen = world.client(&format!("{cli} client list"));
+        assert!(seen.contains(&format!("addr={client}")), "{seen}");
+        // Several windows in both directions.
+        let value: String = (0..2_000_000).map(|n| char::from(b'a' + (n % 23) as u8)).collect();
+        world.client_with(&format!("{cli} -x set key"), value.as_bytes());
+        let back = world.client(&format!("{cli} get key"));
+        assert!(back.trim_end() == value, "other bytes came back");
+        let load = format!("redis-benchmark -h {server} -n 3000 -c 30 -P 4 -q -t set,get");
+        world.client(&load);
+    }
+}
+
+#[test]
+fn a_remote_client_reaches_an_unmodified_server() {
+    in_namespace(|| {
+        let world = World::new();
+        let _server = world.redis(false);
+        let gateway = world.gateway();
+        check_redis(&world);
+        stop(gateway);
+        assert_eq!(network(), world.before);
+    });
+}
+
+#[test]
+fn a_server_under_the_library_gets_a_channel() {
+    in_namespace(|| {
+        let world = World::new();
+        let _server = world.redis(true);
+        let gateway = world.gateway();
+        check_redis(&world);
+        let mut load = Ended(
+            Command::new("nsenter")
+                .args(["-t", &world.client.0.id().to_string(), "-n"])
+                .args("redis-benchmark -h 10.9.0.1 -c 1 -l -q -t get".split(' '))
+                .stdout(Stdio::null())
+                .spawn()
+                .unwrap(),
+        );
+        // The upgrade comes after some messages; the status page tells of it.
+        let status = || said(&mut world.saiga.saiga(&["status", "--json"])).stdout;
+        while !status().contains("\"channel\"") {
+            assert_eq!(load.0.try_wait().unwrap(), None, "the load has ended");
+            thread::yield_now();
+        }
+        drop(load);
+        stop(gateway);
+    });
+}
+
+#[test]
+fn a_killed_gateway_leaves_what_down_removes() {
+    in_namespace(|| {
+        let world = World::new();
+        let _server = world.redis(false);
+        drop(world.gateway());
+        let out = said(&mut world.saiga.saiga(&["gateway", "down"]));
+        assert_eq!(out.code, Some(0), "{}", out.stderr);
+        assert_eq!(network(), world.before);
+    });
+}
+
+#[test]
+fn a_port_without_a_server_refuses() {
+    in_namespace(|| {
+        let world = World::new();
+        let gateway = world.gateway();
+        let answer = world.client("sh -c redis-cli${IFS}-h${IFS}10.9.0.1${IFS}ping||true");
+        assert!(!answer.contains("PONG"), "{answer}");
+        stop(gateway);
+    });
+}
+
+#[test]
+fn mistakes_are_named() {
+    let saiga = Installation::bare();
+    let file = saiga.path("gateway.toml");
+    fs::write(&file, SETTINGS.replace("\"tap\"", "\"tape\"")).unwrap();
+    for verb in ["up", "check"] {
+        let out = said(saiga.saiga(&["gateway", verb, "--config"]).arg(&file));
+        assert_eq!(out.code, Some(2));
+        assert!(out.stderr.contains("gateway.toml"), "{}", out.stderr);
+        assert!(out.stderr.contains("tape"), "{}", out.stderr);
+    }
+    assert!(!Path::new("/sys/class/net/saigal").exists());
+}
