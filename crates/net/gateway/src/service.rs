@@ -12,6 +12,7 @@ use std::num::NonZeroU16;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use saiga_anchor::{Fault, Routes, RoutesError};
 use saiga_netdev::tap::{self, Tap};
 use saiga_netdev::{Device as _, Info};
@@ -80,6 +81,7 @@ impl Gateway {
     /// A [`ServiceError`]; what was changed is undone.
     pub fn up(settings: &Settings) -> Result<Self, ServiceError> {
         let device = only_device(settings)?;
+        raise_descriptors().map_err(system("cannot raise the limit of descriptors"))?;
         let tap = open(device)?;
         let served = served(device, settings);
         let mut routes = Routes::up(&saiga_anchor::Config::default(), &served)?;
@@ -156,12 +158,25 @@ fn system(what: &'static str) -> impl FnOnce(io::Error) -> ServiceError {
 /// The device, if this version can serve it.
 fn only_device(settings: &Settings) -> Result<&Device, ServiceError> {
     match settings.devices.as_slice() {
+        [device] if device.vlan.is_some() => Err(ServiceError::Absent(
+            "this version serves untagged frames only: remove `device.vlan`",
+        )),
         [device] if settings.workers.count() == 1 => Ok(device),
         _ => Err(ServiceError::Absent(
             "this version serves one device with one worker: leave one `[[device]]`, and one CPU \
              in `workers.cpus`",
         )),
     }
+}
+
+/// As many descriptors as this process may have: each connection takes one.
+fn raise_descriptors() -> io::Result<()> {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: limit.maximum,
+        ..limit
+    };
+    Ok(setrlimit(Resource::Nofile, raised)?)
 }
 
 fn open(device: &Device) -> Result<Tap, ServiceError> {
