@@ -340,6 +340,8 @@ impl Device for Queue {
         done
     }
 
+    /// poll(2) and epoll(7) do not tell that the interface was removed. A worker that sleeps learns
+    /// it from netlink, or when it wakes up now and then and calls `receive`.
     fn descriptor(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }

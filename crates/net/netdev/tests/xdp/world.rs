@@ -119,7 +119,7 @@ impl World {
 }
 
 /// Gives an interface its addresses and sets it up.
-pub(crate) fn set_up(name: &str, addresses: [&str; 2]) {
+fn set_up(name: &str, addresses: [&str; 2]) {
     // Without detection of duplicates, addresses are usable at once.
     for address in addresses {
         let option: &[&str] = if address.contains(':') { &["nodad"] } else { &[] };
