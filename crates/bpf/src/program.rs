@@ -221,7 +221,10 @@ mod tests {
     fn the_reason_is_the_last_line_that_is_not_statistics() {
         for (log, expected) in [
             ("", "the verifier gave no reason"),
-            ("0: (95) exit\nR0 !read_ok\nprocessed 1 insns", "R0 !read_ok"),
+            (
+                "0: (95) exit\nR0 !read_ok\nprocessed 1 insns",
+                "R0 !read_ok",
+            ),
         ] {
             let log = log.to_owned();
             let error = Errno::ACCESS;

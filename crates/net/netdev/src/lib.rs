@@ -8,4 +8,6 @@
 mod device;
 pub mod xdp;
 
-pub use device::{Counters, Device, DeviceError, Drops, Frame, Info, Offload, Segmentation, Traffic};
+pub use device::{
+    Counters, Device, DeviceError, Drops, Frame, Info, Offload, Segmentation, Traffic,
+};

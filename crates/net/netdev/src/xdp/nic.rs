@@ -67,7 +67,9 @@ impl Nic {
         };
         let index = rustix::net::netdevice::name_to_index(&socket.fd, name);
         let index = index.map_err(system("find its index"))?;
-        let mtu = socket.ask(libc::SIOCGIFMTU).map_err(system("read its MTU"))?;
+        let mtu = socket
+            .ask(libc::SIOCGIFMTU)
+            .map_err(system("read its MTU"))?;
         let address = socket.ask(libc::SIOCGIFHWADDR);
         let address = address.map_err(system("read its MAC address"))?;
         Ok(Self {

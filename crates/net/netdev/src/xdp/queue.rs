@@ -14,8 +14,8 @@ use rustix::io::Errno;
 use saiga_wire::offload;
 use saiga_wire::virtio::{ChecksumPlace, Header};
 
-use super::partial;
 use super::options::Copies;
+use super::partial;
 use super::socket::{Descriptor, Failure, Socket};
 use super::umem::Umem;
 use crate::device::{Counters, Device, DeviceError, Drops, Frame, Info, Traffic};

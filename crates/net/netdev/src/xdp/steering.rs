@@ -57,7 +57,8 @@ impl Steering {
     /// Gives a queue its socket. The kernel removes a socket that is closed.
     pub(super) fn connect(&self, queue: u16, socket: BorrowedFd<'_>) -> Result<(), Errno> {
         let queue = u32::from(queue).to_ne_bytes();
-        self.sockets.insert(&queue, &socket.as_raw_fd().to_ne_bytes())
+        self.sockets
+            .insert(&queue, &socket.as_raw_fd().to_ne_bytes())
     }
 
     pub(super) fn serve(&self, endpoint: SocketAddr) -> Result<(), SteerError> {

@@ -111,7 +111,10 @@ fn open_checksums_of_a_veth_pair_are_recognised() {
             let client = world.syn(to);
             let frame = syn_of(&mut queue, &client);
             assert_eq!(frame.offload, Header::NONE);
-            assert!(is_intact(&frame.bytes), "the kernel has formed the checksum");
+            assert!(
+                is_intact(&frame.bytes),
+                "the kernel has formed the checksum"
+            );
         }
     }
 }
@@ -203,7 +206,10 @@ fn what_the_device_cannot_send_is_refused() {
     queue.flush().unwrap();
     let counters = queue.counters();
     assert_eq!((counters.drops.refused, counters.sent.frames), (5, 0));
-    assert!(queue.room().unwrap().iter().all(|byte| *byte == 2), "the same place");
+    assert!(
+        queue.room().unwrap().iter().all(|byte| *byte == 2),
+        "the same place"
+    );
 }
 
 /// A worker that is late loses frames, which are counted, and no memory.
@@ -247,7 +253,9 @@ fn an_interface_that_is_down_drops_and_comes_back() {
     let world = World::new();
     let (_interface, mut queue) = world.open(&in_mode(XdpMode::Native));
     let set = |state| {
-        world.host.within(|| run("ip", &["link", "set", "vs", state]));
+        world
+            .host
+            .within(|| run("ip", &["link", "set", "vs", state]));
     };
     let client = world.syn("10.77.0.1:7");
     let syn = syn_of(&mut queue, &client);
@@ -258,7 +266,10 @@ fn an_interface_that_is_down_drops_and_comes_back() {
         assert_eq!(queue.receive(64, &mut |_| ()).unwrap(), 0);
     }
     let counters = queue.counters();
-    assert_eq!(counters.drops.down, 2, "the first frame waits: {counters:?}");
+    assert_eq!(
+        counters.drops.down, 2,
+        "the first frame waits: {counters:?}"
+    );
     set("up");
     queue.flush().unwrap();
     let client = world.syn("10.77.0.1:7");

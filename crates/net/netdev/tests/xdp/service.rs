@@ -145,7 +145,9 @@ fn the_kernel_talks_to_the_stacks_of_many_queues() {
 #[test]
 fn the_kernel_serves_when_the_process_is_killed() {
     let world = World::new();
-    let listener = world.host.within(|| TcpListener::bind((HOST_V4, 7)).unwrap());
+    let listener = world
+        .host
+        .within(|| TcpListener::bind((HOST_V4, 7)).unwrap());
     for _ in 0..5 {
         let mut service = start(&world, &[], "Native 1");
         let mut stream = world.client.within(|| {

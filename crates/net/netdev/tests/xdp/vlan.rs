@@ -18,7 +18,9 @@ fn syn(from: Mac, to: Mac) -> Vec<u8> {
     ip.extend([10, 77, 0, 2, 10, 77, 0, 1]);
     let checksum = Sum::of(&ip).checksum();
     ip[10..12].copy_from_slice(&checksum.to_be_bytes());
-    let mut tcp = vec![0x13, 0x88, 0, 7, 0, 0, 0, 1, 0, 0, 0, 0, 0x50, 2, 4, 0, 0, 0, 0, 0];
+    let mut tcp = vec![
+        0x13, 0x88, 0, 7, 0, 0, 0, 1, 0, 0, 0, 0, 0x50, 2, 4, 0, 0, 0, 0, 0,
+    ];
     let sum = Sum::of(&ip[12..]).u16(6).u16(20).bytes(&tcp);
     tcp[16..18].copy_from_slice(&sum.checksum().to_be_bytes());
     let link = [&to.0[..], &from.0, &[0x81, 0, 0, 5, 8, 0]].concat();
@@ -47,7 +49,9 @@ fn frames_of_a_vlan_come_and_go_with_their_tag() {
     client.serve("10.77.0.2:5000".parse().unwrap()).unwrap();
     // veth says so of itself, but it moves only tags that the sender has put beside the frame.
     assert!(client.takes_tags_out());
-    let host = world.host.within(|| Interface::open("vs", &Options::default()));
+    let host = world
+        .host
+        .within(|| Interface::open("vs", &Options::default()));
     let host = host.unwrap();
     let to = world.queue(&host, 0).unwrap().info().mac.unwrap();
     drop(host);
