@@ -1,7 +1,8 @@
 //! Programs that the kernel has accepted.
 //!
 //! Kernel: Documentation/bpf/verifier.rst. Loading proves to the kernel that a program ends and
-//! reads no foreign memory. A loaded program does nothing until a [`Link`](crate::Link) attaches it.
+//! reads no foreign memory. A loaded program does nothing until a [`Link`](crate::Link) attaches
+//! it.
 #![expect(unsafe_code, reason = "bpf(2) takes programs by pointer")]
 
 use std::ffi::CStr;

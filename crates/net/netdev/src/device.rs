@@ -13,6 +13,9 @@ use saiga_wire::ethernet::Mac;
 use saiga_wire::offload::Fill;
 use saiga_wire::virtio;
 
+/// Bytes of the largest frame: a VLAN-tagged Ethernet header and the largest IPv6 packet.
+pub const LARGEST_FRAME_BYTES: usize = 22 + 40 + 65_535;
+
 /// One queue of a packet device. One worker thread owns it. No method waits.
 pub trait Device {
     /// What the device was when it was opened.
@@ -33,15 +36,15 @@ pub trait Device {
         each: &mut dyn FnMut(Frame<'_>),
     ) -> Result<usize, DeviceError>;
 
-    /// Where the next frame is written. The same place again if nothing was sent since the last
-    /// call. `None`: the queue is full until a later `flush` has made room.
+    /// Where the next frame is written. The same place, with what was written there, until it is
+    /// sent. `None`: the queue is full until a later `flush` has made room.
     ///
     /// There is room for the largest frame: the MTU, or the largest super-segment with 120 bytes of
     /// headers, and 22 bytes of link layer.
     fn room(&mut self) -> Option<&mut [u8]>;
 
-    /// Sends the first `length` bytes of the place that [`Self::room`] has just returned. The frame
-    /// leaves at the latest with the next `flush`.
+    /// Sends the first `length` bytes of the place that [`Self::room`] has returned. The frame
+    /// leaves at the latest with the next `flush` that the device has room for.
     ///
     /// A frame is dropped and counted if `length` exceeds the room, or if the device refuses it.
     fn send(&mut self, length: usize, offload: &virtio::Header);
@@ -77,12 +80,34 @@ pub struct Info {
     pub name: String,
     /// The queue, from 0.
     pub queue: u16,
-    /// Address of the network interface; `None` without a link layer.
+    /// Address of this end of the link, to which frames for the worker are sent; `None` without a
+    /// link layer. On an ordinary NIC, this is the address of the network interface. On a TAP
+    /// device, the network interface is the other end.
     pub mac: Option<Mac>,
     /// Bytes of the largest IP packet, at the time of opening. A super-segment may be longer.
     pub mtu: u16,
     /// What the device does with segments that are sent.
     pub offload: Offload,
+}
+
+impl Info {
+    /// What frames begin with.
+    #[must_use]
+    pub const fn link(&self) -> Link {
+        match self.mac {
+            Some(_) => Link::Ethernet,
+            None => Link::Ip,
+        }
+    }
+}
+
+/// What the frames of a device begin with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Link {
+    /// An Ethernet header.
+    Ethernet,
+    /// An IP header: the device has no link layer.
+    Ip,
 }
 
 /// What a device does with segments that are sent.
@@ -132,6 +157,13 @@ pub struct Traffic {
     pub bytes: u64,
     /// Calls of [`Device::receive`] or [`Device::flush`] that moved at least one frame.
     pub batches: u64,
+}
+
+impl Traffic {
+    pub(crate) fn add_frame(&mut self, bytes: usize) {
+        self.frames += 1;
+        self.bytes += bytes as u64;
+    }
 }
 
 /// Dropped frames, by reason.

@@ -27,7 +27,7 @@ impl Chance {
     }
 
     /// Whether it happens this time. Draws no number if it never does.
-    pub(crate) fn happens(self, random: &mut fastrand::Rng) -> bool {
+    pub fn happens(self, random: &mut fastrand::Rng) -> bool {
         self.0 > 0 && random.u32(0..1_000_000) < self.0
     }
 }

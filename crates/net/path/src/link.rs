@@ -107,6 +107,12 @@ impl<P: Clone> Link<P> {
         }
     }
 
+    /// Number of packets that were neither lost nor received yet.
+    #[must_use]
+    pub fn in_flight(&self) -> usize {
+        self.held.len() + self.on_the_way.len()
+    }
+
     /// When the next packet arrives.
     #[must_use]
     pub fn next_arrival_us(&self) -> Option<u64> {

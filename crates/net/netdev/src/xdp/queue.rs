@@ -1,8 +1,8 @@
 //! A queue of an AF_XDP interface as a [`Device`].
 //!
 //! A chunk of memory is in one of three places: the list of free chunks, from which both directions
-//! take; the place for the next frame to send; or lent to the kernel. At most half of the chunks are
-//! lent for frames to come, so that neither direction can take the other's.
+//! take; the place for the next frame to send; or lent to the kernel. At most half of the chunks
+//! are lent for frames to come, so that neither direction can take the other's.
 //!
 //! Deliberately absent: offloads of sent frames (`XDP_TX_METADATA`), and memory that queues share,
 //! because each worker takes it from its own NUMA node.
