@@ -194,8 +194,8 @@ fn hop(slot: &mut Slot, host: &mut Host, now: Instant) -> Option<Hop> {
     Some(hop)
 }
 
-/// The most payload that the device takes in a super-segment. Without division by the device, 0: the
-/// engine then sends segments of its own size, which is less than the MSS by the options.
+/// The most payload that the device divides. If it divides none, 0: the engine then sends segments
+/// of its own size, which is less than the MSS by the options.
 fn most_bytes(offload: &Offload) -> u32 {
     offload
         .segmentation
