@@ -185,19 +185,17 @@ fn open(device: &Device) -> Result<Tap, ServiceError> {
             "this version serves devices of kind \"tap\" only: change `device.kind`",
         ));
     };
-    let name = interface.as_str();
-    let exists = std::path::Path::new("/sys/class/net").join(name).exists();
-    let queues = Tap::open(&tap::Settings {
-        name,
+    let settings = |origin| tap::Settings {
+        name: interface.as_str(),
         link: saiga_netdev::Link::Ethernet,
-        origin: if exists {
-            tap::Origin::Attach
-        } else {
-            tap::Origin::Make
-        },
+        origin,
         queues: NonZeroU16::MIN,
         has_offloads: true,
-    })?;
+    };
+    let queues = match Tap::open(&settings(tap::Origin::Attach)) {
+        Err(tap::OpenError::Missing { .. }) => Tap::open(&settings(tap::Origin::Make)),
+        opened => opened,
+    }?;
     let mut queues = queues.into_iter();
     queues.next().ok_or(ServiceError::Absent("no queue"))
 }
