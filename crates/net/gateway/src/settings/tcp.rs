@@ -1,5 +1,6 @@
 //! `[tcp]`: congestion control, probes of idle clients, and memory of connections.
 
+use std::num::NonZero;
 use std::ops::RangeInclusive;
 
 use saiga_settings::RingBytes;
@@ -52,8 +53,8 @@ impl Default for Tcp {
 /// client's connection is reset ten minutes after its last packet.
 const PROBES: KeepAlive = KeepAlive {
     idle_ms: 300_000,
-    interval_ms: 60_000,
-    count: 5,
+    interval_ms: NonZero::new(60_000).expect("not zero"),
+    count: NonZero::new(5).expect("not zero"),
 };
 
 impl Tcp {
@@ -131,8 +132,10 @@ fn keep_alive(table: &Table<'_>) -> Option<KeepAlive> {
     }
     Some(KeepAlive {
         idle_ms: idle_ms?,
-        interval_ms: interval_ms.unwrap_or(PROBES.interval_ms),
-        count: count.unwrap_or(PROBES.count),
+        interval_ms: interval_ms
+            .and_then(NonZero::new)
+            .unwrap_or(PROBES.interval_ms),
+        count: count.and_then(NonZero::new).unwrap_or(PROBES.count),
     })
 }
 
@@ -149,7 +152,7 @@ fn write_keep_alive(keep_alive: Option<KeepAlive>, out: &mut Output) {
         out.key("keep_alive", shown_ms(idle_ms));
     }
     if interval_ms != PROBES.interval_ms {
-        out.key("keep_alive_interval", shown_ms(interval_ms));
+        out.key("keep_alive_interval", shown_ms(interval_ms.get()));
     }
     if count != PROBES.count {
         out.key("keep_alive_probes", count);

@@ -31,7 +31,7 @@ fn the_shortest_file_has_three_lines() {
     assert_eq!(settings.tcp.connections, 65_536);
     let keep_alive = settings.tcp.keep_alive.unwrap();
     assert_eq!(
-        (keep_alive.idle_ms, keep_alive.interval_ms),
+        (keep_alive.idle_ms, keep_alive.interval_ms.get()),
         (300_000, 60_000)
     );
     assert_eq!(settings.metrics.listen, None);
