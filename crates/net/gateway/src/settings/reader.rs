@@ -1,9 +1,11 @@
 //! Reads typed values from TOML tables and collects all problems, as `docs/adr/0018` explains.
 //!
-//! Each problem names the line, the key and the value as it is in the file. A value that is wrong
-//! counts as missing, so that reading goes on. A list may be written as its only element.
+//! Each problem names the line, the key and the value as it is in the file; of a value, only the
+//! first problem is reported. A value that is wrong counts as missing, so that reading goes on. A
+//! list may be written as its only element.
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::ops::{Range, RangeInclusive};
 use std::str::FromStr;
@@ -28,7 +30,11 @@ pub(super) type Value<'a> = &'a Spanned<DeValue<'a>>;
 /// The text of a file and the problems found so far.
 pub(super) struct Source<'a> {
     text: &'a str,
+    /// Positions of all line ends, in bytes.
+    line_ends: Vec<usize>,
     problems: RefCell<Vec<Problem>>,
+    /// Positions of the values with a problem.
+    wrong: RefCell<BTreeSet<usize>>,
 }
 
 impl<'a> Source<'a> {
@@ -40,7 +46,9 @@ impl<'a> Source<'a> {
         let (root, errors) = DeTable::parse_recoverable(text);
         let source = Self {
             text,
+            line_ends: text.match_indices('\n').map(|(at, _)| at).collect(),
             problems: RefCell::default(),
+            wrong: RefCell::default(),
         };
         for error in errors.iter().take(SYNTAX) {
             let at = error.span().map_or(0, |span| span.start);
@@ -63,8 +71,7 @@ impl<'a> Source<'a> {
 
     /// The line of a byte position, counted from 1.
     fn line(&self, at: usize) -> usize {
-        let before = self.text.as_bytes().get(..at).unwrap_or_default();
-        1 + before.iter().filter(|byte| **byte == b'\n').count()
+        1 + self.line_ends.partition_point(|end| *end < at)
     }
 
     /// Reports a problem at a byte position.
@@ -154,13 +161,17 @@ impl<'a> Table<'a> {
             }
             return self.source.report_whole(text);
         };
+        let start = value.span().start;
+        if !self.source.wrong.borrow_mut().insert(start) {
+            return;
+        }
         let text = if is_table(value) {
             format!("{}: {what}", self.path(key))
         } else {
             let shown = self.source.excerpt(value.span());
             format!("{} = {shown}: {what}", self.path(key))
         };
-        self.source.report(value.span().start, text);
+        self.source.report(start, text);
     }
 
     fn path(&self, key: &str) -> String {

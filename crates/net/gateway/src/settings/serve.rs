@@ -121,7 +121,7 @@ impl Serve {
 fn check_clients(table: &Table<'_>, clients: &Clients, address: Option<IpAddr>) {
     let Clients { allow, deny } = clients;
     for denied in deny {
-        for allowed in allow.iter().filter(|allowed| denied.contains(*allowed)) {
+        if let Some(allowed) = allow.iter().find(|allowed| denied.contains(*allowed)) {
             let what = if allowed == denied {
                 format!("{denied} is in allow, too; remove it from one of them")
             } else {

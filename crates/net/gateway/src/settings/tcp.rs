@@ -1,6 +1,6 @@
 //! `[tcp]`: congestion control, probes of idle clients, and memory of connections.
 
-use std::num::{NonZeroU8, NonZeroU32};
+use std::num::NonZero;
 use std::ops::RangeInclusive;
 
 use saiga_settings::RingBytes;
@@ -27,7 +27,7 @@ pub struct Tcp {
     pub keep_alive: Option<KeepAlive>,
     /// How long data may stay without acknowledgement, in milliseconds; `None` for 15
     /// retransmissions, as on Linux.
-    pub user_timeout_ms: Option<NonZeroU32>,
+    pub user_timeout_ms: Option<u32>,
     /// Most connections of all workers.
     pub connections: u32,
     /// The maximum size of each direction's buffer, and so of the window.
@@ -53,8 +53,8 @@ impl Default for Tcp {
 /// client's connection is reset ten minutes after its last packet.
 const PROBES: KeepAlive = KeepAlive {
     idle_ms: 300_000,
-    interval_ms: NonZeroU32::new(60_000).expect("not zero"),
-    count: NonZeroU8::new(5).expect("not zero"),
+    interval_ms: NonZero::new(60_000).expect("not zero"),
+    count: NonZero::new(5).expect("not zero"),
 };
 
 impl Tcp {
@@ -66,7 +66,7 @@ impl Tcp {
         let tcp = Self {
             congestion: congestion.unwrap_or(default.congestion),
             keep_alive: keep_alive(table),
-            user_timeout_ms: user_timeout_ms.flatten().and_then(NonZeroU32::new),
+            user_timeout_ms: user_timeout_ms.flatten(),
             connections: table
                 .whole("connections", &CONNECTIONS)
                 .unwrap_or(default.connections),
@@ -101,7 +101,7 @@ impl Tcp {
         }
         write_keep_alive(*keep_alive, out);
         if let Some(ms) = user_timeout_ms {
-            out.key("user_timeout", shown_ms(ms.get()));
+            out.key("user_timeout", shown_ms(*ms));
         }
         if *connections != default.connections {
             out.key("connections", connections);
@@ -133,9 +133,9 @@ fn keep_alive(table: &Table<'_>) -> Option<KeepAlive> {
     Some(KeepAlive {
         idle_ms: idle_ms?,
         interval_ms: interval_ms
-            .and_then(NonZeroU32::new)
+            .and_then(NonZero::new)
             .unwrap_or(PROBES.interval_ms),
-        count: count.and_then(NonZeroU8::new).unwrap_or(PROBES.count),
+        count: count.and_then(NonZero::new).unwrap_or(PROBES.count),
     })
 }
 
