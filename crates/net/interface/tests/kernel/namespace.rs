@@ -82,18 +82,22 @@ pub(crate) fn pair() {
 pub(crate) fn settled_pair() -> Follower {
     sysctl("ipv6/conf/default/accept_dad", "0");
     pair();
-    settle("v0")
+    settle("v0", "fe80::")
 }
 
-/// Waits until the kernel has given an interface its link-local address and the local route for it,
-/// which is the last thing that it does after `up`.
-fn settle(name: &str) -> Follower {
+/// Waits until the kernel has made the local routes for the link-local address of an interface and
+/// for another address of IPv6, which is the last thing that it does for an address. Returns a
+/// follower that has nothing to tell.
+pub(crate) fn settle(name: &str, address: &str) -> Follower {
     let (mut follower, mut snapshot) = follow(name);
     let is_settled = |snapshot: &Snapshot| {
-        let mut routes = snapshot.device.routes.iter();
-        routes.any(|route| {
-            route.kind == RouteKind::Local && route.destination.to_string().starts_with("fe80")
-        })
+        let has_route = |prefix: &str| {
+            snapshot.device.routes.iter().any(|route| {
+                let destination = route.destination.to_string();
+                route.kind == RouteKind::Local && destination.starts_with(prefix)
+            })
+        };
+        has_route("fe80::") && has_route(address)
     };
     while !is_settled(&snapshot) {
         until(&mut follower, |changes| changes.cause.is_some());
@@ -107,8 +111,8 @@ fn settle(name: &str) -> Follower {
 pub(crate) struct Peer(File);
 
 impl Peer {
-    /// Makes `v0` here, and `v1` on another host with the addresses 10.0.0.2/24 and fd00::2/64.
-    /// Both are settled.
+    /// Makes `v0` here, and `v1` on another host with the addresses 10.0.0.2/24 and fd00::2/64,
+    /// which are settled.
     pub(crate) fn start() -> Self {
         let open = || {
             unshare();
@@ -126,9 +130,8 @@ impl Peer {
             ip("address add 10.0.0.2/24 dev v1");
             ip("address add fd00::2/64 dev v1");
             ip("link set v1 up");
-            settle("v1");
+            settle("v1", "fd00::2");
         });
-        settle("v0");
         peer
     }
 

@@ -10,7 +10,7 @@ use saiga_interface::{
 };
 use saiga_wire::ethernet::Mac;
 
-use crate::namespace::{Peer, follow, in_namespace, ip, pair, run, sysctl, until};
+use crate::namespace::{Peer, follow, in_namespace, ip, pair, run, settle, sysctl, until};
 
 const MAC: Mac = Mac([2, 0, 0, 0, 0, 2]);
 const OTHER_MAC: Mac = Mac([2, 0, 0, 0, 0, 0x22]);
@@ -38,6 +38,11 @@ fn until_told(
     *last(&told, address).unwrap()
 }
 
+fn index_of_v0() -> u32 {
+    let snapshot = Snapshot::take(OsStr::new("v0")).unwrap();
+    snapshot.device.link.index
+}
+
 /// What a new snapshot says.
 fn now(address: IpAddr) -> (NeighbourState, Option<Mac>) {
     let snapshot = Snapshot::take(OsStr::new("v0")).unwrap();
@@ -51,11 +56,11 @@ fn with_peer(test: impl FnOnce(&Peer, Follower, u32) + Send + 'static) {
     in_namespace(move || {
         let peer = Peer::start();
         ip("address add 10.0.0.1/24 dev v0");
-        ip("address add fd00::1/64 dev v0 nodad");
+        ip("address add fd00::1/64 dev v0");
         // A new MAC address is believed at once.
         sysctl("ipv4/neigh/v0/locktime", "0");
-        let (follower, snapshot) = follow("v0");
-        test(&peer, follower, snapshot.device.link.index);
+        let follower = settle("v0", "fd00::1");
+        test(&peer, follower, index_of_v0());
     });
 }
 
@@ -175,7 +180,7 @@ fn refusals_are_named() {
             error.to_string(),
             "the kernel refuses to look up a neighbour: No such device (os error 19)"
         );
-        let index = Snapshot::take(OsStr::new("v0")).unwrap().device.link.index;
+        let index = index_of_v0();
         sysctl("ipv6/conf/v0/disable_ipv6", "1");
         let error = resolver.resolve(index, address("fd00::2")).unwrap_err();
         assert!(matches!(error, NetlinkError::Refused { .. }), "{error}");
@@ -187,7 +192,7 @@ fn refusals_are_named() {
 fn a_missing_right_is_named() {
     in_namespace(|| {
         pair();
-        let index = follow("v0").1.device.link.index;
+        let index = index_of_v0();
         let mut sets = capabilities(None).unwrap();
         sets.effective.remove(CapabilitySet::NET_ADMIN);
         sets.permitted.remove(CapabilitySet::NET_ADMIN);
