@@ -26,6 +26,9 @@ const LOCAL_PORT_RANGE: c_int = 51;
 /// TCP_REPAIR_OFF_NO_WP of linux/tcp.h: without a window probe to the peer.
 const REPAIR_OFF_NO_PROBE: c_int = -1;
 
+/// Ports below this one need a right of their own (`man 7 ip`).
+const PRIVILEGED: u16 = 1024;
+
 /// Opens anchors. Each worker has its own.
 pub struct Anchors {
     /// The ports that the kernel chooses for connections of this host.
@@ -75,10 +78,14 @@ pub enum ConnectError {
         source: io::Error,
     },
     /// The process lacks a right.
-    #[error("{call} is not permitted; anchors need CAP_NET_ADMIN")]
+    #[error("{call} for {client} is not permitted: it needs {right}")]
     NoRight {
         /// What was not permitted.
         call: &'static str,
+        /// The client. Its port may be one below 1024.
+        client: SocketAddr,
+        /// The name of the capability (`man 7 capabilities`).
+        right: &'static str,
     },
     /// A security module or a program of a cgroup forbids it.
     #[error("{call} for {client} is denied by a security module (see the audit log)")]
@@ -260,9 +267,15 @@ impl Ends {
     /// The error of `call`.
     fn fault(self, call: &'static str, source: io::Error) -> ConnectError {
         let Self { client, server } = self;
+        let lacks = |right| ConnectError::NoRight {
+            call,
+            client,
+            right,
+        };
         match source.raw_os_error() {
             Some(libc::EMFILE | libc::ENFILE) => ConnectError::Descriptors { client, source },
-            Some(libc::EPERM) => ConnectError::NoRight { call },
+            Some(libc::EPERM) => lacks("CAP_NET_ADMIN"),
+            Some(libc::EACCES) if client.port() < PRIVILEGED => lacks("CAP_NET_BIND_SERVICE"),
             Some(libc::EACCES) => ConnectError::Denied { call, client },
             Some(libc::EADDRINUSE | libc::EADDRNOTAVAIL) => ConnectError::Exists { client, server },
             _ => ConnectError::System {
@@ -330,7 +343,7 @@ pub fn proceed(anchor: TcpStream) -> io::Result<Opening> {
     })
 }
 
-fn is_link_local(address: IpAddr) -> bool {
+pub(crate) fn is_link_local(address: IpAddr) -> bool {
     matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local())
 }
 

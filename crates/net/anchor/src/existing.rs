@@ -102,8 +102,14 @@ pub(crate) fn end_orphan(
         return Ok(false);
     };
     let found = request(family(local), StateFlags::all(), header.socket_id);
-    diag.change(SockDiagDestroy::new(SockDiagMessage::InetRequest(found)), 0)?;
-    Ok(true)
+    let destroy = SockDiagDestroy::new(SockDiagMessage::InetRequest(found));
+    match diag.change(destroy, 0) {
+        // A kernel without INET_DIAG_DESTROY.
+        Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => Ok(false),
+        // It has just ended.
+        Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(true),
+        destroyed => destroyed.map(|()| true),
+    }
 }
 
 fn find(

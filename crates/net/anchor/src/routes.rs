@@ -1,10 +1,10 @@
 //! Rules and routes that bring the replies of served ports to loopback, and their removal.
 //!
 //! [`Routes::up`] makes a TUN device, a table in which every destination is local, and one rule for
-//! each served port. Hosts with connections from before keep the kernel's path by a `throw` route,
-//! and so do link-local clients of IPv6. [`Routes::down`], or a drop, removes everything. After
-//! kill -9 the device and the local routes are gone and the rules have no effect; the next start,
-//! or [`remove_leftovers`], removes what is left.
+//! each served port. Hosts with connections from before keep the kernel's path by a `throw` route.
+//! Link-local clients of IPv6 keep it because packets to them have a device already. A drop or
+//! [`Routes::down`] removes everything. After kill -9 the device and the local routes are gone and
+//! the rules have no effect; the next start, or [`remove_leftovers`], removes what is left.
 //!
 //! One thing remains: the kernel's route lookups stay slower by about 0.2 us in a network namespace
 //! that has ever had a rule. While no server listens at a served port, a local program that gets
@@ -17,17 +17,13 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use netlink_sys::protocols::NETLINK_ROUTE;
 
+use crate::connect::is_link_local;
 use crate::existing;
 use crate::netlink::Netlink;
 use crate::rule::{self, Rule};
 use crate::table::{self, Route, Target};
 use crate::tun::{Tun, TunError};
 
-/// Link-local clients of IPv6: an anchor would lack their interface.
-const LINK_LOCAL: IpNet = IpNet::V6(Ipv6Net::new_assert(
-    Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 0),
-    10,
-));
 const ALL_V4: IpNet = IpNet::V4(Ipv4Net::new_assert(Ipv4Addr::UNSPECIFIED, 0));
 const ALL_V6: IpNet = IpNet::V6(Ipv6Net::new_assert(Ipv6Addr::UNSPECIFIED, 0));
 
@@ -148,7 +144,6 @@ impl Routes {
         }
         if served.iter().any(SocketAddr::is_ipv6) {
             self.add_route(ALL_V6, target)?;
-            self.add_route(LINK_LOCAL, Target::Throw)?;
         }
         for &served in served {
             self.spare(served)?;
@@ -162,9 +157,7 @@ impl Routes {
     /// Hosts whose packets the kernel keeps, because they have connections from before or were
     /// given to [`Routes::leave`]. No anchor of such a host is possible.
     pub fn left(&self) -> impl Iterator<Item = IpAddr> {
-        let hosts = self.throws.iter().map(|route| route.network);
-        let hosts = hosts.filter(|network| network.prefix_len() == network.max_prefix_len());
-        hosts.map(|network| network.addr())
+        self.throws.iter().map(|route| route.network.addr())
     }
 
     /// Leaves `host` to the kernel until [`Routes::take_over`]: its connections to served ports are
@@ -331,7 +324,7 @@ fn fit(served: &[SocketAddr]) -> Result<BTreeSet<SocketAddr>, RoutesError> {
             || address.is_unspecified()
             || address.is_loopback()
             || address.is_multicast()
-            || LINK_LOCAL.contains(&address);
+            || is_link_local(address);
         if is_unfit {
             return Err(RoutesError::Unfit { served });
         }

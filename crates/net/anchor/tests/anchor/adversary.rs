@@ -9,10 +9,13 @@ use std::process::Command;
 use std::thread;
 
 use rustix::process::Uid;
-use rustix::thread::set_thread_uid;
-use saiga_anchor::{Anchors, ConnectError, Opening};
+use rustix::thread::{
+    CapabilitySet, CapabilitySets, set_capabilities, set_keep_capabilities, set_thread_uid,
+};
+use saiga_anchor::Anchors;
 use socket2::{Domain, Protocol, Socket, Type};
 
+use crate::snapshot::network;
 use crate::world::{Gateway, REMOTE, SERVER, address, connect_from, established, in_world, up};
 
 const NOBODY: u32 = 65_534;
@@ -216,20 +219,53 @@ fn anchors_of_a_process_without_rights_are_refused() {
     in_world(|_| {
         let gateway = Gateway::new(address(SERVER[0], 6000));
         let served = gateway.served;
-        let refused = as_user(move || -> Result<Opening, ConnectError> {
-            Anchors::new()
-                .unwrap()
-                .connect(address(REMOTE[0], 40_001), served)
+        let refused = as_user(move || {
+            let mut anchors = Anchors::new().unwrap();
+            anchors.connect(address(REMOTE[0], 40_001), served)
         });
-        let refused = refused.map(drop).unwrap_err();
-        assert!(
-            matches!(
-                refused,
-                ConnectError::NoRight {
-                    call: "IP_TRANSPARENT"
-                }
-            ),
-            "{refused}"
-        );
+        let refused = refused.map(drop).unwrap_err().to_string();
+        assert!(refused.starts_with("IP_TRANSPARENT"), "{refused}");
+        assert!(refused.ends_with("needs CAP_NET_ADMIN"), "{refused}");
     });
+}
+
+/// A gateway may give up all other rights after its start. Clients with a privileged port need a
+/// second one.
+#[test]
+fn two_rights_suffice() {
+    in_world(|_| {
+        let before = network();
+        let mut gateway = Gateway::new(address(SERVER[0], 6000));
+        let bystander = TcpListener::bind("0.0.0.0:8090").unwrap();
+        let worker = thread::spawn(move || {
+            set_keep_capabilities(true).unwrap();
+            set_thread_uid(Uid::from_raw(NOBODY)).unwrap();
+            keep(CapabilitySet::NET_ADMIN | CapabilitySet::NET_BIND_SERVICE);
+            gateway.anchors = Anchors::new().unwrap();
+            for port in [40_001, 1_234, 8_090, 1_023] {
+                let _ends = gateway.open(address(REMOTE[0], port));
+            }
+            keep(CapabilitySet::NET_ADMIN);
+            for port in [40_002, 1_235] {
+                let _ends = gateway.open(address(REMOTE[0], port));
+            }
+            let served = gateway.served;
+            let refused = gateway.anchors.connect(address(REMOTE[0], 1_022), served);
+            let refused = refused.map(drop).unwrap_err().to_string();
+            assert!(refused.ends_with("needs CAP_NET_BIND_SERVICE"), "{refused}");
+            gateway.close();
+        });
+        worker.join().unwrap();
+        drop(bystander);
+        assert_eq!(network(), before);
+    });
+}
+
+fn keep(rights: CapabilitySet) {
+    let sets = CapabilitySets {
+        effective: rights,
+        permitted: rights,
+        inheritable: CapabilitySet::empty(),
+    };
+    set_capabilities(None, sets).unwrap();
 }
