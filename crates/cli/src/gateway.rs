@@ -104,14 +104,20 @@ fn serve(up: &Up) -> anyhow::Result<ExitCode> {
 
 fn down() -> anyhow::Result<ExitCode> {
     let removed = saiga_gateway::service::remove_leftovers()?;
-    let text: String = removed.iter().map(|line| format!("removed {line}\n")).collect();
+    let text: String = removed
+        .iter()
+        .map(|line| format!("removed {line}\n"))
+        .collect();
     print_text(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 
 fn show(check: &Check) -> anyhow::Result<ExitCode> {
     let settings = Settings::read(&check.config)?;
-    let mut text = format!("{} is valid. The machine must have:\n", check.config.display());
+    let mut text = format!(
+        "{} is valid. The machine must have:\n",
+        check.config.display()
+    );
     for need in settings.needs() {
         text += &format!("  {}: {}\n", need.key, need.requirement);
     }

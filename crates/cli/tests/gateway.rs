@@ -56,7 +56,11 @@ fn in_namespace(test: impl FnOnce() + Send + 'static) {
 
 fn ip(line: &str) -> String {
     let words: Vec<&str> = line.split(' ').collect();
-    let Said { code, stdout, stderr } = said(Command::new("ip").args(words));
+    let Said {
+        code,
+        stdout,
+        stderr,
+    } = said(Command::new("ip").args(words));
     assert_eq!(code, Some(0), "ip {line}: {stderr}");
     stdout
 }
@@ -177,7 +181,11 @@ fn network() -> String {
     ];
     let all: Vec<String> = lines.into_iter().map(ip).collect();
     let foreign = |line: &&str| !line.contains("tap0");
-    all.join("").lines().filter(foreign).collect::<Vec<_>>().join("\n")
+    all.join("")
+        .lines()
+        .filter(foreign)
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 /// Ends a gateway as systemd does.
@@ -196,7 +204,9 @@ fn check_redis(world: &World) {
         let seen = world.client(&format!("{cli} client list"));
         assert!(seen.contains(&format!("addr={client}")), "{seen}");
         // Several windows in both directions.
-        let value: String = (0..2_000_000).map(|n| char::from(b'a' + (n % 23) as u8)).collect();
+        let value: String = (0..2_000_000)
+            .map(|n| char::from(b'a' + (n % 23) as u8))
+            .collect();
         world.client_with(&format!("{cli} -x set key"), value.as_bytes());
         let back = world.client(&format!("{cli} get key"));
         assert!(back.trim_end() == value, "other bytes came back");

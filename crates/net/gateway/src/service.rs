@@ -1,7 +1,8 @@
 //! A running gateway: devices, routes, stacks and workers as the settings say.
 //!
 //! The parts are put together in an order in which a failure leaves nothing behind: devices, rules
-//! and routes end with their values. Everything acts on the network namespace of the calling thread.
+//! and routes end with their values. Everything acts on the network namespace of the calling
+//! thread.
 //!
 //! Deliberately absent so far: AF_XDP and DPDK, more than one worker, and changes of the network
 //! while the gateway runs.
@@ -16,7 +17,9 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use saiga_anchor::{Fault, Routes, RoutesError};
 use saiga_netdev::tap::{self, Tap};
 use saiga_netdev::{Device as _, Info};
-use saiga_stack::{Config, Interface, Link, Listen, Network, Offload, Secrets, Segmentation, Stack};
+use saiga_stack::{
+    Config, Interface, Link, Listen, Network, Offload, Secrets, Segmentation, Stack,
+};
 use saiga_wire::ethernet::Tags;
 
 use crate::anchors::Admitted;
@@ -208,7 +211,12 @@ fn served(device: &Device, settings: &Settings) -> Vec<SocketAddr> {
         let addresses = own.iter().map(ipnet::IpNet::addr);
         let of_serve = addresses.filter(|one| serve.address.is_none_or(|only| only == *one));
         for address in of_serve {
-            served.extend(serve.ports.iter().map(|port| SocketAddr::new(address, *port)));
+            served.extend(
+                serve
+                    .ports
+                    .iter()
+                    .map(|port| SocketAddr::new(address, *port)),
+            );
         }
     }
     served

@@ -213,8 +213,8 @@ impl<D: Device, A: Anchors> Worker<D, A> {
         Ok(received)
     }
 
-    /// Sends what the stack has, as far as the device has room. Returns whether anything was sent or
-    /// found no room.
+    /// Sends what the stack has, as far as the device has room. Returns whether anything was sent
+    /// or found no room.
     fn transmit(&mut self, now: Instant) -> Result<bool, WorkerError> {
         let mut has_sent = false;
         let is_full = loop {

@@ -1,8 +1,8 @@
 //! The bytes of one direction of a conversation, in a ring.
 //!
 //! A ring has memory only while it has bytes, or bytes that came before those in front of them. So
-//! idle connections cost none, whatever their windows are. The memory comes from a pool, which gives
-//! what was used last, and is still in the cache, first.
+//! idle connections cost none, whatever their windows are. The memory comes from a pool, which
+//! gives what was used last, and is still in the cache, first.
 
 /// Memory that rings give back and take again.
 #[derive(Debug)]

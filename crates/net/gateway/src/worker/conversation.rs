@@ -1,8 +1,8 @@
 //! One remote connection: the stack's end towards the client, and the anchor towards the server.
 //!
-//! Bytes move as the other side has room: a slow server lets the inbound ring fill, and the client's
-//! window closes; a slow client lets the outbound ring fill, and nothing more is read from the
-//! anchor.
+//! Bytes move as the other side has room: a slow server lets the inbound ring fill, and the
+//! client's window closes; a slow client lets the outbound ring fill, and nothing more is read from
+//! the anchor.
 
 use std::io::{self, Read, Write};
 use std::net::Shutdown;

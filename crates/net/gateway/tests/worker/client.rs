@@ -233,7 +233,10 @@ impl Client {
             if is_over(self) {
                 return;
             }
-            let timeout = self.stack.next_timeout().map(|at| at.since(self.clock.now()));
+            let timeout = self
+                .stack
+                .next_timeout()
+                .map(|at| at.since(self.clock.now()));
             let timeout = timeout.map_or(1_000_000, |span| span.0.min(1_000_000));
             self.wait(Duration::from_micros(timeout));
         }
@@ -303,7 +306,10 @@ impl Client {
         }
         self.run_until(|client| client.streams.0.values().all(|stream| stream.has_ended));
         for (id, bytes) in &sent {
-            assert!(self.streams.0[id].received == *bytes, "other bytes came back");
+            assert!(
+                self.streams.0[id].received == *bytes,
+                "other bytes came back"
+            );
         }
     }
 }

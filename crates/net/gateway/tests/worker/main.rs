@@ -109,10 +109,7 @@ fn a_client_that_resets_resets_the_server() {
         .run_until(|client| client.received() == b"hello");
     world.client.abort();
     world.client.run_until(|_| true);
-    assert_eq!(
-        server.join().unwrap(),
-        std::io::ErrorKind::ConnectionReset
-    );
+    assert_eq!(server.join().unwrap(), std::io::ErrorKind::ConnectionReset);
 }
 
 /// A server that closes its half first still gets what the client sends.
