@@ -167,7 +167,9 @@ fn a_dry_run_prints_the_commands_of_both_hosts() {
     let said = test.said(saiga.env("PATH", test.path("nowhere")).uid(65_534));
     assert_eq!(said.code, Some(0), "{said:?}");
     let folder = test.text("");
-    let shown = said.stdout.replace(folder.trim_end_matches('/'), "{prefix}");
+    let shown = said
+        .stdout
+        .replace(folder.trim_end_matches('/'), "{prefix}");
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/over/dry-run.txt");
     assert_eq!(shown, fs::read_to_string(file).unwrap(), "{file}");
 }

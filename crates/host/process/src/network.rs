@@ -55,10 +55,7 @@ impl Namespace {
 ///
 /// # Errors
 /// Returns the error of `work`, or the reason why the namespace cannot be entered.
-pub fn within<R>(
-    place: Option<&Path>,
-    work: impl FnOnce() -> io::Result<R>,
-) -> io::Result<R> {
+pub fn within<R>(place: Option<&Path>, work: impl FnOnce() -> io::Result<R>) -> io::Result<R> {
     let Some(place) = place else {
         return work();
     };

@@ -134,9 +134,12 @@ impl Hosts {
     }
 
     fn start_gateway(&self, gateway: &Gateway, interrupt: &Interrupt) -> Result<Server, Failure> {
-        let (line, log) = (gateway.line(&self.places()), self.dir.path().join("gateway.log"));
-        let mut server = Server::start(&line, "saiga gateway", "saiga", log)
-            .map_err(Failure::impossible)?;
+        let (line, log) = (
+            gateway.line(&self.places()),
+            self.dir.path().join("gateway.log"),
+        );
+        let mut server =
+            Server::start(&line, "saiga gateway", "saiga", log).map_err(Failure::impossible)?;
         let serves = |server: &Server| {
             let output = server.output();
             output.lines().any(|line| line.starts_with(READY))

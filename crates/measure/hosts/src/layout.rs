@@ -199,7 +199,11 @@ impl Layout {
 impl Gateway {
     /// The command line that starts the gateway in the foreground.
     pub(crate) fn line(&self, places: &Places) -> CommandLine {
-        let Self { tool, port: _, cpus } = self;
+        let Self {
+            tool,
+            port: _,
+            cpus,
+        } = self;
         let settings = places.settings().display().to_string();
         CommandLine {
             cpus: cpus.clone(),
@@ -222,7 +226,10 @@ fn ip(place: &Path, words: &str) -> CommandLine {
 
 fn set_up(place: &Path, device: &str, address: &str) -> [CommandLine; 2] {
     [
-        ip(place, &format!("address add {address}/{PREFIX} dev {device}")),
+        ip(
+            place,
+            &format!("address add {address}/{PREFIX} dev {device}"),
+        ),
         ip(place, &format!("link set {device} up")),
     ]
 }
