@@ -130,6 +130,7 @@ impl Layout {
                 file.display()
             ));
             steps.push(format!("{} &", gateway.line(&places)));
+            steps.push(format!("# when it serves {SERVER}:{}", gateway.port));
         }
         steps.extend(self.after(&places).iter().map(shown));
         steps
@@ -142,6 +143,12 @@ impl Layout {
         let stop = gateway.map(|_| "kill (PID of saiga gateway)".to_owned());
         let remove = "umount {server} {client}".to_owned();
         stop.into_iter().chain([remove]).collect()
+    }
+
+    /// The command line that starts the gateway in the foreground; `None` without a gateway.
+    #[must_use]
+    pub fn gateway_line(&self, places: &Places) -> Option<CommandLine> {
+        self.gateway.as_ref().map(|gateway| gateway.line(places))
     }
 
     /// Whether the wire is a TAP device.
@@ -197,7 +204,6 @@ impl Layout {
 }
 
 impl Gateway {
-    /// The command line that starts the gateway in the foreground.
     pub(crate) fn line(&self, places: &Places) -> CommandLine {
         let Self {
             tool,
@@ -267,6 +273,7 @@ mod tests {
                 settings,
                 "nsenter --net={server} taskset -c 0 /bin/saiga gateway up --config \
                  {gateway}/gateway.toml &",
+                "# when it serves 10.77.0.1:6379",
                 "nsenter --net={server} ip link set wire0 netns {client}",
                 "nsenter --net={client} ip address add 10.77.0.2/24 dev wire0",
                 "nsenter --net={client} ip link set wire0 up",
@@ -294,6 +301,6 @@ mod tests {
         let gateway = layout(Wire::Veth, true).steps();
         assert_eq!(gateway[3..9], pair);
         assert!(gateway[9].contains("'kind = \"xdp\"' 'interface = \"wire0\"' '[[serve]]'"));
-        assert_eq!(gateway.len(), 11);
+        assert_eq!(gateway.len(), 12);
     }
 }

@@ -226,7 +226,8 @@ impl RedisArm {
 
     /// The arm for the result, with placeholders for values that change from run to run.
     pub(crate) fn described(&self, topology: Topology) -> Arm {
-        let endpoint = self.endpoint("{port}", "{dir}");
+        let port = self.own_port().map(|port| port.to_string());
+        let endpoint = self.endpoint(port.as_deref().unwrap_or("{port}"), "{dir}");
         let load = RedisLoad {
             topology,
             ..RedisLoad::new(crate::Test::Set, 50)
@@ -257,9 +258,13 @@ impl RedisArm {
                 self.member(Role::Master, "{dir}")
             }
         };
+        let gateway = hosts.as_ref().zip(layout.as_ref());
+        let gateway = gateway.and_then(|(hosts, layout)| layout.gateway_line(hosts));
+        let gateway = gateway.map(|line| format!("{line}; "));
+        let server = bare(server, |hosts| &hosts.server);
         Arm {
             name: self.name.clone(),
-            server: bare(server, |hosts| &hosts.server),
+            server: gateway.unwrap_or_default() + &server,
             client,
             env: self.kind.env(),
             description: Some(self.description(layout.as_ref())),
@@ -355,9 +360,10 @@ mod tests {
         let arms = RedisArm::named(&[ArmKind::Gateway("/l/libsaiga.so".into())]);
         let arm = arms[0].clone().over(Wire::Tap);
         let described = arm.described(Topology::Standalone);
-        let server = "nsenter --net={server} redis-server --port {port} --bind 10.77.0.1 ";
+        let server = "nsenter --net={server} saiga gateway up --config {gateway}/gateway.toml; \
+                      nsenter --net={server} redis-server --port 6379 --bind 10.77.0.1 ";
         assert!(described.server.starts_with(server), "{}", described.server);
-        let client = "nsenter --net={client} redis-benchmark -h 10.77.0.1 -p {port} -t {test} ";
+        let client = "nsenter --net={client} redis-benchmark -h 10.77.0.1 -p 6379 -t {test} ";
         assert!(described.client.starts_with(client), "{}", described.client);
         let description = described.description.unwrap();
         assert!(description.contains("a TAP device"), "{description}");
