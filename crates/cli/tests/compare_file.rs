@@ -407,7 +407,8 @@ fn every_example_has_a_dry_run() {
     for entry in fs::read_dir(&examples).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_str().unwrap().to_owned();
-        if !name.ends_with(".toml") || ["saiga.toml", "tpcc.toml"].contains(&name.as_str()) {
+        // The other files are settings and props.
+        if !name.ends_with(".toml") || !fs::read_to_string(&path).unwrap().contains("[[arm]]") {
             continue;
         }
         let said = test.said(&mut test.saiga(&["compare", path.to_str().unwrap(), "--dry-run"]));

@@ -96,7 +96,7 @@ const EXPLAINED: [(&str, &[&str]); 2] = [
 ];
 
 /// Sorts findings by rank; a finding comes behind those that explain it, whatever their shares are.
-fn order(findings: &mut Vec<Found>) {
+fn order(findings: &mut [Found]) {
     findings.sort_by(|a, b| a.finding.rank(&b.finding));
     for (effect, causes) in EXPLAINED {
         let at = findings.iter().position(|found| found.rule == effect);

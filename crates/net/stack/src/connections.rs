@@ -2,9 +2,7 @@
 
 use alloc::collections::VecDeque;
 
-use saiga_tcp::{
-    CloseReason, Connection, Context, Events, Instant, IssGenerator, Micros, Start,
-};
+use saiga_tcp::{CloseReason, Connection, Context, Events, Instant, IssGenerator, Micros, Start};
 
 use crate::config::Config;
 use crate::counters::Counters;

@@ -193,8 +193,8 @@ impl Stack {
         }
     }
 
-    /// Beside the kernel, fragments of TCP only are put together here: nothing else is served. Which
-    /// connection they belong to is known when the packet is whole.
+    /// Beside the kernel, fragments of TCP only are put together here: nothing else is served.
+    /// Which connection they belong to is known when the packet is whole.
     fn takes_fragments(&self, network: &Network) -> bool {
         let is_served = match self.config.presence {
             Presence::Alone => true,

@@ -207,6 +207,7 @@ const fn place(now: u64, tick: u64) -> Place {
 }
 
 /// The digit of a tick that is its slot in a level.
+#[expect(clippy::cast_possible_truncation, reason = "a slot is below 64")]
 const fn digit(tick: u64, level: u32) -> u32 {
     ((tick >> (level * DIGIT_BITS)) % SLOTS as u64) as u32
 }

@@ -27,7 +27,10 @@ impl Connection {
     pub fn info(&self, context: &Context<'_>) -> Option<Info> {
         match &self.phase {
             Phase::Open(open) => Some(open.info(context)),
-            Phase::SynSent(_) | Phase::SynReceived(_) | Phase::TimeWait(_) | Phase::Closed { .. } => None,
+            Phase::SynSent(_)
+            | Phase::SynReceived(_)
+            | Phase::TimeWait(_)
+            | Phase::Closed { .. } => None,
         }
     }
 }

@@ -48,11 +48,6 @@ pub(crate) struct Buffer {
 }
 
 impl Buffer {
-    /// Bytes that are complete.
-    pub(crate) const fn len(&self) -> u32 {
-        self.length
-    }
-
     pub(crate) const fn is_empty(&self) -> bool {
         self.length == 0
     }
@@ -177,7 +172,7 @@ mod tests {
             let mut all = vec![0; model.len()];
             buffer.copy(0, &mut all);
             assert_eq!(all, model.make_contiguous(), "step {step}");
-            assert_eq!(buffer.len() as usize, model.len());
+            assert_eq!(buffer.length as usize, model.len());
         }
     }
 

@@ -37,11 +37,6 @@ impl Table {
         }
     }
 
-    /// Number of conversations.
-    pub(crate) fn len(&self) -> usize {
-        self.conversations.len()
-    }
-
     /// Adds a conversation; returns its key.
     pub(crate) fn add(&mut self, id: ConnectionId, conversation: Conversation) -> u32 {
         let key = u32::try_from(self.conversations.insert(conversation)).unwrap_or(NONE);

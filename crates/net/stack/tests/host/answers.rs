@@ -323,7 +323,10 @@ fn packets_to_hand_back_have_a_limit() {
         let _taken = host.on_frame(&first, NOW);
         let _taken = host.on_frame(&rest, NOW);
     }
-    assert_eq!(std::iter::from_fn(|| host.stack.poll_handed_back()).count(), 64);
+    assert_eq!(
+        std::iter::from_fn(|| host.stack.poll_handed_back()).count(),
+        64
+    );
     assert_eq!(host.stack.counters().hand_backs_dropped, 36);
 }
 

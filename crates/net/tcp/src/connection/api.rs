@@ -42,7 +42,10 @@ impl Connection {
                 state.is_ack_due = false;
                 Some(bare(state.header(context.now)))
             }
-            Phase::SynSent(_) | Phase::SynReceived(_) | Phase::TimeWait(_) | Phase::Closed { .. } => None,
+            Phase::SynSent(_)
+            | Phase::SynReceived(_)
+            | Phase::TimeWait(_)
+            | Phase::Closed { .. } => None,
         }
     }
 
@@ -95,7 +98,10 @@ impl Connection {
             Phase::SynReceived(state) if state.due <= now => state.on_timeout(context),
             Phase::Open(open) => open.on_timeout(&self.settings, context),
             Phase::TimeWait(state) if state.end <= now => Some(CloseReason::Finished),
-            Phase::SynSent(_) | Phase::SynReceived(_) | Phase::TimeWait(_) | Phase::Closed { .. } => None,
+            Phase::SynSent(_)
+            | Phase::SynReceived(_)
+            | Phase::TimeWait(_)
+            | Phase::Closed { .. } => None,
         };
         match reason {
             None => Events {
@@ -199,7 +205,10 @@ impl Connection {
     pub fn urgent_ahead(&self) -> Option<u32> {
         match &self.phase {
             Phase::Open(open) => open.urgent_ahead(),
-            Phase::SynSent(_) | Phase::SynReceived(_) | Phase::TimeWait(_) | Phase::Closed { .. } => None,
+            Phase::SynSent(_)
+            | Phase::SynReceived(_)
+            | Phase::TimeWait(_)
+            | Phase::Closed { .. } => None,
         }
     }
 

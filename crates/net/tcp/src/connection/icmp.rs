@@ -87,7 +87,10 @@ impl Connection {
     pub fn soft_error(&self) -> Option<CloseReason> {
         match &self.phase {
             Phase::Open(open) => open.soft_error(),
-            Phase::SynSent(_) | Phase::SynReceived(_) | Phase::TimeWait(_) | Phase::Closed { .. } => None,
+            Phase::SynSent(_)
+            | Phase::SynReceived(_)
+            | Phase::TimeWait(_)
+            | Phase::Closed { .. } => None,
         }
     }
 }

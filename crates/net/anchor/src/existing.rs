@@ -1,0 +1,141 @@
+//! TCP connections of a served port that the kernel carries itself.
+//!
+//! Spec: `man 7 sock_diag`. Their hosts are left to the kernel, because the rule of the port would
+//! cut them. A connection whose other end is a socket of this host is not one of them: its replies
+//! go by `lo` in any case. TIME-WAIT does not count either; it has nothing left to lose.
+
+use std::collections::{BTreeSet, HashSet};
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+
+use netlink_packet_sock_diag::SockDiagMessage;
+use netlink_packet_sock_diag::constants::{AF_INET, AF_INET6, IPPROTO_TCP};
+use netlink_packet_sock_diag::inet::{
+    ExtensionFlags, InetRequest, InetResponseHeader, SocketId, StateFlags,
+};
+use netlink_sys::protocols::NETLINK_SOCK_DIAG;
+
+use crate::netlink::Netlink;
+
+/// States in which a peer still expects something (RFC 9293 §3.3.2).
+const LIVE: StateFlags = StateFlags::ESTABLISHED
+    .union(StateFlags::SYN_RECV)
+    .union(StateFlags::FIN_WAIT1)
+    .union(StateFlags::FIN_WAIT2)
+    .union(StateFlags::CLOSE_WAIT)
+    .union(StateFlags::LAST_ACK)
+    .union(StateFlags::CLOSING);
+/// States of include/net/tcp_states.h.
+pub(crate) const ESTABLISHED: u8 = 1;
+pub(crate) const SYN_SENT: u8 = 2;
+pub(crate) const SYN_RECEIVED: u8 = 3;
+pub(crate) const CLOSE_WAIT: u8 = 8;
+
+/// Whether both ends have agreed on a connection, and it is not in TIME-WAIT.
+pub(crate) fn is_live(state: u8) -> bool {
+    // ESTABLISHED, FIN-WAIT-1, FIN-WAIT-2, CLOSE-WAIT, LAST-ACK, CLOSING.
+    matches!(state, 1 | 4 | 5 | 8 | 9 | 11)
+}
+
+/// Other hosts with live connections to `served`. IPv4-mapped addresses are IPv4.
+///
+/// # Errors
+/// The errors of netlink: ENOENT or EPROTONOSUPPORT in a kernel without INET_DIAG.
+pub fn hosts(served: SocketAddr) -> io::Result<BTreeSet<IpAddr>> {
+    let served = canonical(served);
+    let mut diag = Netlink::open(NETLINK_SOCK_DIAG)?;
+    let (mut theirs, mut ours) = (Vec::new(), HashSet::new());
+    // A dual-stack server has IPv4 connections in sockets of IPv6.
+    for family in [AF_INET, AF_INET6] {
+        if served.is_ipv6() && family == AF_INET {
+            continue;
+        }
+        for header in dump(&mut diag, family, LIVE, (served.port(), 0))? {
+            let (local, remote) = ends(&header.socket_id);
+            if local == served {
+                theirs.push(remote);
+            }
+        }
+        for header in dump(&mut diag, family, StateFlags::all(), (0, served.port()))? {
+            let (local, remote) = ends(&header.socket_id);
+            if remote == served {
+                ours.insert(local);
+            }
+        }
+    }
+    theirs.retain(|remote| !ours.contains(remote));
+    Ok(theirs.iter().map(SocketAddr::ip).collect())
+}
+
+/// The state of the connection of `served` with `client`, or of the listener that would get it;
+/// `None` if there is neither.
+pub(crate) fn state(
+    diag: &mut Netlink,
+    served: SocketAddr,
+    client: SocketAddr,
+) -> io::Result<Option<u8>> {
+    let family = if served.is_ipv4() { AF_INET } else { AF_INET6 };
+    let socket_id = SocketId {
+        source_port: served.port(),
+        destination_port: client.port(),
+        source_address: served.ip(),
+        destination_address: client.ip(),
+        interface_id: 0,
+        cookie: [0xff; 8], // INET_DIAG_NOCOOKIE
+    };
+    let asked = request(family, StateFlags::all(), socket_id);
+    let answer = match diag.ask(SockDiagMessage::InetRequest(asked)) {
+        Err(error) if error.raw_os_error() == Some(libc::ENOENT) => return Ok(None),
+        answer => answer?,
+    };
+    let SockDiagMessage::InetResponse(response) = answer else {
+        return Err(io::ErrorKind::InvalidData.into());
+    };
+    Ok(Some(response.header.state))
+}
+
+/// Sockets of one family in `states` with the given source and destination ports; 0 is any.
+fn dump(
+    diag: &mut Netlink,
+    family: u8,
+    states: StateFlags,
+    (source_port, destination_port): (u16, u16),
+) -> io::Result<Vec<InetResponseHeader>> {
+    let mut socket_id = if family == AF_INET {
+        SocketId::new_v4()
+    } else {
+        SocketId::new_v6()
+    };
+    socket_id.source_port = source_port;
+    socket_id.destination_port = destination_port;
+    let asked = request(family, states, socket_id);
+    let answers = diag.dump(&SockDiagMessage::InetRequest(asked))?;
+    let headers = answers.into_iter().filter_map(|answer| {
+        let SockDiagMessage::InetResponse(response) = answer else {
+            return None;
+        };
+        Some(response.header)
+    });
+    Ok(headers.collect())
+}
+
+fn request(family: u8, states: StateFlags, socket_id: SocketId) -> InetRequest {
+    InetRequest {
+        family,
+        protocol: IPPROTO_TCP,
+        extensions: ExtensionFlags::empty(),
+        states,
+        socket_id,
+    }
+}
+
+fn ends(id: &SocketId) -> (SocketAddr, SocketAddr) {
+    let local = SocketAddr::new(id.source_address, id.source_port);
+    let remote = SocketAddr::new(id.destination_address, id.destination_port);
+    (canonical(local), canonical(remote))
+}
+
+/// The address without the forms that IPv6 sockets give to it.
+pub(crate) fn canonical(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
+}
