@@ -37,7 +37,7 @@ impl Anchors for Admitted {
         }
         match self.anchors.connect(client, server) {
             Ok(Opening::Established(anchor)) => Opened::Established(anchor),
-            Ok(Opening::Pending(anchor)) => Opened::Waiting(anchor),
+            Ok(Opening::Waiting(anchor)) => Opened::Waiting(anchor),
             Ok(Opening::Refused) | Err(ConnectError::LinkLocal { .. }) => Opened::Refused,
             // The client repeats its SYN, and there may be descriptors by then.
             Ok(Opening::Conflict) | Err(_) => Opened::Ignored,

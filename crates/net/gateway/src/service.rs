@@ -24,7 +24,7 @@ use crate::settings::{Addresses, Device, Kind, Polling, Settings};
 use crate::worker::{Clock, Parts, Stop, Worker, WorkerError};
 
 /// A gateway that serves.
-#[derive(Debug)]
+#[expect(missing_debug_implementations, reason = "the routes have none")]
 pub struct Gateway {
     worker: JoinHandle<Result<(), WorkerError>>,
     stop: Stop,

@@ -1,5 +1,6 @@
 //! `[tcp]`: congestion control, probes of idle clients, and memory of connections.
 
+use std::num::{NonZeroU8, NonZeroU32};
 use std::ops::RangeInclusive;
 
 use saiga_settings::RingBytes;
@@ -26,7 +27,7 @@ pub struct Tcp {
     pub keep_alive: Option<KeepAlive>,
     /// How long data may stay without acknowledgement, in milliseconds; `None` for 15
     /// retransmissions, as on Linux.
-    pub user_timeout_ms: Option<u32>,
+    pub user_timeout_ms: Option<NonZeroU32>,
     /// Most connections of all workers.
     pub connections: u32,
     /// The maximum size of each direction's buffer, and so of the window.
@@ -52,8 +53,8 @@ impl Default for Tcp {
 /// client's connection is reset ten minutes after its last packet.
 const PROBES: KeepAlive = KeepAlive {
     idle_ms: 300_000,
-    interval_ms: 60_000,
-    count: 5,
+    interval_ms: NonZeroU32::new(60_000).expect("not zero"),
+    count: NonZeroU8::new(5).expect("not zero"),
 };
 
 impl Tcp {
@@ -65,7 +66,7 @@ impl Tcp {
         let tcp = Self {
             congestion: congestion.unwrap_or(default.congestion),
             keep_alive: keep_alive(table),
-            user_timeout_ms: user_timeout_ms.flatten(),
+            user_timeout_ms: user_timeout_ms.flatten().and_then(NonZeroU32::new),
             connections: table
                 .whole("connections", &CONNECTIONS)
                 .unwrap_or(default.connections),
@@ -100,7 +101,7 @@ impl Tcp {
         }
         write_keep_alive(*keep_alive, out);
         if let Some(ms) = user_timeout_ms {
-            out.key("user_timeout", shown_ms(*ms));
+            out.key("user_timeout", shown_ms(ms.get()));
         }
         if *connections != default.connections {
             out.key("connections", connections);
@@ -131,8 +132,10 @@ fn keep_alive(table: &Table<'_>) -> Option<KeepAlive> {
     }
     Some(KeepAlive {
         idle_ms: idle_ms?,
-        interval_ms: interval_ms.unwrap_or(PROBES.interval_ms),
-        count: count.unwrap_or(PROBES.count),
+        interval_ms: interval_ms
+            .and_then(NonZeroU32::new)
+            .unwrap_or(PROBES.interval_ms),
+        count: count.and_then(NonZeroU8::new).unwrap_or(PROBES.count),
     })
 }
 
@@ -149,7 +152,7 @@ fn write_keep_alive(keep_alive: Option<KeepAlive>, out: &mut Output) {
         out.key("keep_alive", shown_ms(idle_ms));
     }
     if interval_ms != PROBES.interval_ms {
-        out.key("keep_alive_interval", shown_ms(interval_ms));
+        out.key("keep_alive_interval", shown_ms(interval_ms.get()));
     }
     if count != PROBES.count {
         out.key("keep_alive_probes", count);
