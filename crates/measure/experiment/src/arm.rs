@@ -14,8 +14,8 @@ pub enum ArmKind {
     Unix,
     /// TCP on 127.0.0.1, both processes with this library preloaded.
     Saiga(PathBuf),
-    /// TCP from another host, where nothing is preloaded, to a gateway; the server with this library
-    /// preloaded.
+    /// TCP from another host, where nothing is preloaded, to a gateway; the server with this
+    /// library preloaded.
     Gateway(PathBuf),
 }
 
