@@ -31,7 +31,7 @@ doc := --no-deps --document-private-items --locked
 export SAIGA_COMMIT ?= $(shell git describe --always --dirty --abbrev=12 2>/dev/null)
 
 # Tests that are not even compiled for `make test`.
-soak := saiga-trials/soak,saiga-tpcc/soak,saiga-cli/soak
+soak := saiga-trials/soak,saiga-tpcc/soak,saiga-cli/soak,saiga-interface/soak
 
 .PHONY: all build library chaos demo demo-net test loom soak bench bench-stack bench-recovery bench-wait ablation \
 	bench-hostile bench-tpcc lint fmt install uninstall clean

@@ -1,7 +1,8 @@
 //! Links: programs that are attached until the link is dropped, or its process ends.
 //!
-//! Kernel: `BPF_LINK_CREATE` (Linux 5.9 for XDP), `BPF_RAW_TRACEPOINT_OPEN`. The kernel detaches the
-//! program when the last descriptor of the link is closed, so a killed process leaves nothing behind.
+//! Kernel: `BPF_LINK_CREATE` (Linux 5.9 for XDP), `BPF_RAW_TRACEPOINT_OPEN`. The kernel detaches
+//! the program when the last descriptor of the link is closed, so a killed process leaves nothing
+//! behind.
 #![expect(unsafe_code, reason = "bpf(2) takes names by pointer")]
 
 use std::ffi::CStr;

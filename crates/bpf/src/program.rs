@@ -1,7 +1,8 @@
 //! Programs that the kernel has accepted.
 //!
 //! Kernel: Documentation/bpf/verifier.rst. Loading proves to the kernel that a program ends and
-//! reads no foreign memory. A loaded program does nothing until a [`Link`](crate::Link) attaches it.
+//! reads no foreign memory. A loaded program does nothing until a [`Link`](crate::Link) attaches
+//! it.
 #![expect(unsafe_code, reason = "bpf(2) takes programs by pointer")]
 
 use std::ffi::CStr;
@@ -221,7 +222,10 @@ mod tests {
     fn the_reason_is_the_last_line_that_is_not_statistics() {
         for (log, expected) in [
             ("", "the verifier gave no reason"),
-            ("0: (95) exit\nR0 !read_ok\nprocessed 1 insns", "R0 !read_ok"),
+            (
+                "0: (95) exit\nR0 !read_ok\nprocessed 1 insns",
+                "R0 !read_ok",
+            ),
         ] {
             let log = log.to_owned();
             let error = Errno::ACCESS;

@@ -37,15 +37,17 @@ fn run(mut arguments: Vec<String>) -> Result<(), Box<dyn Error>> {
         .ok_or("usage: hold ADDRESS:PORT... [--anchor CLIENT]")?;
     let routes = Routes::up(&Config::default(), &served)?;
     let mut anchors = Anchors::new()?;
-    let _anchor = match client {
-        None => None,
-        Some(client) => match anchors.connect(client.parse()?, first)? {
-            Opening::Established(anchor) => Some(anchor),
-            other => return Err(format!("no anchor: {other:?}").into()),
-        },
-    };
+    let mut kept = None;
+    if let Some(client) = client {
+        let opening = anchors.connect(client.parse()?, first)?;
+        let Opening::Established(anchor) = opening else {
+            return Err(format!("no anchor: {opening:?}").into());
+        };
+        kept = Some(anchor);
+    }
     println!("ready");
     stdin().read_to_end(&mut Vec::new())?;
+    drop(kept);
     routes.down()?;
     Ok(())
 }

@@ -51,9 +51,12 @@ fn main() {
     let mut clients = (1_u32..).map(client);
     for (name, close) in [("FIN", Close::Fin), ("reset", Close::Reset)] {
         let mut plain = || TcpStream::connect(served).unwrap();
-        let mut anchor = || match anchors.connect(clients.next().unwrap(), served).unwrap() {
-            Opening::Established(anchor) => anchor,
-            other => panic!("{other:?}"),
+        let mut anchor = || {
+            let opening = anchors.connect(clients.next().unwrap(), served).unwrap();
+            let Opening::Established(anchor) = opening else {
+                panic!("{opening:?}");
+            };
+            anchor
         };
         let (mut plains, mut anchored) = (Vec::new(), Vec::new());
         for pair in 0..PAIRS {

@@ -141,15 +141,29 @@ impl Anchors {
         server: SocketAddr,
     ) -> Result<Opening, ConnectError> {
         let ends = Ends::fit(client, server)?;
-        let socket = match self.from_range(ends)? {
-            Some(socket) => socket,
-            None => from_bind(ends)?,
+        let socket = match self.open(ends) {
+            // One of a gateway that was killed, or whose server does not end: its client has ended.
+            Err(ConnectError::Exists { .. }) if self.end_orphan(ends)? => self.open(ends)?,
+            opened => opened?,
         };
         let opening = proceed(socket.into()).map_err(|error| ends.fault("TCP_INFO", error))?;
         if matches!(opening, Opening::Waiting(_)) && self.has_kernels(ends)? {
             return Ok(Opening::Conflict);
         }
         Ok(opening)
+    }
+
+    fn open(&mut self, ends: Ends) -> Result<Socket, ConnectError> {
+        match self.by_range(ends)? {
+            Some(socket) => Ok(socket),
+            None => by_bind(ends),
+        }
+    }
+
+    /// Whether the ends belonged to an anchor that no process has; they are free now.
+    fn end_orphan(&mut self, ends: Ends) -> Result<bool, ConnectError> {
+        let ended = existing::end_orphan(&mut self.diag, ends.client, ends.server);
+        ended.map_err(|error| ends.fault("sock_diag", error))
     }
 
     /// Whether the kernel has a connection of its own with the client.
@@ -160,7 +174,7 @@ impl Anchors {
     }
 
     /// An anchor that gets its port in connect(2); `None` if the port cannot be had this way.
-    fn from_range(&mut self, ends: Ends) -> Result<Option<Socket>, ConnectError> {
+    fn by_range(&mut self, ends: Ends) -> Result<Option<Socket>, ConnectError> {
         let port = ends.client.port();
         if !self.ephemeral.contains(&port) {
             return Ok(None);
@@ -228,14 +242,19 @@ impl Ends {
             SocketAddr::V6(_) => socket.set_ip_transparent_v6(true),
         };
         transparent.map_err(|error| self.fault("IP_TRANSPARENT", error))?;
-        // TIME-WAIT of an earlier anchor does not keep the port.
-        socket
-            .set_reuse_address(true)
-            .map_err(|error| self.fault("SO_REUSEADDR", error))?;
+        self.let_reuse(&socket)?;
         socket
             .set_tcp_nodelay(true)
             .map_err(|error| self.fault("TCP_NODELAY", error))?;
         Ok(socket)
+    }
+
+    /// Lets other sockets bind the port while the anchor is open or in TIME-WAIT: the next anchor
+    /// of the client, and a server of this host that starts again. The end of TCP_REPAIR forbids
+    /// it.
+    fn let_reuse(self, socket: &Socket) -> Result<(), ConnectError> {
+        let set = socket.set_reuse_address(true);
+        set.map_err(|error| self.fault("SO_REUSEADDR", error))
     }
 
     /// The error of `call`.
@@ -257,7 +276,7 @@ impl Ends {
 }
 
 /// An anchor whose port is bound.
-fn from_bind(ends: Ends) -> Result<Socket, ConnectError> {
+fn by_bind(ends: Ends) -> Result<Socket, ConnectError> {
     let socket = ends.socket()?;
     match socket.bind(&ends.client.into()) {
         Err(error) if error.raw_os_error() == Some(libc::EADDRINUSE) => {
@@ -279,7 +298,8 @@ fn bind_beside_listener(socket: &Socket, ends: Ends) -> Result<(), ConnectError>
     socket
         .bind(&ends.client.into())
         .map_err(|error| ends.fault("bind(2)", error))?;
-    repair(REPAIR_OFF_NO_PROBE)
+    repair(REPAIR_OFF_NO_PROBE)?;
+    ends.let_reuse(socket)
 }
 
 /// Sends the SYN. A refusal is found by [`proceed`].

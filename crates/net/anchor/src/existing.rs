@@ -8,11 +8,11 @@ use std::collections::{BTreeSet, HashSet};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
-use netlink_packet_sock_diag::SockDiagMessage;
 use netlink_packet_sock_diag::constants::{AF_INET, AF_INET6, IPPROTO_TCP};
 use netlink_packet_sock_diag::inet::{
     ExtensionFlags, InetRequest, InetResponseHeader, SocketId, StateFlags,
 };
+use netlink_packet_sock_diag::{SockDiagDestroy, SockDiagMessage};
 use netlink_sys::protocols::NETLINK_SOCK_DIAG;
 
 use crate::netlink::Netlink;
@@ -67,23 +67,59 @@ pub fn hosts(served: SocketAddr) -> io::Result<BTreeSet<IpAddr>> {
     Ok(theirs.iter().map(SocketAddr::ip).collect())
 }
 
-/// The state of the connection of `served` with `client`, or of the listener that would get it;
+/// Clients whose SYN has arrived at `served`, and whose handshake is not over.
+pub(crate) fn handshakes(served: SocketAddr) -> io::Result<Vec<SocketAddr>> {
+    let mut diag = Netlink::open(NETLINK_SOCK_DIAG)?;
+    let headers = dump(
+        &mut diag,
+        family(served),
+        StateFlags::SYN_RECV,
+        (served.port(), 0),
+    )?;
+    let ends = headers.iter().map(|header| ends(&header.socket_id));
+    let ours = ends.filter(|(local, _)| *local == served);
+    Ok(ours.map(|(_, remote)| remote).collect())
+}
+
+/// The state of the connection from `local` to `remote`, or of the listener that would get it;
 /// `None` if there is neither.
 pub(crate) fn state(
     diag: &mut Netlink,
-    served: SocketAddr,
-    client: SocketAddr,
+    local: SocketAddr,
+    remote: SocketAddr,
 ) -> io::Result<Option<u8>> {
-    let family = if served.is_ipv4() { AF_INET } else { AF_INET6 };
+    Ok(find(diag, local, remote)?.map(|header| header.state))
+}
+
+/// Ends the connection from `local` to `remote` if no process has it any more, and tells its other
+/// end. Returns whether there was one.
+pub(crate) fn end_orphan(
+    diag: &mut Netlink,
+    local: SocketAddr,
+    remote: SocketAddr,
+) -> io::Result<bool> {
+    let Some(header) = find(diag, local, remote)?.filter(|header| header.inode == 0) else {
+        return Ok(false);
+    };
+    let found = request(family(local), StateFlags::all(), header.socket_id);
+    diag.change(SockDiagDestroy::new(SockDiagMessage::InetRequest(found)), 0)?;
+    Ok(true)
+}
+
+fn find(
+    diag: &mut Netlink,
+    local: SocketAddr,
+    remote: SocketAddr,
+) -> io::Result<Option<InetResponseHeader>> {
     let socket_id = SocketId {
-        source_port: served.port(),
-        destination_port: client.port(),
-        source_address: served.ip(),
-        destination_address: client.ip(),
+        source_port: local.port(),
+        destination_port: remote.port(),
+        source_address: local.ip(),
+        destination_address: remote.ip(),
         interface_id: 0,
         cookie: [0xff; 8], // INET_DIAG_NOCOOKIE
     };
-    let asked = request(family, StateFlags::all(), socket_id);
+    let asked = request(family(local), StateFlags::all(), socket_id);
     let answer = match diag.ask(SockDiagMessage::InetRequest(asked)) {
         Err(error) if error.raw_os_error() == Some(libc::ENOENT) => return Ok(None),
         answer => answer?,
@@ -91,7 +127,11 @@ pub(crate) fn state(
     let SockDiagMessage::InetResponse(response) = answer else {
         return Err(io::ErrorKind::InvalidData.into());
     };
-    Ok(Some(response.header.state))
+    Ok(Some(response.header))
+}
+
+fn family(address: SocketAddr) -> u8 {
+    if address.is_ipv4() { AF_INET } else { AF_INET6 }
 }
 
 /// Sockets of one family in `states` with the given source and destination ports; 0 is any.

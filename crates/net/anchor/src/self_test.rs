@@ -9,12 +9,10 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::os::fd::AsFd;
 
-use netlink_sys::protocols::NETLINK_SOCK_DIAG;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::connect::{Anchors, ConnectError, Opening, proceed};
-use crate::existing::{self, SYN_RECEIVED, canonical};
-use crate::netlink::Netlink;
+use crate::existing::{self, canonical};
 use crate::routes::{Routes, RoutesError};
 
 /// A client that does not exist.
@@ -47,8 +45,9 @@ pub enum Fault {
     },
     /// The SYN arrived, and the answer did not.
     #[error(
-        "replies from {address} to clients do not arrive by lo: a rule before the gateway's takes \
-         them (ip rule), or a packet filter drops them; give the gateway a lower preference"
+        "replies from {address} to clients do not come by lo: a routing rule before the gateway's \
+         takes them (see ip rule; give the gateway a lower preference), or a packet filter drops \
+         them or changes their mark on output"
     )]
     Unanswered {
         /// The served address.
@@ -61,13 +60,16 @@ pub enum Fault {
         address: IpAddr,
     },
     /// The server would see another client.
-    #[error("a server at {address} sees {seen} instead of {client}: a rule of NAT applies to lo")]
+    #[error(
+        "a server at {address} sees {seen} instead of the client {client}: a packet filter \
+         translates addresses of packets by lo; except lo from it"
+    )]
     Translated {
         /// The served address.
         address: IpAddr,
         /// The client.
         client: SocketAddr,
-        /// What accept(2) returned.
+        /// The client that the server sees.
         seen: SocketAddr,
     },
     /// The anchor was not opened.
@@ -134,23 +136,27 @@ fn attempt(
     match opening {
         Opening::Established(_) => {
             let seen = accept(listener).map_err(system)?;
-            if seen == client {
-                return Ok(());
-            }
-            Err(Fault::Translated {
-                address,
-                client,
-                seen,
-            })
+            compare(address, client, seen)
         }
         Opening::Refused => Err(Fault::Rejected { address }),
         Opening::Waiting(_) | Opening::Conflict => {
-            if has_syn(client, spare).map_err(system)? {
-                return Err(Fault::Unanswered { address });
-            }
-            Err(Fault::Filtered { address })
+            let arrived = existing::handshakes(spare).map_err(system)?;
+            let seen = arrived.first().ok_or(Fault::Filtered { address })?;
+            compare(address, client, *seen)?;
+            Err(Fault::Unanswered { address })
         }
     }
+}
+
+fn compare(address: IpAddr, client: SocketAddr, seen: SocketAddr) -> Result<(), Fault> {
+    if seen == client {
+        return Ok(());
+    }
+    Err(Fault::Translated {
+        address,
+        client,
+        seen,
+    })
 }
 
 /// The client that the server sees. WouldBlock if another listener has got the connection.
@@ -159,12 +165,6 @@ fn accept(listener: &TcpListener) -> io::Result<SocketAddr> {
     wait(listener, PollFlags::IN)?;
     let (_accepted, seen) = listener.accept()?;
     Ok(canonical(seen))
-}
-
-/// Whether the SYN of `client` has arrived at `served`.
-fn has_syn(client: SocketAddr, served: SocketAddr) -> io::Result<bool> {
-    let mut diag = Netlink::open(NETLINK_SOCK_DIAG)?;
-    Ok(existing::state(&mut diag, served, client)? == Some(SYN_RECEIVED))
 }
 
 /// Waits for `events` of a socket, at most [`LIMIT`].

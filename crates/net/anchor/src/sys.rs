@@ -10,6 +10,10 @@ use std::os::fd::{AsFd, AsRawFd};
 
 use libc::{c_int, c_void, socklen_t};
 
+/// Bytes of an option that is an int.
+const INT_BYTES: socklen_t = 4;
+const _: () = assert!(size_of::<c_int>() == INT_BYTES as usize);
+
 /// Makes `/dev/net/tun`, opened as `file`, the new device `name` for IP packets without a header
 /// before them. Room for `name` was checked.
 ///
@@ -33,9 +37,8 @@ pub(crate) fn make_tun(file: &File, name: &str) -> io::Result<()> {
 pub(crate) fn set(socket: &impl AsFd, level: c_int, option: c_int, value: c_int) -> io::Result<()> {
     let fd = socket.as_fd().as_raw_fd();
     let from: *const c_void = (&raw const value).cast();
-    let length = size_of::<c_int>() as socklen_t;
-    // SAFETY: `from` is readable for `length`.
-    check(unsafe { libc::setsockopt(fd, level, option, from, length) })
+    // SAFETY: `from` is readable for the bytes of an int.
+    check(unsafe { libc::setsockopt(fd, level, option, from, INT_BYTES) })
 }
 
 /// The state of a TCP socket, a number of include/net/tcp_states.h: the first byte of TCP_INFO.

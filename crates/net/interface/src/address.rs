@@ -115,16 +115,13 @@ impl Scope {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::Request;
+    use crate::message::{Attributes, body};
 
     /// Reads a message for interface 3 with a prefix of 24, flag 0x80 and a scope.
-    fn read(family: u8, scope: u8, attributes: &[(u16, &[u8])]) -> Option<(u32, Address)> {
+    fn read(family: u8, scope: u8, attributes: Attributes<'_>) -> Option<(u32, Address)> {
         let mut fields = vec![family, 24, 0x80, scope];
         fields.extend(3_u32.to_ne_bytes());
-        let request = Request::new(0, 0, &fields);
-        let add = |request: Request, (kind, value): &(u16, &[u8])| request.with(*kind, value);
-        let request = attributes.iter().fold(request, add);
-        Address::read(&request.finish(0)[16..])
+        Address::read(&body(&fields, attributes))
     }
 
     #[test]

@@ -112,39 +112,33 @@ fn vlan_tag(info: &[u8]) -> Option<Tag> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::Request;
+    use crate::message::{Attributes, body};
 
-    /// The fields of `struct ifinfomsg`.
-    fn fields(family: u8, hardware: u16, index: u32, flags: u32) -> Vec<u8> {
-        let mut bytes = vec![family, 0];
-        bytes.extend(hardware.to_ne_bytes());
-        bytes.extend(index.to_ne_bytes());
-        bytes.extend(flags.to_ne_bytes());
-        bytes.extend([0; 4]);
-        bytes
-    }
-
-    /// A message without its netlink header.
-    fn body(request: Request) -> Vec<u8> {
-        request.finish(0).split_off(16)
+    /// Reads a message about interface 5.
+    fn read(family: u8, hardware: u16, attributes: Attributes<'_>) -> Option<Link> {
+        let mut fields = vec![family, 0];
+        fields.extend(hardware.to_ne_bytes());
+        fields.extend(5_u32.to_ne_bytes());
+        fields.extend(0x1_0043_u32.to_ne_bytes());
+        fields.extend([0; 4]);
+        Link::read(&body(&fields, attributes))
     }
 
     /// `IFLA_LINKINFO` of VLAN 7 with the tag 0x88a8, as another kind if `kind` says so.
     fn info(kind: &[u8]) -> Vec<u8> {
-        let data = Request::new(0, 0, &[])
-            .with(1, &7_u16.to_ne_bytes())
-            .with(5, &[0x88, 0xa8]);
-        body(Request::new(0, 0, &[]).with(1, kind).with(2, &body(data)))
+        let data = body(&[], &[(1, &7_u16.to_ne_bytes()), (5, &[0x88, 0xa8])]);
+        body(&[], &[(1, kind), (2, &data)])
     }
 
     #[test]
     fn a_vlan_interface_is_read() {
-        let message = Request::new(0, 0, &fields(0, 1, 5, 0x1_0043))
-            .with(3, b"w\xff\x1b\0")
-            .with(1, &[2, 0, 0, 0, 0, 1])
-            .with(4, &1500_u32.to_ne_bytes())
-            .with(5, &3_u32.to_ne_bytes())
-            .with(18, &info(b"vlan\0"));
+        let attributes: Attributes<'_> = &[
+            (3, b"w\xff\x1b\0"),
+            (1, &[2, 0, 0, 0, 0, 1]),
+            (4, &1500_u32.to_ne_bytes()),
+            (5, &3_u32.to_ne_bytes()),
+            (18, &info(b"vlan\0")),
+        ];
         let vlan = Vlan {
             parent: 3,
             tag: Tag {
@@ -161,32 +155,32 @@ mod tests {
             has_carrier: true,
             vlan: Some(vlan),
         };
-        assert_eq!(Link::read(&body(message)), Some(expected));
+        assert_eq!(read(0, 1, attributes), Some(expected));
     }
 
     #[test]
     fn only_a_vlan_here_has_a_parent() {
-        let parent = 3_u32.to_ne_bytes();
-        let with_parent = || Request::new(0, 0, &fields(0, 1, 5, 0)).with(5, &parent);
-        for (name, message) in [
-            ("a veth", with_parent()),
-            ("a VXLAN", with_parent().with(18, &info(b"vxlan"))),
+        let (parent, vlan, vxlan) = (3_u32.to_ne_bytes(), info(b"vlan"), info(b"vxlan"));
+        let cases: [(&str, Attributes<'_>); 4] = [
+            ("a veth", &[(5, &parent)]),
+            ("a VXLAN", &[(5, &parent), (18, &vxlan)]),
             (
                 "a parent elsewhere",
-                with_parent().with(18, &info(b"vlan")).with(37, &[0; 4]),
+                &[(5, &parent), (18, &vlan), (37, &[0; 4])],
             ),
-        ] {
-            assert_eq!(Link::read(&body(message)).unwrap().vlan, None, "{name}");
+            ("no parent", &[(18, &vlan)]),
+        ];
+        for (name, attributes) in cases {
+            assert_eq!(read(0, 1, attributes).unwrap().vlan, None, "{name}");
         }
     }
 
     #[test]
     fn other_messages_and_other_hardware_are_told_apart() {
-        let bridge = Request::new(0, 0, &fields(7, 1, 5, 0));
-        assert_eq!(Link::read(&body(bridge)), None);
+        // A port of a bridge.
+        assert_eq!(read(7, 1, &[]), None);
         assert_eq!(Link::read(&[0; 15]), None);
-        // ARPHRD_INFINIBAND has addresses of 20 bytes; a tunnel can have 6 by accident.
-        let tunnel = Request::new(0, 0, &fields(0, 768, 5, 0)).with(1, &[1; 6]);
-        assert_eq!(Link::read(&body(tunnel)).unwrap().mac, None);
+        // ARPHRD_TUNNEL: an address of 6 bytes would be none of Ethernet.
+        assert_eq!(read(0, 768, &[(1, &[1; 6])]).unwrap().mac, None);
     }
 }

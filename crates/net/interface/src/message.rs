@@ -94,6 +94,18 @@ impl Request {
     }
 }
 
+/// Types and values of attributes, for tests.
+#[cfg(test)]
+pub(crate) type Attributes<'a> = &'a [(u16, &'a [u8])];
+
+/// A message without its netlink header, for tests.
+#[cfg(test)]
+pub(crate) fn body(fields: &[u8], attributes: Attributes<'_>) -> Vec<u8> {
+    let add = |request: Request, (kind, value): &(u16, &[u8])| request.with(*kind, value);
+    let request = attributes.iter().fold(Request::new(0, 0, fields), add);
+    request.finish(0).split_off(HEADER_BYTES)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -110,17 +110,15 @@ impl NeighbourState {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::Request;
+    use crate::message::body;
 
     fn read(family: u8, state: u16, flags: u8) -> Option<Neighbour> {
         let mut fields = vec![family, 0, 0, 0];
         fields.extend(3_u32.to_ne_bytes());
         fields.extend(state.to_ne_bytes());
         fields.extend([flags, 1]);
-        let request = Request::new(0, 0, &fields)
-            .with(1, &[10, 0, 0, 2])
-            .with(2, &[2, 0, 0, 0, 0, 2]);
-        Neighbour::read(&request.finish(0)[16..])
+        let attributes: [(u16, &[u8]); 2] = [(1, &[10, 0, 0, 2]), (2, &[2, 0, 0, 0, 0, 2])];
+        Neighbour::read(&body(&fields, &attributes))
     }
 
     /// Every state, with the number in include/uapi/linux/neighbour.h.

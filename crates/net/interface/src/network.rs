@@ -225,19 +225,19 @@ impl Translation {
         let mut destinations = BTreeSet::new();
         for route in routes {
             let destination = route.destination;
-            let is_first = destinations.insert(destination);
+            if !destinations.insert(destination) {
+                self.leave_out(name, What::Route(destination), Reason::Outranked);
+                continue;
+            }
+            let gateway = router(route.next_hop);
+            // The stack knows the networks of its addresses.
             let is_own = own.iter().any(|own| own.trunc() == destination);
-            match route.next_hop {
-                _ if !is_first => {
-                    self.leave_out(name, What::Route(destination), Reason::Outranked);
-                }
-                // The stack knows the networks of its addresses.
-                NextHop::Link if is_own => {}
-                next_hop => self.network.routes.push(StackRoute {
+            if gateway.is_some() || !is_own {
+                self.network.routes.push(StackRoute {
                     destination,
-                    gateway: router(next_hop),
+                    gateway,
                     interface: number,
-                }),
+                });
             }
         }
     }

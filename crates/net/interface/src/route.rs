@@ -186,15 +186,13 @@ impl RouteKind {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::Request;
+    use crate::message::{Attributes, body};
 
     /// Reads a message for 10.1.0.0/16 in the main table.
-    fn read(kind: u8, service: u8, attributes: &[(u16, &[u8])]) -> Option<RouteMessage> {
+    fn read(kind: u8, service: u8, attributes: Attributes<'_>) -> Option<RouteMessage> {
         let fields = [2, 16, 0, service, 254, 3, 0, kind, 0, 0, 0, 0];
-        let request = Request::new(0, 0, &fields).with(1, &[10, 1, 0, 0]);
-        let add = |request: Request, (kind, value): &(u16, &[u8])| request.with(*kind, value);
-        let request = attributes.iter().fold(request, add);
-        RouteMessage::read(&request.finish(0)[16..])
+        let destination: Attributes<'_> = &[(1, &[10, 1, 0, 0])];
+        RouteMessage::read(&body(&fields, &[destination, attributes].concat()))
     }
 
     #[test]
@@ -228,7 +226,7 @@ mod tests {
         let mut via = vec![10, 0];
         via.extend([0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
         let neighbour = NextHop::Router("fe80::1".parse().unwrap());
-        let cases: [(&[(u16, &[u8])], NextHop); 6] = [
+        let cases: [(Attributes<'_>, NextHop); 6] = [
             (&[(4, &oif)], NextHop::Link),
             (&[(4, &oif), (30, &[1, 0, 0, 0])], NextHop::Link),
             (&[(4, &oif), (18, &via)], neighbour),
@@ -261,9 +259,9 @@ mod tests {
 
     #[test]
     fn messages_that_do_not_fit_their_family_are_not_read() {
-        let wrong = Request::new(0, 0, &[10, 16, 0, 0, 254, 3, 0, 1, 0, 0, 0, 0]);
-        let wrong = wrong.with(1, &[10, 1, 0, 0]).finish(0);
-        assert_eq!(RouteMessage::read(&wrong[16..]), None);
+        let fields = [10, 16, 0, 0, 254, 3, 0, 1, 0, 0, 0, 0];
+        let wrong = body(&fields, &[(1, &[10, 1, 0, 0])]);
+        assert_eq!(RouteMessage::read(&wrong), None);
         let too_long = [2, 33, 0, 0, 254, 3, 0, 1, 0, 0, 0, 0];
         assert_eq!(RouteMessage::read(&too_long), None);
         assert_eq!(RouteMessage::read(&[2; 11]), None);

@@ -310,3 +310,49 @@ fn read<T>(
 fn is(error: &io::Error, number: i32) -> bool {
     error.raw_os_error() == Some(number)
 }
+
+#[cfg(test)]
+mod tests {
+    use saiga_wire::ethernet::Tag;
+
+    use super::*;
+    use crate::link::Vlan;
+
+    /// Interfaces 1 and 2 have VLANs, which are listed before their parents.
+    #[test]
+    fn vlans_are_found_two_deep() {
+        let link = |index, vlan: Option<(u32, u16)>| Link {
+            index,
+            name: OsString::new(),
+            mac: None,
+            mtu: 1500,
+            is_up: true,
+            has_carrier: true,
+            vlan: vlan.map(|(parent, id)| Vlan {
+                parent,
+                tag: Tag::vlan(id),
+            }),
+        };
+        let links = [
+            link(6, Some((5, 9))),
+            link(5, Some((4, 8))),
+            link(4, Some((1, 7))),
+            link(7, Some((2, 7))),
+            link(8, Some((1, 6))),
+            link(1, None),
+            link(2, None),
+        ];
+        let found: Vec<_> = vlans_on(&links, 1)
+            .into_iter()
+            .map(|(tags, link)| (tags, link.index))
+            .collect();
+        let (outer, inner) = (Tag::vlan(7), Tag::vlan(8));
+        let expected = [
+            (Tags::One(outer), 4),
+            (Tags::Two { outer, inner }, 5),
+            (Tags::One(Tag::vlan(6)), 8),
+        ];
+        assert_eq!(found, expected);
+        assert_eq!(vlans_on(&links, 4).len(), 2);
+    }
+}

@@ -1,8 +1,8 @@
 //! The trait of a packet device, and what a device tells about itself.
 //!
-//! Deliberately absent: a method that hands a frame to the kernel. With AF_XDP, the kernel's program
-//! passes foreign frames before they arrive here. With DPDK, foreign frames are sent on a TAP
-//! device, which is a second [`Device`]: so the wrappers apply to it, too, and its queue may be
+//! Deliberately absent: a method that hands a frame to the kernel. With AF_XDP, a program in the
+//! kernel passes foreign frames before they arrive here. With DPDK, foreign frames are sent on a
+//! TAP device, which is a second [`Device`]: so the wrappers apply to it, too, and its queue may be
 //! full without effect on the first. [`Device::receive`] borrows only the device whose frames
 //! arrive, so its callback may send on others.
 

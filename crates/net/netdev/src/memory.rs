@@ -72,7 +72,10 @@ impl Device for Memory {
         most: usize,
         each: &mut dyn FnMut(Frame<'_>),
     ) -> Result<usize, DeviceError> {
-        let frames = self.incoming.take(most).map_err(|error| self.failed(error))?;
+        let frames = self
+            .incoming
+            .take(most)
+            .map_err(|error| self.failed(error))?;
         for stored in &frames {
             self.counters.received.add_frame(stored.bytes.len());
             each(stored.frame());
@@ -227,7 +230,10 @@ pub(crate) mod tests {
         assert_eq!(received(&mut right), [b""; 0]);
         let (sent, received) = (left.counters().sent, right.counters().received);
         assert_eq!((sent.frames, sent.bytes, sent.batches), (2, 6, 1));
-        assert_eq!((received.frames, received.bytes, received.batches), (2, 6, 2));
+        assert_eq!(
+            (received.frames, received.bytes, received.batches),
+            (2, 6, 2)
+        );
     }
 
     #[test]

@@ -158,8 +158,9 @@ impl Device for Tap {
         };
         // A virtio header fits in front of every frame.
         let _emitted = offload.emit(frame);
-        match self.file.write(frame) {
-            Ok(_) => {
+        // The kernel takes a frame as a whole, or not at all.
+        match self.file.write_all(frame) {
+            Ok(()) => {
                 self.counters.sent.add_frame(length);
                 self.written += 1;
             }
@@ -259,7 +260,13 @@ mod tests {
             ("checksum", checksum, 52, Link::Ethernet, true),
             ("checksum outside", checksum, 51, Link::Ethernet, false),
             ("segments", segmented, 5_000, Link::Ethernet, true),
-            ("no segment size", without_size, 5_000, Link::Ethernet, false),
+            (
+                "no segment size",
+                without_size,
+                5_000,
+                Link::Ethernet,
+                false,
+            ),
             (
                 "UDP segmentation",
                 [0, 5, 0, 0, 0, 0, 0, 0, 0, 0],

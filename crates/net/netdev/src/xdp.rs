@@ -1,11 +1,12 @@
-//! AF_XDP: an interface stays with the kernel, and the flows of served endpoints go to this process.
+//! AF_XDP: an interface stays with the kernel, and the flows of served endpoints go to this
+//! process.
 //!
 //! Source: Documentation/networking/af_xdp.rst, Documentation/bpf/redirect.rst. An [`Interface`]
 //! holds the XDP program and says which frames are redirected; a [`Queue`] is the [`Device`] of one
 //! queue. Read `program.rs`, then `ring.rs` and `queue.rs`.
 //!
-//! Deliberately absent: packets in several frames (jumbo frames), offloads of sent frames, and a way
-//! to give a frame to the kernel. All frames that the kernel must get do not come here.
+//! Deliberately absent: packets in several frames (jumbo frames), offloads of sent frames, and a
+//! way to give a frame to the kernel. All frames that the kernel must get do not come here.
 //!
 //! [`Device`]: crate::Device
 

@@ -39,6 +39,20 @@ fn packets_leave_the_bottleneck_at_its_rate() {
 }
 
 #[test]
+fn packets_are_in_flight_until_they_are_received() {
+    let path = Path {
+        duplication: Chance::per_million(1_000_000),
+        ..Path::ideal(5000)
+    };
+    let mut link = Link::new(path, 1);
+    assert_eq!(link.in_flight(), 0);
+    link.send(7, 1000, 0);
+    assert_eq!(link.in_flight(), 2);
+    assert!(link.receive(5000).is_some());
+    assert_eq!(link.in_flight(), 1);
+}
+
+#[test]
 fn a_full_queue_drops_what_comes_last() {
     for queue in [Queue::Packets(3), Queue::Bytes(3999)] {
         let path = Path {

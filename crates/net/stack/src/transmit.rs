@@ -59,7 +59,7 @@ impl Stack {
             config,
             counters: &mut self.counters.tcp,
         };
-        let most = most_bytes(&self.config.offload, config.mss);
+        let most = most_bytes(&self.config.offload);
         let transmit = engine(slot)?.transmit(most, &mut context)?;
         let Some(hop) = hop(slot, &mut self.host, now) else {
             self.counters.no_route += 1;
@@ -194,11 +194,10 @@ fn hop(slot: &mut Slot, host: &mut Host, now: Instant) -> Option<Hop> {
     Some(hop)
 }
 
-/// The most payload of a segment: the engine divides by its own segment size what the device does
-/// not.
-fn most_bytes(offload: &Offload, mss: u16) -> u32 {
-    let mss = u32::from(mss);
+/// The most payload that the device divides. If it divides none, 0: the engine then sends segments
+/// of its own size, which is less than the MSS by the options.
+fn most_bytes(offload: &Offload) -> u32 {
     offload
         .segmentation
-        .map_or(mss, |segmentation| segmentation.most_bytes.max(mss))
+        .map_or(0, |segmentation| segmentation.most_bytes)
 }

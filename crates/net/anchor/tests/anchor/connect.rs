@@ -1,5 +1,6 @@
 //! What an anchor is for the server, and what follows when it cannot be opened.
 
+use std::io::{ErrorKind, Read as _};
 use std::net::{SocketAddr, TcpListener};
 
 use rustix::event::{PollFd, PollFlags, poll};
@@ -45,7 +46,7 @@ fn the_server_sees_the_client() {
                         SocketAddr::V4(v4) if bound == "::" => {
                             SocketAddr::new(v4.ip().to_ipv6_mapped().into(), v4.port())
                         }
-                        end => end,
+                        SocketAddr::V4(_) | SocketAddr::V6(_) => end,
                     };
                     assert_eq!(peer, form(client));
                     assert_eq!(accepted.peer_addr().unwrap(), form(client));
@@ -113,7 +114,7 @@ fn a_full_backlog_keeps_the_anchor_waiting() {
                 match open(client) {
                     Opening::Established(anchor) => kept.push(anchor),
                     Opening::Waiting(anchor) => break (client, anchor),
-                    other => panic!("{other:?}"),
+                    other @ (Opening::Refused | Opening::Conflict) => panic!("{other:?}"),
                 }
                 assert!(kept.len() < 8, "the backlog is never full");
             };
@@ -180,6 +181,31 @@ fn a_second_anchor_of_the_same_ends_is_an_error() {
             let again = gateway.anchors.connect(client, served).unwrap_err();
             assert!(matches!(again, ConnectError::Exists { .. }), "{again}");
             talk(&anchor, &accepted);
+        }
+    });
+}
+
+/// When a gateway is killed, the kernel keeps the ends of its anchors for a while.
+#[test]
+fn an_anchor_that_no_process_has_does_not_keep_its_client_away() {
+    in_world(|_| {
+        for (client, server) in REMOTE.into_iter().zip(SERVER) {
+            for port in [40_001, 1_234] {
+                let client = address(client, port);
+                let mut gateway = Gateway::new(address(server, 6000));
+                let (anchor, mut stale) = gateway.open(client);
+                // Without the rule, the server's acknowledgement of the FIN does not come by lo.
+                gateway.close();
+                drop(anchor);
+                let mut gateway = Gateway::new(address(server, 6000));
+                let (anchor, accepted) = gateway.open(client);
+                talk(&anchor, &accepted);
+                let ended = stale.read(&mut [0]).map_err(|error| error.kind());
+                assert!(
+                    matches!(ended, Ok(0) | Err(ErrorKind::ConnectionReset)),
+                    "{ended:?}"
+                );
+            }
         }
     });
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::Read as _;
-use std::net::{TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 
 use saiga_anchor::{Anchors, end};
 
@@ -71,6 +71,9 @@ fn a_client_may_have_the_port_of_a_listener() {
                 let _both = gateway.open(address(client, port));
                 bystander.set_nonblocking(true).unwrap();
                 assert!(bystander.accept().is_err());
+                // The listener can start again.
+                drop(bystander);
+                TcpListener::bind(address(any, port)).unwrap();
             }
             // The server's own port, too.
             let _both = gateway.open(address(client, 6000));
@@ -99,6 +102,7 @@ fn the_end_that_closes_first_does_not_keep_the_port() {
     in_world(|_| {
         for (client, server) in REMOTE.into_iter().zip(SERVER) {
             let mut gateway = Gateway::new(address(server, 6000));
+            let served = gateway.served;
             for port in [40_001, 1_234] {
                 let client = address(client, port);
                 let (anchor, mut accepted) = gateway.open(client);
@@ -106,20 +110,20 @@ fn the_end_that_closes_first_does_not_keep_the_port() {
                 assert_eq!(accepted.read(&mut [0]).unwrap(), 0);
                 drop(accepted);
                 drop(anchor);
-                assert_eq!(time_wait(client.port(), 6000), 1, "of the gateway");
+                assert_eq!(time_wait(client, served), 1, "of the gateway");
                 let (mut anchor, accepted) = gateway.open(client);
                 drop(accepted);
                 assert_eq!(anchor.read(&mut [0]).unwrap(), 0);
                 drop(anchor);
-                assert_eq!(time_wait(6000, client.port()), 1, "of the server");
+                assert_eq!(time_wait(served, client), 1, "of the server");
                 let _both = gateway.open(client);
             }
         }
     });
 }
 
-/// The number of sockets in TIME-WAIT with these ports.
-fn time_wait(local: u16, remote: u16) -> usize {
-    let filter = format!("-Htan state time-wait sport = :{local} and dport = :{remote}");
+/// The number of sockets in TIME-WAIT with these ends.
+fn time_wait(local: SocketAddr, remote: SocketAddr) -> usize {
+    let filter = format!("-Htan state time-wait src {local} dst {remote}");
     command("ss", &filter).lines().count()
 }

@@ -76,13 +76,32 @@ fn a_rule_before_the_gateway_s_is_found() {
     });
 }
 
+/// The kernel routes a packet again without its ports when its mark has changed.
+#[test]
+fn a_filter_that_changes_marks_is_found() {
+    in_world(|_| {
+        command("nft", "add table ip m");
+        command(
+            "nft",
+            "add chain ip m c { type route hook output priority 0 ; }",
+        );
+        command("nft", "add rule ip m c ip daddr 192.0.2.1 meta mark set 5");
+        let found = fault().unwrap();
+        let address: IpAddr = SERVER[0].parse().unwrap();
+        assert!(
+            matches!(found, Fault::Unanswered { address: at } if at == address),
+            "{found}"
+        );
+    });
+}
+
 #[test]
 fn translation_on_lo_is_found() {
     in_world(|_| {
         command("nft", "add table ip n");
         command(
             "nft",
-            "add chain ip n c { type nat hook input priority 100 ; }",
+            "add chain ip n c { type nat hook postrouting priority 100 ; }",
         );
         command(
             "nft",

@@ -1,8 +1,9 @@
 //! Two hosts in network namespaces: the server's, which the thread of a test is in, and a remote
 //! one with a thread of its own. A veth connects them.
 
+use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 
@@ -53,6 +54,7 @@ impl Drop for Remote {
 /// Runs `test` on the server's host.
 pub(crate) fn in_world(test: impl FnOnce(&Remote) + Send + 'static) {
     let run = move || {
+        leave_descriptors();
         leave_network();
         let remote = build();
         test(&remote);
@@ -60,6 +62,17 @@ pub(crate) fn in_world(test: impl FnOnce(&Remote) + Send + 'static) {
     if let Err(failure) = thread::spawn(run).join() {
         std::panic::resume_unwind(failure);
     }
+}
+
+/// Gives the calling thread, and those that it starts, descriptors of their own. Processes that
+/// other tests start would keep a closed listener or device open until they execute their program.
+#[expect(unsafe_code, reason = "close_range(2) closes descriptors of others")]
+fn leave_descriptors() {
+    let flags = libc::CLOSE_RANGE_UNSHARE.cast_signed();
+    // SAFETY: with the flag, the descriptors of other threads stay open. This thread has opened
+    // none, and gets none from them.
+    let done = unsafe { libc::close_range(3, libc::c_uint::MAX, flags) };
+    assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
 }
 
 /// Gives the calling thread a network namespace of its own.
@@ -82,28 +95,45 @@ fn build() -> Remote {
         thread: Some(thread),
     };
     let namespace = start.recv().unwrap().as_raw_nonzero().to_string();
-    ip("link set lo up");
-    ip("link add vs type veth peer name vc");
-    ip(&format!("link set vc netns {namespace}"));
     // Without detection of duplicates, addresses are usable at once.
-    ip("link set vs addrgenmode none");
-    ip("address add 10.77.0.1/24 dev vs");
-    ip("address add fd77::1/64 dev vs nodad");
-    ip("address add fe80::1/64 dev vs nodad");
+    ip_batch(&format!(
+        "link set lo up
+         link add vs type veth peer name vc
+         link set vc netns {namespace}
+         link set vs addrgenmode none
+         address add 10.77.0.1/24 dev vs
+         address add fd77::1/64 dev vs nodad
+         address add fe80::1/64 dev vs nodad"
+    ));
     remote.run(|| {
-        ip("link set lo up");
-        ip("link set vc addrgenmode none");
-        for host in 2..=3 {
-            ip(&format!("address add 10.77.0.{host}/24 dev vc"));
-            ip(&format!("address add fd77::{host}/64 dev vc nodad"));
-        }
-        ip("address add fe80::2/64 dev vc nodad");
-        ip("link set vc up");
+        ip_batch(
+            "link set lo up
+             link set vc addrgenmode none
+             address add 10.77.0.2/24 dev vc
+             address add 10.77.0.3/24 dev vc
+             address add fd77::2/64 dev vc nodad
+             address add fd77::3/64 dev vc nodad
+             address add fe80::2/64 dev vc nodad
+             link set vc up",
+        );
     });
     ip("link set vs up");
     // Both ends carry packets when an answer has come.
     remote.run(|| command("ping", "-n -c 1 -i 0.01 -w 20 10.77.0.1"));
     remote
+}
+
+/// Runs the lines with ip(8) in the network namespace of the calling thread.
+fn ip_batch(lines: &str) {
+    let mut child = Command::new("ip")
+        .args(["-batch", "-"])
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(lines.as_bytes()).unwrap();
+    drop(input);
+    assert!(child.wait().unwrap().success(), "{lines}");
 }
 
 /// Runs ip(8) in the network namespace of the calling thread; returns what it prints.
@@ -147,7 +177,7 @@ pub(crate) fn up(served: &[SocketAddr]) -> Routes {
 pub(crate) struct Gateway {
     pub(crate) served: SocketAddr,
     pub(crate) listener: TcpListener,
-    _routes: Routes,
+    routes: Routes,
     pub(crate) anchors: Anchors,
 }
 
@@ -156,9 +186,14 @@ impl Gateway {
         Self {
             served,
             listener: TcpListener::bind(served).unwrap(),
-            _routes: up(&[served]),
+            routes: up(&[served]),
             anchors: Anchors::new().unwrap(),
         }
+    }
+
+    /// Removes listener, rules and routes.
+    pub(crate) fn close(self) {
+        self.routes.down().unwrap();
     }
 
     /// An anchor of `client`, and the server's end.
@@ -183,7 +218,6 @@ pub(crate) fn established(opening: Opening) -> TcpStream {
 /// Passes a byte in each direction.
 #[track_caller]
 pub(crate) fn talk(mut one: &TcpStream, mut other: &TcpStream) {
-    use std::io::{Read, Write};
     for (text, ends) in [(b'a', 0), (b'b', 1)] {
         let mut byte = [0];
         if ends == 0 {

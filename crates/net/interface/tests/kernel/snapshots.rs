@@ -34,7 +34,7 @@ pub(crate) fn unicast(interface: &Interface) -> Vec<String> {
         let hop = match route.next_hop {
             NextHop::Link => String::new(),
             NextHop::Router(router) => format!(" via {router}"),
-            other => format!(" {other:?}"),
+            NextHop::Several | NextHop::Encapsulation => format!(" {:?}", route.next_hop),
         };
         let source = source.unwrap_or_default();
         format!("{}{hop}{source} metric {}", route.destination, route.metric)

@@ -126,7 +126,9 @@ fn stack(queue: &Queue, arguments: &Arguments, clock: &Clock) -> Result<Stack, F
             tags: arguments.tags,
         },
         mtu: info.mtu,
-        addresses: addresses.map(|text| text.parse()).collect::<Result<_, _>>()?,
+        addresses: addresses
+            .map(|text| text.parse())
+            .collect::<Result<_, _>>()?,
     };
     let mut stack = Stack::new(config, secrets()?, clock.now());
     let network = Network {
@@ -216,7 +218,10 @@ fn wait(queue: &Queue, due: Option<Duration>, is_full: bool) -> std::io::Result<
         events |= PollFlags::OUT;
     }
     let due = due.map(Timespec::try_from).and_then(Result::ok);
-    rustix::event::poll(&mut [PollFd::new(&queue.descriptor(), events)], due.as_ref())?;
+    rustix::event::poll(
+        &mut [PollFd::new(&queue.descriptor(), events)],
+        due.as_ref(),
+    )?;
     Ok(())
 }
 

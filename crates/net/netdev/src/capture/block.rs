@@ -87,7 +87,11 @@ pub(super) fn interface(out: &mut Vec<u8>, interface: &Interface<'_>) {
         );
         put(out, interface.snap_bytes);
         option(out, INTERFACE_NAME, &[interface.name.as_bytes()]);
-        option(out, INTERFACE_DESCRIPTION, &[interface.description.as_bytes()]);
+        option(
+            out,
+            INTERFACE_DESCRIPTION,
+            &[interface.description.as_bytes()],
+        );
         option(out, INTERFACE_RESOLUTION, &[&[NANOSECONDS]]);
         if !interface.filter.is_empty() {
             let text = interface.filter.as_bytes();

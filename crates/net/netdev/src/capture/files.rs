@@ -270,8 +270,7 @@ fn directory_of(path: &Path) -> Result<(OwnedFd, PathBuf), StartError> {
 }
 
 fn create(directory: &OwnedFd, name: &OsStr) -> io::Result<File> {
-    let flags =
-        OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = openat(directory, name, flags, Mode::RUSR | Mode::WUSR)?;
     Ok(file.into())
 }
@@ -414,7 +413,10 @@ mod tests {
         for mode in [0o777, 0o1777] {
             fs::set_permissions(folder.path(), fs::Permissions::from_mode(mode)).unwrap();
             let refused = Files::create(&folder.path().join("x"), STOP, Vec::new()).unwrap_err();
-            assert!(matches!(refused, StartError::WorldWritable { .. }), "{mode:o}");
+            assert!(
+                matches!(refused, StartError::WorldWritable { .. }),
+                "{mode:o}"
+            );
         }
     }
 

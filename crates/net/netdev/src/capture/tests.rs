@@ -79,9 +79,11 @@ fn read(path: &Path, interfaces: usize) -> Vec<Entry> {
         };
         assert_eq!(interface.ts_resolution(), Some(1_000_000_000));
     }
-    let frames = blocks[1 + interfaces..].iter().map(|block| match block {
-        Block::EnhancedPacket(block) => Entry::of(block),
-        other => panic!("{other:?}"),
+    let frames = blocks[1 + interfaces..].iter().map(|block| {
+        let Block::EnhancedPacket(block) = block else {
+            panic!("{block:?}");
+        };
+        Entry::of(block)
     });
     frames.collect()
 }
@@ -152,8 +154,10 @@ fn an_open_checksum_is_formed_in_the_copy_alone() {
     near.send(8, &offload);
     near.flush().unwrap();
     let mut found = Vec::new();
-    far.receive(8, &mut |frame| found.push((frame.bytes.to_vec(), frame.offload)))
-        .unwrap();
+    far.receive(8, &mut |frame| {
+        found.push((frame.bytes.to_vec(), frame.offload))
+    })
+    .unwrap();
     assert_eq!(found, [(open.to_vec(), offload)]);
     assert_eq!(read(&path, 1), [Entry::new(SENT, &closed)]);
 }

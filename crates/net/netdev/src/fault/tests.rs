@@ -70,7 +70,9 @@ fn without_faults_frames_pass_at_once_and_unchanged() {
     far.send(3, &offload);
     far.flush().unwrap();
     let mut found = Vec::new();
-    let passed = near.receive(8, &mut |frame| found.push((frame.bytes.to_vec(), frame.offload)));
+    let passed = near.receive(8, &mut |frame| {
+        found.push((frame.bytes.to_vec(), frame.offload))
+    });
     assert_eq!(passed.unwrap(), 1);
     assert_eq!(found, [(b"one".to_vec(), offload)]);
     send_bytes(&mut near, [1, 2]);

@@ -30,42 +30,68 @@ pub(super) enum Network {
 
 impl Packet {
     pub(super) fn read(frame: &[u8], link: Link) -> Self {
-        let sliced = match link {
-            Link::Ethernet => LaxSlicedPacket::from_ethernet(frame).ok(),
-            Link::Ip => LaxSlicedPacket::from_ip(frame).ok(),
+        let (sliced, network) = match link {
+            Link::Ethernet => {
+                let sliced = LaxSlicedPacket::from_ethernet(frame).ok();
+                let network = sliced.as_ref().and_then(network_of_type);
+                (sliced, network)
+            }
+            Link::Ip => (
+                LaxSlicedPacket::from_ip(frame).ok(),
+                network_of_version(frame),
+            ),
         };
-        match sliced.and_then(|sliced| sliced.net) {
+        let headers = match sliced.and_then(|sliced| sliced.net) {
             Some(LaxNetSlice::Ipv4(packet)) => {
                 let header = packet.header();
                 let addresses = [header.source_addr(), header.destination_addr()];
-                Self::of_ip(Network::Ip, addresses.map(IpAddr::V4), packet.payload())
+                Self::of_ip(addresses.map(IpAddr::V4), packet.payload())
             }
             Some(LaxNetSlice::Ipv6(packet)) => {
                 let header = packet.header();
                 let addresses = [header.source_addr(), header.destination_addr()];
-                Self::of_ip(Network::Ip6, addresses.map(IpAddr::V6), packet.payload())
+                Self::of_ip(addresses.map(IpAddr::V6), packet.payload())
             }
             Some(LaxNetSlice::Arp(packet)) => Self {
-                network: Some(Network::Arp),
                 addresses: arp_addresses(&packet),
                 ..Self::default()
             },
             None => Self::default(),
-        }
+        };
+        Self { network, ..headers }
     }
 
-    fn of_ip(network: Network, addresses: [IpAddr; 2], payload: &LaxIpPayloadSlice<'_>) -> Self {
+    fn of_ip(addresses: [IpAddr; 2], payload: &LaxIpPayloadSlice<'_>) -> Self {
         let has_ports = !payload.fragmented && [TCP, UDP].contains(&payload.ip_number);
         let first = payload.payload.first_chunk::<4>();
-        let ports = first.filter(|_| has_ports).map(|&[a, b, c, d]| {
-            [u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])]
-        });
+        let ports = first
+            .filter(|_| has_ports)
+            .map(|&[a, b, c, d]| [u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])]);
         Self {
-            network: Some(network),
+            network: None,
             addresses: Some(addresses),
             transport: Some(payload.ip_number),
             ports,
         }
+    }
+}
+
+/// What the EtherType behind the tags says.
+fn network_of_type(sliced: &LaxSlicedPacket<'_>) -> Option<Network> {
+    match sliced.ether_payload()?.ether_type {
+        ether_type::IPV4 => Some(Network::Ip),
+        ether_type::IPV6 => Some(Network::Ip6),
+        ether_type::ARP => Some(Network::Arp),
+        _ => None,
+    }
+}
+
+/// What the version of a packet says.
+fn network_of_version(packet: &[u8]) -> Option<Network> {
+    match packet.first()? >> 4 {
+        4 => Some(Network::Ip),
+        6 => Some(Network::Ip6),
+        _ => None,
     }
 }
 

@@ -67,9 +67,7 @@ pub enum FilterError {
         position: usize,
     },
     /// A network is an address and a length.
-    #[error(
-        "`{word}` at character {position} of the filter is not a network such as 192.0.2.0/24"
-    )]
+    #[error("`{word}` at character {position} of the filter is not a network such as 192.0.2.0/24")]
     Net {
         /// The word.
         word: String,
@@ -284,12 +282,10 @@ impl<'a> Parser<'a> {
     fn host(&mut self) -> Result<IpNet, FilterError> {
         let word = self.value("an IP address")?;
         let address = word.text.parse::<IpAddr>();
-        address
-            .map(IpNet::from)
-            .map_err(|_| FilterError::Address {
-                word: word.text.to_owned(),
-                position: word.position,
-            })
+        address.map(IpNet::from).map_err(|_| FilterError::Address {
+            word: word.text.to_owned(),
+            position: word.position,
+        })
     }
 
     fn net(&mut self) -> Result<IpNet, FilterError> {

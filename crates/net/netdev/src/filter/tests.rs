@@ -28,7 +28,9 @@ fn frames() -> Vec<(&'static str, Vec<u8>)> {
     add("tcp6", &|frame| {
         v6().tcp(4000, 6379, 1, 1000).write(frame, b"x").unwrap();
     });
-    add("udp4", &|frame| v4().udp(4000, 6379).write(frame, b"x").unwrap());
+    add("udp4", &|frame| {
+        v4().udp(4000, 6379).write(frame, b"x").unwrap()
+    });
     add("ping4", &|frame| {
         v4().icmpv4_echo_request(1, 1).write(frame, b"x").unwrap();
     });
@@ -63,7 +65,9 @@ fn arp() -> Vec<u8> {
 fn matching(filter: &str) -> Vec<&'static str> {
     let filter: Filter = filter.parse().unwrap();
     let all = frames();
-    let matching = all.iter().filter(|(_, frame)| filter.matches(frame, Link::Ethernet));
+    let matching = all
+        .iter()
+        .filter(|(_, frame)| filter.matches(frame, Link::Ethernet));
     matching.map(|(name, _)| *name).collect()
 }
 
@@ -138,7 +142,8 @@ fn a_malformed_frame_matches_by_what_can_be_read() {
     assert!(matches("tcp port 6379", &frame[..38]));
     assert!(!matches("tcp port 6379", &frame[..37]));
     assert!(matches("tcp and host 10.0.0.1", &frame[..37]));
-    assert!(!matches("ip", &frame[..20]));
+    assert!(matches("ip", &frame[..14]) && !matches("ip", &frame[..13]));
+    assert!(!matches("host 10.0.0.1", &frame[..33]));
     assert!(!matches("ip", &[]) && matches("not ip", &[]));
     // More fragments follow: the port may not be one.
     let mut fragment = frame.clone();
@@ -150,8 +155,12 @@ fn a_malformed_frame_matches_by_what_can_be_read() {
 #[test]
 fn any_bytes_match_or_do_not() {
     let mut random = fastrand::Rng::with_seed(1);
-    let filter: Filter = "(tcp or udp) and src port 4000 and net 10.0.0.0/8".parse().unwrap();
-    let inverse: Filter = "not ((tcp or udp) and src port 4000 and net 10.0.0.0/8)".parse().unwrap();
+    let filter: Filter = "(tcp or udp) and src port 4000 and net 10.0.0.0/8"
+        .parse()
+        .unwrap();
+    let inverse: Filter = "not ((tcp or udp) and src port 4000 and net 10.0.0.0/8)"
+        .parse()
+        .unwrap();
     let all = frames();
     for _ in 0..20_000 {
         let (_, frame) = random.choice(&all).unwrap();
@@ -172,25 +181,64 @@ fn any_bytes_match_or_do_not() {
 fn what_is_not_a_filter_is_refused_with_its_position() {
     for (filter, message) in [
         ("vlan 7", "unknown word `vlan` at character 1 of"),
-        ("tcp port 80 and frob 3", "unknown word `frob` at character 17 of"),
+        (
+            "tcp port 80 and frob 3",
+            "unknown word `frob` at character 17 of",
+        ),
         ("tcp  &", "needs `and`, `or` or its end at character 6"),
-        ("tcp and", "needs a condition such as `tcp port 6379` at character 8"),
-        ("and tcp", "needs a condition such as `tcp port 6379` at character 1"),
-        ("()", "needs a condition such as `tcp port 6379` at character 2"),
+        (
+            "tcp and",
+            "needs a condition such as `tcp port 6379` at character 8",
+        ),
+        (
+            "and tcp",
+            "needs a condition such as `tcp port 6379` at character 1",
+        ),
+        (
+            "()",
+            "needs a condition such as `tcp port 6379` at character 2",
+        ),
         ("(tcp", "needs `and`, `or` or `)` at character 5"),
         ("tcp)", "needs `and`, `or` or its end at character 4"),
         ("tcp udp", "needs `and`, `or` or its end at character 5"),
         ("port", "needs a port, 0 to 65535 at character 5"),
-        ("port redis", "`redis` at character 6 of the filter is not a port, 0 to 65535"),
+        (
+            "port redis",
+            "`redis` at character 6 of the filter is not a port, 0 to 65535",
+        ),
         ("port 65536", "`65536` at character 6"),
-        ("portrange 9-8", "`9-8` at character 11 of the filter is not a range of ports"),
-        ("host db1", "`db1` at character 6 of the filter is not an IP address"),
-        ("host 10.0.0.0/8", "`10.0.0.0/8` at character 6 of the filter is not an IP address"),
-        ("net 10.0.0.0", "`10.0.0.0` at character 5 of the filter is not a network such as"),
-        ("net 10.0.0.1/8", "`10.0.0.1/8` at character 5 of the filter is not a network: use 10.0.0.0/8"),
-        ("icmp port 5", "`icmp` at character 1 of the filter has no ports"),
-        ("tcp host 10.0.0.1", "`tcp` at character 1 of the filter has no such addresses"),
-        ("ip6 src 10.0.0.1", "`ip6` at character 1 of the filter has no such addresses"),
+        (
+            "portrange 9-8",
+            "`9-8` at character 11 of the filter is not a range of ports",
+        ),
+        (
+            "host db1",
+            "`db1` at character 6 of the filter is not an IP address",
+        ),
+        (
+            "host 10.0.0.0/8",
+            "`10.0.0.0/8` at character 6 of the filter is not an IP address",
+        ),
+        (
+            "net 10.0.0.0",
+            "`10.0.0.0` at character 5 of the filter is not a network such as",
+        ),
+        (
+            "net 10.0.0.1/8",
+            "`10.0.0.1/8` at character 5 of the filter is not a network: use 10.0.0.0/8",
+        ),
+        (
+            "icmp port 5",
+            "`icmp` at character 1 of the filter has no ports",
+        ),
+        (
+            "tcp host 10.0.0.1",
+            "`tcp` at character 1 of the filter has no such addresses",
+        ),
+        (
+            "ip6 src 10.0.0.1",
+            "`ip6` at character 1 of the filter has no such addresses",
+        ),
         ("é and frob", "unknown word `é` at character 1 of"),
         ("(10.0.0.1)and é", "unknown word `é` at character 15 of"),
     ] {

@@ -59,7 +59,13 @@ pub(super) fn set_interface(file: &File, name: &str, flags: c_int) -> io::Result
 /// What the device may leave to its reader: `TUN_F_*`.
 pub(super) fn set_offloads(file: &File, offloads: libc::c_uint) -> io::Result<()> {
     // SAFETY: TUNSETOFFLOAD takes a number.
-    check(unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETOFFLOAD, c_ulong::from(offloads)) })
+    check(unsafe {
+        libc::ioctl(
+            file.as_raw_fd(),
+            libc::TUNSETOFFLOAD,
+            c_ulong::from(offloads),
+        )
+    })
 }
 
 /// Sets the length of the virtio header.

@@ -51,7 +51,9 @@ pub enum OpenError {
         name: String,
     },
     /// Neither mode works.
-    #[error("cannot attach an XDP program to {name}: in the driver, {native}; in the core, {generic}")]
+    #[error(
+        "cannot attach an XDP program to {name}: in the driver, {native}; in the core, {generic}"
+    )]
     Attach {
         /// Name of the network interface.
         name: String,

@@ -1,7 +1,8 @@
 //! A network interface whose served flows go to AF_XDP sockets.
 //!
 //! The kernel keeps the interface with its addresses, and all other frames. The program is attached
-//! by a link, so that it ends with this value, or with the process: the kernel then gets all frames.
+//! by a link, so that it ends with this value, or with the process: the kernel then gets all
+//! frames.
 //!
 //! Replies to ARP and neighbour solicitations, and ICMP errors about the gateway's own segments, go
 //! to the kernel, too. So the owner takes the MAC addresses of neighbours from the kernel's table,

@@ -52,9 +52,8 @@ impl Mapping {
         let flags = flags | MapFlags::PRIVATE | MapFlags::POPULATE;
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: the kernel chooses the address, so the call replaces no mapping.
-        let start = unsafe {
-            rustix::mm::mmap_anonymous(std::ptr::null_mut(), bytes, protection, flags)
-        }?;
+        let start =
+            unsafe { rustix::mm::mmap_anonymous(std::ptr::null_mut(), bytes, protection, flags) }?;
         Self::at(start.cast(), bytes)
     }
 

@@ -67,7 +67,9 @@ impl Nic {
         };
         let index = rustix::net::netdevice::name_to_index(&socket.fd, name);
         let index = index.map_err(system("find its index"))?;
-        let mtu = socket.ask(libc::SIOCGIFMTU).map_err(system("read its MTU"))?;
+        let mtu = socket
+            .ask(libc::SIOCGIFMTU)
+            .map_err(system("read its MTU"))?;
         let address = socket.ask(libc::SIOCGIFHWADDR);
         let address = address.map_err(system("read its MAC address"))?;
         Ok(Self {
@@ -172,9 +174,8 @@ impl<'a> Asking<'a> {
 
 /// Calls ioctl(2).
 ///
-/// # Safety
-/// The request must be that of the code. A pointer in it must be valid for what the kernel reads and
-/// writes.
+/// # Safety The request must be that of the code. A pointer in it must be valid for what the kernel
+/// reads and writes.
 unsafe fn ioctl(fd: &OwnedFd, code: libc::Ioctl, request: &mut Request) -> Result<(), Errno> {
     // SAFETY: see above; the kernel reads and writes one ifreq.
     let done = unsafe { libc::ioctl(fd.as_raw_fd(), code, &raw mut *request) };

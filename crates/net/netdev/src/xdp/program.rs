@@ -225,12 +225,16 @@ mod tests {
         let key = endpoint_key("10.0.0.2:258".parse().unwrap());
         assert_eq!(
             key,
-            [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, 2, 1, 2, 0, 0]
+            [
+                0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, 2, 1, 2, 0, 0
+            ]
         );
         let key = endpoint_key("[fd00::3]:80".parse().unwrap());
         assert_eq!(
             key,
-            [0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3, 0, 80, 0, 0]
+            [
+                0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3, 0, 80, 0, 0
+            ]
         );
         let any = ["0.0.0.0:1", "[::]:1"].map(|text| endpoint_key(text.parse().unwrap()));
         assert_ne!(any[0], any[1]);

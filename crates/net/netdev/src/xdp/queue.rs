@@ -1,8 +1,8 @@
 //! A queue of an AF_XDP interface as a [`Device`].
 //!
 //! A chunk of memory is in one of three places: the list of free chunks, from which both directions
-//! take; the place for the next frame to send; or lent to the kernel. At most half of the chunks are
-//! lent for frames to come, so that neither direction can take the other's.
+//! take; the place for the next frame to send; or lent to the kernel. At most half of the chunks
+//! are lent for frames to come, so that neither direction can take the other's.
 //!
 //! Deliberately absent: offloads of sent frames (`XDP_TX_METADATA`), and memory that queues share,
 //! because each worker takes it from its own NUMA node.
@@ -14,8 +14,8 @@ use rustix::io::Errno;
 use saiga_wire::offload;
 use saiga_wire::virtio::{ChecksumPlace, Header};
 
-use super::partial;
 use super::options::Copies;
+use super::partial;
 use super::socket::{Descriptor, Failure, Socket};
 use super::umem::Umem;
 use crate::device::{Counters, Device, DeviceError, Drops, Frame, Info, Traffic};
@@ -340,6 +340,8 @@ impl Device for Queue {
         done
     }
 
+    /// poll(2) and epoll(7) do not tell that the interface was removed. A worker that sleeps learns
+    /// it from netlink, or when it wakes up now and then and calls `receive`.
     fn descriptor(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }

@@ -1,8 +1,8 @@
 //! One end of a ring between this process and the kernel.
 //!
 //! Kernel: Documentation/networking/af_xdp.rst, net/xdp/xsk_queue.h. Each ring has one producer and
-//! one consumer. Both count slots from 0, modulo 2^32; the number of slots is a power of two. An end
-//! writes its own count only, and reads that of the other:
+//! one consumer. Both count slots from 0, modulo 2^32; the number of slots is a power of two. An
+//! end writes its own count only, and reads that of the other:
 //!
 //! - The producer fills a slot, then stores its count with release; the consumer loads that count
 //!   with acquire, then reads the slot. So the consumer sees the whole slot.
@@ -138,8 +138,8 @@ impl<const W: usize> Producer<W> {
 
     /// Whether the kernel must be called before it looks at the published slots.
     ///
-    /// The kernel sets the flag, then looks at the ring a last time. The fence keeps the load of the
-    /// flag behind the store of the count, so that one of both sees the other.
+    /// The kernel sets the flag, then looks at the ring a last time. The fence keeps the load of
+    /// the flag behind the store of the count, so that one of both sees the other.
     pub(super) fn needs_wakeup(&self) -> bool {
         fence(SeqCst);
         let flags = self.ring.word(self.ring.layout.flags).load(Relaxed);
@@ -169,8 +169,8 @@ impl<const W: usize> Consumer<W> {
         self.ring.distance(filled, self.taken)
     }
 
-    /// Takes the next slot, which must be one of [`Self::available`]. The producer can fill it again
-    /// after [`Self::release`].
+    /// Takes the next slot, which must be one of [`Self::available`]. The producer can fill it
+    /// again after [`Self::release`].
     pub(super) fn pop(&mut self) -> [u64; W] {
         let mut value = [0; W];
         for (to, word) in value.iter_mut().zip(self.ring.slot(self.taken)) {

@@ -2,7 +2,10 @@
 //!
 //! Kernel: Documentation/networking/af_xdp.rst, linux/if_xdp.h. The socket is bound without
 //! `XDP_USE_SG`, so a frame is one chunk.
-#![expect(unsafe_code, reason = "no crate of the project sets the options of busy polling")]
+#![expect(
+    unsafe_code,
+    reason = "no crate of the project sets the options of busy polling"
+)]
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
@@ -63,10 +66,7 @@ impl Descriptor {
 
     pub(super) fn slot(self) -> [u64; 2] {
         let [a, b, c, d] = self.length.to_ne_bytes();
-        [
-            self.address,
-            u64::from_ne_bytes([a, b, c, d, 0, 0, 0, 0]),
-        ]
+        [self.address, u64::from_ne_bytes([a, b, c, d, 0, 0, 0, 0])]
     }
 }
 

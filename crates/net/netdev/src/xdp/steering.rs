@@ -1,11 +1,12 @@
 //! The program with its maps: which frames go to the sockets.
 //!
 //! Hosts whose connections are older than the program are left to the kernel as a whole, until they
-//! have none left. A map of connections instead would cost a bpf(2) call for each connection's start
-//! and end, and would not help: the gateway sends the server's replies to its own side by host, too.
-//! Start in this order, so that no connection falls between: serve the endpoint (from now on, the
-//! kernel gets no new connection), list the kernel's connections, pass their hosts, and only then
-//! handle the frames of the sockets. A frame that was not handled is sent again by its host.
+//! have none left. A map of connections instead would cost a bpf(2) call for each connection's
+//! start and end, and would not help: the gateway sends the server's replies to its own side by
+//! host, too. Start in this order, so that no connection falls between: serve the endpoint (from
+//! now on, the kernel gets no new connection), list the kernel's connections, pass their hosts, and
+//! only then handle the frames of the sockets. A frame that was not handled is sent again by its
+//! host.
 
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsRawFd as _, BorrowedFd};
@@ -57,7 +58,8 @@ impl Steering {
     /// Gives a queue its socket. The kernel removes a socket that is closed.
     pub(super) fn connect(&self, queue: u16, socket: BorrowedFd<'_>) -> Result<(), Errno> {
         let queue = u32::from(queue).to_ne_bytes();
-        self.sockets.insert(&queue, &socket.as_raw_fd().to_ne_bytes())
+        self.sockets
+            .insert(&queue, &socket.as_raw_fd().to_ne_bytes())
     }
 
     pub(super) fn serve(&self, endpoint: SocketAddr) -> Result<(), SteerError> {

@@ -1,5 +1,6 @@
 //! Captures as other programs read them, and a disk that is full.
 
+use std::fs::OpenOptions;
 use std::io::ErrorKind;
 use std::net::UdpSocket;
 use std::path::Path;
@@ -12,7 +13,7 @@ use saiga_netdev::{Device, Link, tap};
 use saiga_wire::virtio::Header;
 
 use crate::host::{Host, converse};
-use crate::namespace::{in_namespaces, ping, run, set_up};
+use crate::namespace::{in_namespaces, ping, run, set_up, succeeds};
 use crate::tap::{MADE, open};
 
 fn settings(path: &Path) -> Settings<'_> {
@@ -30,15 +31,20 @@ fn now() -> Duration {
 
 /// The number of frames that capinfos(1) finds. It fails if the file is not whole.
 fn frames(path: &Path) -> u64 {
-    let table = run("capinfos", &["-c", "-M", "-T", "-r", "-m", "-q", text(path)]);
-    let (_name, count) = table.trim().rsplit_once(',').unwrap();
-    count.trim_matches('"').parse().unwrap()
+    let table = run("capinfos", &["-T", "-r", "-c", text(path)]);
+    let (_name, count) = table.trim().rsplit_once('\t').unwrap();
+    count.parse().unwrap()
 }
 
 /// What tshark(1) prints of the frames that match, with all checksums verified.
 fn tshark(path: &Path, filter: &str, options: &[&str]) -> String {
     let mut arguments = vec!["-n", "-r", text(path), "-Y", filter];
-    arguments.extend(["-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE"]);
+    arguments.extend([
+        "-o",
+        "tcp.check_checksum:TRUE",
+        "-o",
+        "ip.check_checksum:TRUE",
+    ]);
     arguments.extend(options);
     run("tshark", &arguments)
 }
@@ -66,7 +72,10 @@ fn tshark_finds_no_fault_in_a_capture() {
         let counters = host.device.counters();
         let summary = capture.summary();
         assert_eq!(summary.end, None);
-        assert_eq!(summary.frames, counters.received.frames + counters.sent.frames);
+        assert_eq!(
+            summary.frames,
+            counters.received.frames + counters.sent.frames
+        );
         assert_eq!(frames(&path), summary.frames);
         let faults = "_ws.malformed || ip.checksum.status == 0 || tcp.checksum.status == 0 \
                       || icmp.checksum.status == 0 || icmpv6.checksum.status == 0";
@@ -148,6 +157,12 @@ fn a_full_disk_ends_the_capture_with_a_whole_file() {
         assert!((1..9).contains(&summary.frames), "{summary:?}");
         assert_eq!(frames(&path), summary.frames);
         assert_eq!(far.receive(100, &mut |_| {}).unwrap(), 20);
+        // A file that ends inside a block would have been noticed.
+        let file = OpenOptions::new().write(true).open(&path).unwrap();
+        file.set_len(summary.bytes - 1).unwrap();
+        assert!(!succeeds("capinfos", &["-c", text(&path)]));
+        // Each holds the directory.
+        drop((near, capture, file));
         run("umount", &[text(folder.path())]);
     });
 }

@@ -46,7 +46,10 @@ fn every_byte_arrives_in_spite_of_faults() {
         host.serve_during(|| converse(300_000));
         for totals in [host.device.receiving(), host.device.sending()] {
             assert!(totals.path.sent > 400, "{totals:?}");
-            assert!(totals.path.lost > 0 && totals.path.reordered > 0, "{totals:?}");
+            assert!(
+                totals.path.lost > 0 && totals.path.reordered > 0,
+                "{totals:?}"
+            );
             assert!(totals.corrupted > 0, "{totals:?}");
             assert_eq!(totals.overflowed, 0);
         }

@@ -50,7 +50,9 @@ fn filters_match_what_tcpdump_matches() {
     write(&path, &frames);
     for text in FILTERS {
         let filter: Filter = text.parse().unwrap();
-        let matching = frames.iter().filter(|frame| filter.matches(frame, Link::Ethernet));
+        let matching = frames
+            .iter()
+            .filter(|frame| filter.matches(frame, Link::Ethernet));
         let count = matching.count();
         assert!((1..FRAMES).contains(&count), "{text} tells nothing");
         assert_eq!(count, tcpdump(&path, text), "{text}");
@@ -59,7 +61,15 @@ fn filters_match_what_tcpdump_matches() {
 
 /// How many frames libpcap finds.
 fn tcpdump(path: &Path, filter: &str) -> usize {
-    let arguments = ["-Z", "root", "-n", "--count", "-r", path.to_str().unwrap(), filter];
+    let arguments = [
+        "-Z",
+        "root",
+        "-n",
+        "--count",
+        "-r",
+        path.to_str().unwrap(),
+        filter,
+    ];
     let text = run("tcpdump", &arguments);
     let (count, _unit) = text.split_once(' ').unwrap();
     count.parse().unwrap()
@@ -84,7 +94,7 @@ fn frame(random: &mut fastrand::Rng) -> Vec<u8> {
         frame.extend_from_slice(&v4(destination));
         return frame;
     }
-    let packet = if kind % 2 == 0 {
+    let packet = if kind.is_multiple_of(2) {
         link.ipv4(v4(source), v4(destination), 64)
     } else {
         link.ipv6(v6(source), v6(destination), 64)

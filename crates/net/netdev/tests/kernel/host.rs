@@ -56,7 +56,9 @@ impl<D: Device + Send> Host<D> {
             cookies: [5, 6],
         };
         let mut stack = Stack::new(config, secrets, saiga_stack::Instant(0));
-        stack.configure(network(info), saiga_stack::Instant(0)).unwrap();
+        stack
+            .configure(network(info), saiga_stack::Instant(0))
+            .unwrap();
         let listen = Listen {
             address: None,
             port: PORT,
@@ -88,9 +90,10 @@ impl<D: Device + Send> Host<D> {
     fn serve(&mut self, end: &OwnedFd) {
         while !self.wait(end) {
             self.receive();
-            self.stack.on_timeout(self.now(), &mut self.echo);
-            self.echo.work(&mut self.stack, self.now());
-            self.transmit();
+            let now = self.now();
+            self.stack.on_timeout(now, &mut self.echo);
+            self.echo.work(&mut self.stack, now);
+            self.transmit(now);
         }
     }
 
@@ -127,8 +130,7 @@ impl<D: Device + Send> Host<D> {
         device.receive(MOST, &mut each).unwrap();
     }
 
-    fn transmit(&mut self) {
-        let now = self.now();
+    fn transmit(&mut self, now: saiga_stack::Instant) {
         while let Some(room) = self.device.room() {
             let Some(outgoing) = self.stack.poll_transmit(room, now, &mut self.echo) else {
                 break;

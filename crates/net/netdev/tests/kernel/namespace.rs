@@ -34,6 +34,11 @@ pub(crate) fn run(program: &str, arguments: &[&str]) -> String {
     text
 }
 
+/// Whether a program succeeds.
+pub(crate) fn succeeds(program: &str, arguments: &[&str]) -> bool {
+    output(program, arguments).status.success()
+}
+
 /// Runs ip(8) with the words of a line.
 pub(crate) fn ip(line: &str) -> String {
     let words: Vec<&str> = line.split_whitespace().collect();
@@ -42,7 +47,7 @@ pub(crate) fn ip(line: &str) -> String {
 
 /// Whether the namespace has a network interface of this name.
 pub(crate) fn has_interface(name: &str) -> bool {
-    output("ip", &["link", "show", name]).status.success()
+    succeeds("ip", &["link", "show", name])
 }
 
 /// Gives the kernel its addresses on the device, and sets it up.

@@ -93,12 +93,11 @@ fn wait(queues: &[Tap]) {
 
 /// The source port of a datagram of this test; the kernel sends other packets, too.
 fn source_port(packet: &[u8]) -> Option<u16> {
-    match SlicedPacket::from_ip(packet).ok()?.transport? {
-        TransportSlice::Udp(datagram) if datagram.destination_port() == PORT => {
-            Some(datagram.source_port())
-        }
-        _ => None,
-    }
+    let sliced = SlicedPacket::from_ip(packet).ok()?;
+    let Some(TransportSlice::Udp(datagram)) = sliced.transport else {
+        return None;
+    };
+    (datagram.destination_port() == PORT).then_some(datagram.source_port())
 }
 
 fn answer(queue: &mut Tap, port: u16) {

@@ -24,7 +24,9 @@ fn refusal(world: &World, name: &str, options: &Options) -> OpenError {
 fn what_cannot_be_opened_is_named() {
     let world = World::new();
     world.host.within(|| {
-        let link = ["link", "add", "big", "mtu", "9000", "type", "veth", "peer", "name", "peer"];
+        let link = [
+            "link", "add", "big", "mtu", "9000", "type", "veth", "peer", "name", "peer",
+        ];
         run("ip", &link);
     });
     let slots = |slots| Options {
@@ -33,9 +35,17 @@ fn what_cannot_be_opened_is_named() {
     };
     for (name, options, expected) in [
         ("none", small(), "there is no network interface none"),
-        ("a-name-of-16-byte", small(), "there is no network interface"),
+        (
+            "a-name-of-16-byte",
+            small(),
+            "there is no network interface",
+        ),
         ("lo", small(), "lo is not an Ethernet interface"),
-        ("big", small(), "big has an MTU of 9000 bytes, but a frame of 2048 bytes holds"),
+        (
+            "big",
+            small(),
+            "big has an MTU of 9000 bytes, but a frame of 2048 bytes holds",
+        ),
         ("vs", slots(100), "100 slots for each ring are not possible"),
         ("vs", slots(32), "32 slots"),
         ("vs", slots(65_536), "65536 slots"),
@@ -58,9 +68,22 @@ fn an_interface_has_one_program_and_a_queue_one_socket() {
     let error = refusal(&world, "vs", &generic);
     assert!(matches!(error, OpenError::Occupied { .. }), "{error}");
     let error = world.queue(&interface, 0).unwrap_err();
-    assert!(matches!(error, OpenError::QueueInUse { queue: 0, .. }), "{error}");
+    assert!(
+        matches!(error, OpenError::QueueInUse { queue: 0, .. }),
+        "{error}"
+    );
     let error = world.queue(&interface, 1).unwrap_err();
-    assert!(matches!(error, OpenError::NoQueue { queue: 1, queues: 1, .. }), "{error}");
+    assert!(
+        matches!(
+            error,
+            OpenError::NoQueue {
+                queue: 1,
+                queues: 1,
+                ..
+            }
+        ),
+        "{error}"
+    );
     drop(queue);
     world.queue(&interface, 0).unwrap();
 }
@@ -74,7 +97,10 @@ fn a_driver_without_zero_copy_is_named() {
             mode: Some(mode),
             ..small()
         };
-        let interface = world.host.within(|| Interface::open("vs", &options)).unwrap();
+        let interface = world
+            .host
+            .within(|| Interface::open("vs", &options))
+            .unwrap();
         let error = world.queue(&interface, 0).unwrap_err();
         assert!(matches!(error, OpenError::NoZeroCopy { .. }), "{error}");
     }
@@ -85,9 +111,15 @@ fn a_driver_without_zero_copy_is_named() {
 fn the_core_runs_the_program_if_the_driver_cannot() {
     let world = World::new();
     world.host.within(|| {
-        run("ip", &["link", "add", "link", "vs", "name", "mv", "type", "macvlan"]);
+        run(
+            "ip",
+            &["link", "add", "link", "vs", "name", "mv", "type", "macvlan"],
+        );
     });
-    let interface = world.host.within(|| Interface::open("mv", &small())).unwrap();
+    let interface = world
+        .host
+        .within(|| Interface::open("mv", &small()))
+        .unwrap();
     assert_eq!(interface.mode(), XdpMode::Generic);
     assert!(interface.native_error().is_some());
     drop(interface);
@@ -96,7 +128,10 @@ fn the_core_runs_the_program_if_the_driver_cannot() {
         ..small()
     };
     let error = refusal(&world, "mv", &native).to_string();
-    assert!(error.contains("mv: cannot attach an XDP program"), "{error}");
+    assert!(
+        error.contains("mv: cannot attach an XDP program"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -128,7 +163,11 @@ fn missing_rights_are_named() {
             interface.open_queue(0).map(drop)
         })
     };
-    for missing in [CapabilitySet::NET_ADMIN, CapabilitySet::NET_RAW, CapabilitySet::BPF] {
+    for missing in [
+        CapabilitySet::NET_ADMIN,
+        CapabilitySet::NET_RAW,
+        CapabilitySet::BPF,
+    ] {
         let error = open(needed - missing, small()).unwrap_err();
         assert!(matches!(error, OpenError::NotPermitted { .. }), "{error}");
         assert!(error.to_string().contains("CAP_NET_ADMIN"), "{error}");
@@ -141,7 +180,10 @@ fn missing_rights_are_named() {
     rustix::process::setrlimit(Resource::Memlock, limit).unwrap();
     open(needed, small()).unwrap();
     let error = open(needed, Options::default()).unwrap_err();
-    assert!(matches!(error, OpenError::Memlock { bytes: 8_388_608 }), "{error}");
+    assert!(
+        matches!(error, OpenError::Memlock { bytes: 8_388_608 }),
+        "{error}"
+    );
 }
 
 /// Leaves only some rights to the calling thread.

@@ -4,17 +4,16 @@ use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, TcpListener, TcpStream, UdpSocket};
 use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags};
 use saiga_netdev::xdp::{FrameSize, Options, Queue, XdpMode};
 use saiga_netdev::{Device as _, DeviceError, Drops};
 use saiga_wire::checksum::Sum;
-use saiga_wire::ethernet::{self, Tag, Tags};
+use saiga_wire::ethernet;
 use saiga_wire::frame::{Content, Frame};
 use saiga_wire::offload::{self, ChecksumState};
 use saiga_wire::virtio::{ChecksumPlace, Header, Segmentation, Version};
 
 use crate::settings;
-use crate::world::{HOST_V4, HOST_V6, Received, World, assert_refused, run, set_up, syn_of};
+use crate::world::{HOST_V4, HOST_V6, Received, World, assert_refused, run, syn_of};
 
 /// The destination of a segment whose checksum is right; `None` if the checksum is not.
 fn destination(bytes: &[u8], state: ChecksumState) -> Option<IpAddr> {
@@ -112,41 +111,10 @@ fn open_checksums_of_a_veth_pair_are_recognised() {
             let client = world.syn(to);
             let frame = syn_of(&mut queue, &client);
             assert_eq!(frame.offload, Header::NONE);
-            assert!(is_intact(&frame.bytes), "the kernel has formed the checksum");
-        }
-    }
-}
-
-/// veth moves tags beside the frame, where XDP does not see them, unless that is turned off.
-#[test]
-fn tags_are_in_the_frames_if_the_device_leaves_them_there() {
-    let world = World::new();
-    let (interface, mut queue) = world.open(&in_mode(XdpMode::Native));
-    assert!(interface.takes_tags_out());
-    let mac = queue.info().mac.unwrap().to_string();
-    world.client.within(|| {
-        let link = ["link", "add", "link", "vc", "name", "vc.5", "type", "vlan", "id", "5"];
-        run("ip", &link);
-        run("ip", &["address", "flush", "dev", "vc"]);
-        set_up("vc.5", ["10.77.0.2/24", "fd77::2/64"]);
-        // The host's kernel has no such VLAN, so nothing would answer ARP.
-        for host in [HOST_V4, HOST_V6] {
-            let neighbour = ["neighbour", "add", host, "dev", "vc.5", "lladdr", &mac];
-            run("ip", &neighbour);
-        }
-    });
-    for to in ["10.77.0.1:7", "[fd77::1]:7"] {
-        for (flags, expected) in [
-            (settings::VLAN_TAGS, Tags::None),
-            (0, Tags::One(Tag::vlan(5))),
-        ] {
-            world
-                .client
-                .within(|| settings::set("vc", settings::FLAGS, flags));
-            let client = world.syn(to);
-            let frame = syn_of(&mut queue, &client);
-            let link = ethernet::Header::parse(&frame.bytes).unwrap().0;
-            assert_eq!(link.tags, expected);
+            assert!(
+                is_intact(&frame.bytes),
+                "the kernel has formed the checksum"
+            );
         }
     }
 }
@@ -238,7 +206,10 @@ fn what_the_device_cannot_send_is_refused() {
     queue.flush().unwrap();
     let counters = queue.counters();
     assert_eq!((counters.drops.refused, counters.sent.frames), (5, 0));
-    assert!(queue.room().unwrap().iter().all(|byte| *byte == 2), "the same place");
+    assert!(
+        queue.room().unwrap().iter().all(|byte| *byte == 2),
+        "the same place"
+    );
 }
 
 /// A worker that is late loses frames, which are counted, and no memory.
@@ -282,7 +253,9 @@ fn an_interface_that_is_down_drops_and_comes_back() {
     let world = World::new();
     let (_interface, mut queue) = world.open(&in_mode(XdpMode::Native));
     let set = |state| {
-        world.host.within(|| run("ip", &["link", "set", "vs", state]));
+        world
+            .host
+            .within(|| run("ip", &["link", "set", "vs", state]));
     };
     let client = world.syn("10.77.0.1:7");
     let syn = syn_of(&mut queue, &client);
@@ -293,7 +266,10 @@ fn an_interface_that_is_down_drops_and_comes_back() {
         assert_eq!(queue.receive(64, &mut |_| ()).unwrap(), 0);
     }
     let counters = queue.counters();
-    assert_eq!(counters.drops.down, 2, "the first frame waits: {counters:?}");
+    assert_eq!(
+        counters.drops.down, 2,
+        "the first frame waits: {counters:?}"
+    );
     set("up");
     queue.flush().unwrap();
     let client = world.syn("10.77.0.1:7");
@@ -307,11 +283,6 @@ fn a_removed_interface_is_gone() {
     let world = World::new();
     let (_interface, mut queue) = world.open(&in_mode(XdpMode::Native));
     world.host.within(|| run("ip", &["link", "del", "vs"]));
-    // The descriptor tells, so that a worker that sleeps calls `receive`.
-    let descriptor = queue.descriptor();
-    let mut polled = [PollFd::new(&descriptor, PollFlags::IN)];
-    rustix::event::poll(&mut polled, None).unwrap();
-    assert!(polled[0].revents().contains(PollFlags::ERR));
     let error = (0..64).find_map(|_| queue.receive(64, &mut |_| ()).err());
     assert!(matches!(error, Some(DeviceError::Gone { name }) if name == "vs"));
 }

@@ -1,6 +1,6 @@
 //! AF_XDP on veth pairs between two network namespaces: the host under test, and a client.
 //!
-//! Needs root, ip(8), ping(8), veth, 8021q and macvlan. Frames are counted and compared; nothing
+//! Needs root, ip(8), ping(8), veth and macvlan. Frames are counted and compared; nothing
 //! here measures time.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -10,4 +10,5 @@ mod program;
 mod queues;
 mod service;
 mod settings;
+mod vlan;
 mod world;

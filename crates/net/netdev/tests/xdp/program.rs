@@ -38,7 +38,9 @@ fn connect(world: &World, listener: &TcpListener) -> (TcpStream, TcpStream) {
 #[test]
 fn connections_from_before_live_on() {
     let world = World::new();
-    let listener = world.host.within(|| TcpListener::bind((HOST_V4, 7)).unwrap());
+    let listener = world
+        .host
+        .within(|| TcpListener::bind((HOST_V4, 7)).unwrap());
     let (mut client, mut server) = connect(&world, &listener);
     let (interface, mut queue) = world.open(&small());
     interface.pass("10.77.0.2".parse().unwrap()).unwrap();
@@ -58,7 +60,9 @@ fn connections_from_before_live_on() {
 #[test]
 fn the_kernel_serves_again_when_the_interface_is_closed() {
     let world = World::new();
-    let listener = world.host.within(|| TcpListener::bind((HOST_V4, 7)).unwrap());
+    let listener = world
+        .host
+        .within(|| TcpListener::bind((HOST_V4, 7)).unwrap());
     for _ in 0..10 {
         // At once: nothing waits for the end of the last socket.
         let (interface, mut queue) = world.open(&small());
@@ -75,7 +79,9 @@ fn the_kernel_serves_again_when_the_interface_is_closed() {
 #[test]
 fn an_endpoint_that_is_stopped_is_the_kernels() {
     let world = World::new();
-    let listener = world.host.within(|| TcpListener::bind((HOST_V4, 7)).unwrap());
+    let listener = world
+        .host
+        .within(|| TcpListener::bind((HOST_V4, 7)).unwrap());
     let (interface, mut queue) = world.open(&small());
     let client = world.syn("10.77.0.1:7");
     syn_of(&mut queue, &client);

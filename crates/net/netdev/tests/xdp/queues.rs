@@ -19,7 +19,10 @@ fn world() -> (World, Interface) {
         slots: 256,
         ..Options::default()
     };
-    let interface = world.host.within(|| Interface::open("vs", &options)).unwrap();
+    let interface = world
+        .host
+        .within(|| Interface::open("vs", &options))
+        .unwrap();
     assert_eq!(interface.queues(), u32::from(QUEUES));
     interface.serve("10.77.0.1:7".parse().unwrap()).unwrap();
     (world, interface)

@@ -7,10 +7,10 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 
 use crate::settings;
-use crate::world::{HOST_V4, HOST_V6, World, run, set_up};
+use crate::world::{HOST_V4, HOST_V6, World, run};
 
 /// A process that ends with the test.
-struct Ended(Child);
+pub(crate) struct Ended(Child);
 
 impl Ended {
     /// Kills the process with SIGKILL, and waits for its end.
@@ -53,7 +53,7 @@ fn example() -> PathBuf {
 }
 
 /// Starts the example on `vs`. It must say `ready`.
-fn start(world: &World, options: &[&str], ready: &str) -> Ended {
+pub(crate) fn start(world: &World, options: &[&str], ready: &str) -> Ended {
     world.host.within(|| {
         let mut child = Command::new(example())
             .args(["vs", "10.77.0.1/24", "fd77::1/64"])
@@ -140,32 +140,14 @@ fn the_kernel_talks_to_the_stacks_of_many_queues() {
     converse(&world);
 }
 
-#[test]
-fn the_kernel_talks_to_the_stack_in_a_vlan() {
-    let world = World::new();
-    for (namespace, name, addresses) in [
-        (&world.host, "vs", ["10.77.0.1/24", "fd77::1/64"]),
-        (&world.client, "vc", ["10.77.0.2/24", "fd77::2/64"]),
-    ] {
-        namespace.within(|| {
-            let vlan = format!("{name}.5");
-            let link = ["link", "add", "link", name, "name", &vlan, "type", "vlan", "id", "5"];
-            run("ip", &link);
-            run("ip", &["address", "flush", "dev", name]);
-            set_up(&vlan, addresses);
-            settings::set(name, settings::FLAGS, 0);
-        });
-    }
-    let _service = start(&world, &["--vlan", "5"], "Native 1");
-    converse(&world);
-}
-
 /// A killed process leaves nothing: the kernel serves the next connection, and the next process
 /// opens the same queue at once.
 #[test]
 fn the_kernel_serves_when_the_process_is_killed() {
     let world = World::new();
-    let listener = world.host.within(|| TcpListener::bind((HOST_V4, 7)).unwrap());
+    let listener = world
+        .host
+        .within(|| TcpListener::bind((HOST_V4, 7)).unwrap());
     for _ in 0..5 {
         let mut service = start(&world, &[], "Native 1");
         let mut stream = world.client.within(|| {

@@ -9,10 +9,6 @@ use std::os::fd::AsRawFd as _;
 pub(crate) const TX_CHECKSUM: u32 = 0x17;
 /// `ETHTOOL_STSO`: super-segments are divided by the device.
 pub(crate) const SEGMENTATION: u32 = 0x1f;
-/// `ETHTOOL_SFLAGS`: the flags that are given are on, all others off.
-pub(crate) const FLAGS: u32 = 0x26;
-/// `ETH_FLAG_TXVLAN` and `ETH_FLAG_RXVLAN`: VLAN tags are beside the frames, in both directions.
-pub(crate) const VLAN_TAGS: u32 = 1 << 7 | 1 << 8;
 
 /// Sets a setting of an interface in the namespace of the thread to `value`.
 pub(crate) fn set(name: &str, command: u32, value: u32) {

@@ -75,7 +75,10 @@ impl World {
         };
         let count = queues.to_string();
         let own = ["numrxqueues", &count, "numtxqueues", &count];
-        let (link, peer) = (["link", "add", "vs"], ["type", "veth", "peer", "name", "vc"]);
+        let (link, peer) = (
+            ["link", "add", "vs"],
+            ["type", "veth", "peer", "name", "vc"],
+        );
         world.host.within(|| {
             run("ip", &[&link[..], &own, &peer, &own].concat());
             run("ip", &["link", "set", "vc", "netns", &world.client.path()]);
@@ -119,10 +122,14 @@ impl World {
 }
 
 /// Gives an interface its addresses and sets it up.
-pub(crate) fn set_up(name: &str, addresses: [&str; 2]) {
+fn set_up(name: &str, addresses: [&str; 2]) {
     // Without detection of duplicates, addresses are usable at once.
     for address in addresses {
-        let option: &[&str] = if address.contains(':') { &["nodad"] } else { &[] };
+        let option: &[&str] = if address.contains(':') {
+            &["nodad"]
+        } else {
+            &[]
+        };
         let add = ["address", "add", address, "dev", name];
         run("ip", &[&add[..], option].concat());
     }
@@ -172,8 +179,16 @@ pub(crate) fn next(queue: &mut Queue) -> Received {
         queue.receive(1, keep).unwrap();
     }
     let received = received.unwrap();
-    let link = if received.bytes[12..14] == [0x81, 0] { 18 } else { 14 };
-    let ip = if received.bytes[link] >> 4 == 6 { 40 } else { 20 };
+    let link = if received.bytes[12..14] == [0x81, 0] {
+        18
+    } else {
+        14
+    };
+    let ip = if received.bytes[link] >> 4 == 6 {
+        40
+    } else {
+        20
+    };
     let tcp = &received.bytes[link + ip..];
     assert_eq!(tcp[2..4], [0, 7], "another port: {:02x?}", received.bytes);
     assert_eq!(tcp[13] & 0x3f, 2, "not a SYN: {:02x?}", received.bytes);

@@ -57,6 +57,26 @@ fn super_segments_leave_with_what_the_device_needs() {
     }
 }
 
+/// The options of a segment count: one of 1,452 bytes of payload would be four bytes too long.
+#[test]
+fn without_offloads_no_frame_exceeds_the_mtu() {
+    for (own, peer, most) in [(v4(1), v4(2), 1_448), (v6(1), v6(2), 1_428)] {
+        for more in 1..=12 {
+            let mut world = World::new();
+            let id = world.connect(own, peer);
+            let mut to_server = Vec::new();
+            for _ in 0..6 {
+                pump(&mut world, &mut to_server);
+            }
+            to_server.clear();
+            world.hosts[0].write(id, &vec![7; most + more], world.now);
+            pump(&mut world, &mut to_server);
+            let largest = to_server.iter().map(|(_, frame)| frame.len()).max();
+            assert_eq!(largest, Some(1_514), "{more} bytes more");
+        }
+    }
+}
+
 /// Lets one batch of frames pass in each direction; those of the first host are kept.
 fn pump(world: &mut World, to_server: &mut Vec<(virtio::Header, Vec<u8>)>) {
     for (outgoing, frame) in world.hosts[0].frames(world.now) {

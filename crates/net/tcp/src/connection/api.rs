@@ -12,7 +12,7 @@ use crate::transmit::{Transmit, reset};
 
 impl Connection {
     /// The next segment to send, until there is none. `most` is the largest payload that the device
-    /// takes, several segments with TSO.
+    /// divides into segments (TSO); 0 if it divides none.
     pub fn transmit(&mut self, most: u32, context: &mut Context<'_>) -> Option<Transmit> {
         if let Some(reply) = self.reply(context) {
             return Some(reply);

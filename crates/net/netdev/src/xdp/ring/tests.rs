@@ -123,9 +123,18 @@ fn a_ring_beyond_its_memory_is_refused() {
         Layout { count: 3, ..valid },
         Layout { count: 0, ..valid },
         Layout { slots: 4, ..valid },
-        Layout { flags: BYTES, ..valid },
-        Layout { producer: 2, ..valid },
-        Layout { consumer: usize::MAX, ..valid },
+        Layout {
+            flags: BYTES,
+            ..valid
+        },
+        Layout {
+            producer: 2,
+            ..valid
+        },
+        Layout {
+            consumer: usize::MAX,
+            ..valid
+        },
     ] {
         assert!(Consumer::<1>::new(memory(), wrong).is_none(), "{wrong:?}");
     }

@@ -55,7 +55,9 @@ fn v4() -> Vec<u8> {
     let mut frame = vec![2; 12];
     frame.extend([8, 0, 0x45, 0, 0, 40, 0, 1, 0x40, 0, 64, 6, 0, 0]);
     frame.extend([10, 0, 0, 9, 10, 0, 0, 2]);
-    frame.extend([0x12, 0x34, 0, 7, 0, 0, 0, 1, 0, 0, 0, 0, 0x50, 2, 0, 64, 0, 0, 0, 0]);
+    frame.extend([
+        0x12, 0x34, 0, 7, 0, 0, 0, 1, 0, 0, 0, 0, 0x50, 2, 0, 64, 0, 0, 0, 0,
+    ]);
     frame
 }
 
@@ -66,7 +68,9 @@ fn v6() -> Vec<u8> {
     for last in [9, 2] {
         frame.extend([0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, last]);
     }
-    frame.extend([0x12, 0x34, 0, 7, 0, 0, 0, 1, 0, 0, 0, 0, 0x50, 2, 0, 64, 0, 0, 0, 0]);
+    frame.extend([
+        0x12, 0x34, 0, 7, 0, 0, 0, 1, 0, 0, 0, 0, 0x50, 2, 0, 64, 0, 0, 0, 0,
+    ]);
     frame
 }
 
@@ -80,48 +84,65 @@ fn with(mut frame: Vec<u8>, at: usize, bytes: &[u8]) -> Vec<u8> {
     frame
 }
 
-#[test]
-fn only_segments_to_served_endpoints_are_redirected() {
+const TAG: [u8; 4] = [0x81, 0, 0x20, 5];
+
+/// A world that serves port 7 of one address of each version.
+fn serving() -> World {
     let world = world();
     world.serve("10.0.0.2:7");
     world.serve("[fd00::2]:7");
-    let tag = [0x81, 0, 0x20, 5];
-    for (name, frame, expected) in [
-        ("IPv4", v4(), true),
-        ("IPv6", v6(), true),
-        ("IPv4, tagged", tagged(v4(), tag), true),
-        ("IPv6, tagged", tagged(v6(), tag), true),
-        ("with data", [v4(), vec![1; 1000]].concat(), true),
-        ("traffic class and flow label", with(v6(), 14, &[0x6f, 0xff]), true),
-        ("may be fragmented", with(v4(), 20, &[0, 0]), true),
-        ("another port", with(v4(), 36, &[0, 8]), false),
-        ("another port, bytes swapped", with(v4(), 36, &[7, 0]), false),
-        ("another port, IPv6", with(v6(), 56, &[1, 7]), false),
-        ("another address", with(v4(), 30, &[10, 0, 0, 3]), false),
-        ("another address, IPv6", with(v6(), 38, &[0xfe]), false),
-        ("from the endpoint", with(v4(), 26, &[10, 0, 0, 2, 10, 0, 0, 9]), false),
-        ("UDP", with(v4(), 23, &[17]), false),
-        ("ICMP", with(v4(), 23, &[1]), false),
-        ("UDP over IPv6", with(v6(), 20, &[17]), false),
-        ("ICMPv6, as neighbour discovery", with(v6(), 20, &[58]), false),
-        ("hop-by-hop options", with(v6(), 20, &[0]), false),
-        ("fragment header", with(v6(), 20, &[44]), false),
-        ("first fragment", with(v4(), 20, &[0x20, 0]), false),
-        ("middle fragment", with(v4(), 20, &[0x20, 0xb9]), false),
-        ("last fragment", with(v4(), 20, &[0, 0xb9]), false),
-        ("fragment with a high offset", with(v4(), 20, &[0x1f, 0]), false),
-        ("IPv4 options", with(v4(), 14, &[0x46]), false),
-        ("wrong version", with(v4(), 14, &[0x65]), false),
-        ("wrong version, IPv6", with(v6(), 14, &[0x45]), false),
-        ("from a link-local address", with(v6(), 22, &[0xfe, 0x80]), false),
-        ("the last link-local prefix", with(v6(), 22, &[0xfe, 0xbf]), false),
-        ("beyond link-local addresses", with(v6(), 22, &[0xfe, 0xc0]), true),
-        ("ARP", with(v4(), 12, &[8, 6]), false),
-        ("802.3 length", with(v4(), 12, &[0, 40]), false),
-        ("two tags", tagged(tagged(v4(), tag), tag), false),
-        ("provider's tag", tagged(v4(), [0x88, 0xa8, 0, 5]), false),
+    world
+}
+
+#[test]
+fn segments_to_served_endpoints_are_redirected() {
+    let world = serving();
+    for (name, frame) in [
+        ("IPv4", v4()),
+        ("IPv6", v6()),
+        ("IPv4, tagged", tagged(v4(), TAG)),
+        ("IPv6, tagged", tagged(v6(), TAG)),
+        ("with data", [v4(), vec![1; 1000]].concat()),
+        ("class and flow label", with(v6(), 14, &[0x6f, 0xff])),
+        ("may be fragmented", with(v4(), 20, &[0, 0])),
+        ("beyond link-local addresses", with(v6(), 22, &[0xfe, 0xc0])),
     ] {
-        assert_eq!(world.redirects(&frame), expected, "{name}");
+        assert!(world.redirects(&frame), "{name}");
+    }
+}
+
+#[test]
+fn all_else_is_passed() {
+    let world = serving();
+    let to_client = [10, 0, 0, 2, 10, 0, 0, 9];
+    for (name, frame) in [
+        ("another port", with(v4(), 36, &[0, 8])),
+        ("another port, bytes swapped", with(v4(), 36, &[7, 0])),
+        ("another port, IPv6", with(v6(), 56, &[1, 7])),
+        ("another address", with(v4(), 30, &[10, 0, 0, 3])),
+        ("another address, IPv6", with(v6(), 38, &[0xfe])),
+        ("from the endpoint", with(v4(), 26, &to_client)),
+        ("UDP", with(v4(), 23, &[17])),
+        ("ICMP", with(v4(), 23, &[1])),
+        ("UDP over IPv6", with(v6(), 20, &[17])),
+        ("ICMPv6, as neighbour discovery", with(v6(), 20, &[58])),
+        ("hop-by-hop options", with(v6(), 20, &[0])),
+        ("fragment header", with(v6(), 20, &[44])),
+        ("first fragment", with(v4(), 20, &[0x20, 0])),
+        ("middle fragment", with(v4(), 20, &[0x20, 0xb9])),
+        ("last fragment", with(v4(), 20, &[0, 0xb9])),
+        ("fragment with a high offset", with(v4(), 20, &[0x1f, 0])),
+        ("IPv4 options", with(v4(), 14, &[0x46])),
+        ("wrong version", with(v4(), 14, &[0x65])),
+        ("wrong version, IPv6", with(v6(), 14, &[0x45])),
+        ("from a link-local address", with(v6(), 22, &[0xfe, 0x80])),
+        ("the last link-local prefix", with(v6(), 22, &[0xfe, 0xbf])),
+        ("ARP", with(v4(), 12, &[8, 6])),
+        ("802.3 length", with(v4(), 12, &[0, 40])),
+        ("two tags", tagged(tagged(v4(), TAG), TAG)),
+        ("provider's tag", tagged(v4(), [0x88, 0xa8, 0, 5])),
+    ] {
+        assert!(!world.redirects(&frame), "{name}");
     }
 }
 
@@ -130,7 +151,7 @@ fn frames_that_end_within_the_headers_are_passed() {
     let world = world();
     world.serve("0.0.0.0:7");
     world.serve("[::]:7");
-    for whole in [v4(), v6(), tagged(v4(), [0x81, 0, 0, 5]), tagged(v6(), [0x81, 0, 0, 5])] {
+    for whole in [v4(), v6(), tagged(v4(), TAG), tagged(v6(), TAG)] {
         assert!(world.redirects(&whole));
         for length in 14..whole.len() {
             assert!(!world.redirects(&whole[..length]), "{length}");
@@ -146,7 +167,10 @@ fn an_unspecified_address_stands_for_its_version() {
         ("[::]:7", false, true),
         ("[::ffff:0.0.0.0]:7", true, false),
     ] {
-        assert!(!world.redirects(&v4()) && !world.redirects(&v6()), "{endpoint}");
+        assert!(
+            !world.redirects(&v4()) && !world.redirects(&v6()),
+            "{endpoint}"
+        );
         world.serve(endpoint);
         for frame in [v4(), with(v4(), 30, &[192, 0, 2, 1])] {
             assert_eq!(world.redirects(&frame), v4_expected, "{endpoint}");
@@ -191,7 +215,10 @@ fn a_queue_without_a_socket_passes_all() {
     steering.connect(0, socket.as_fd()).unwrap();
     assert!(redirects(&steering.program, &v4()));
     drop(socket);
-    assert!(!redirects(&steering.program, &v4()), "the kernel removed the socket");
+    assert!(
+        !redirects(&steering.program, &v4()),
+        "the kernel removed the socket"
+    );
 }
 
 #[test]
@@ -204,11 +231,23 @@ fn limits_are_errors_by_name() {
     }
     steering.serve(endpoint(1)).unwrap();
     let refused = steering.serve(endpoint(ports.next().unwrap()));
-    assert!(matches!(refused, Err(SteerError::TooManyEndpoints { limit: MAX_ENDPOINTS, .. })));
+    assert!(matches!(
+        refused,
+        Err(SteerError::TooManyEndpoints {
+            limit: MAX_ENDPOINTS,
+            ..
+        })
+    ));
     let host = |number: u32| IpAddr::from(number.to_be_bytes());
     for number in 0..MAX_HOSTS {
         steering.pass(host(number)).unwrap();
     }
     let refused = steering.pass(host(MAX_HOSTS));
-    assert!(matches!(refused, Err(SteerError::TooManyHosts { limit: MAX_HOSTS, .. })));
+    assert!(matches!(
+        refused,
+        Err(SteerError::TooManyHosts {
+            limit: MAX_HOSTS,
+            ..
+        })
+    ));
 }
