@@ -33,7 +33,7 @@ export SAIGA_COMMIT ?= $(shell git describe --always --dirty --abbrev=12 2>/dev/
 # Tests that are not even compiled for `make test`.
 soak := saiga-trials/soak,saiga-tpcc/soak,saiga-cli/soak,saiga-interface/soak
 
-.PHONY: all build library chaos demo test loom soak bench bench-stack bench-recovery bench-wait ablation \
+.PHONY: all build library chaos demo demo-net test loom soak bench bench-stack bench-recovery bench-wait ablation \
 	bench-hostile bench-tpcc lint fmt install uninstall clean
 
 all: build
@@ -54,6 +54,13 @@ demo:
 	tools/setup demo
 	$(MAKE) build
 	$(release)/saiga compare redis --out $(OUT)/demo
+
+# Measures Redis for a client on another host, with the kernel and with the gateway: two network namespaces on this
+# machine, three minutes. Root.
+demo-net:
+	tools/setup demo
+	$(MAKE) build
+	$(release)/saiga compare redis --over tap -c 50 --out $(OUT)/demo-net
 
 test:
 	tools/setup test

@@ -7,6 +7,7 @@ mod file;
 mod finish;
 mod options;
 mod outlook;
+mod over;
 mod plan;
 pub(crate) mod probe;
 mod progress;
@@ -68,6 +69,9 @@ fn redis(args: &RedisArgs) -> anyhow::Result<ExitCode> {
         let workload = RedisWorkload::without_programs(arms, topology, args.port, this_tool()?);
         return plan::print_steps(&workload, &plan, &announcements(&workload, &plan, common)?);
     }
+    if args.over.is_some() {
+        over::check_rights()?;
+    }
     let out = out(common)?;
     let probe = Some(probe::status_pages());
     let workload = RedisWorkload::new(arms, topology, args.port, this_tool()?, probe)?;
@@ -91,6 +95,9 @@ fn sql(args: &SqlArgs) -> anyhow::Result<ExitCode> {
 
 /// All arms; with `--idle` each without and with idle connections.
 fn redis_arms(args: &RedisArgs) -> anyhow::Result<Vec<RedisArm>> {
+    if let Some(wire) = args.over {
+        return wire.arms(args.arms(), args.topology());
+    }
     let kinds = kinds(args.arms(), &args.arms.library)?;
     if args.idle == 0 {
         return Ok(RedisArm::named(&at_least_two(kinds)?));

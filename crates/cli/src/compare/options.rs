@@ -7,6 +7,7 @@ use saiga_experiment::file::TableCheck;
 use saiga_process::cpu::default_foreign_cores;
 use saiga_redis::{Test, Topology};
 
+use super::over::WireName;
 use super::stopping::Stopping;
 
 /// Options of `saiga compare`.
@@ -56,7 +57,13 @@ pub(crate) struct RedisArgs {
     /// comparison
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, value_parser = clap::value_parser!(u32).range(..=1_000_000))]
     pub(crate) idle: u32,
-    /// Length of a run in seconds, with 50 clients (default: 0.27, with --full 0.6, with --idle 1)
+    /// Put server and client on two hosts with this wire between them, to measure `saiga gateway`
+    /// (docs/gateway.md). The hosts are network namespaces of this machine, which needs root. The
+    /// arms are kernel and gateway
+    #[arg(long, value_enum, value_name = "WIRE", conflicts_with_all = ["idle", "library", "port"])]
+    pub(crate) over: Option<WireName>,
+    /// Length of a run in seconds, with 50 clients (default: 0.27, with --full 0.6, with --idle or
+    /// --over 1)
     #[arg(long, value_name = "S", value_parser = seconds, conflicts_with = "requests")]
     pub(crate) seconds: Option<f64>,
     /// Requests of a run, in place of its length
@@ -363,6 +370,7 @@ impl RedisArgs {
     pub(crate) fn arms(&self) -> &[ArmName] {
         let several = self.topology() != Topology::Standalone || self.idle > 0;
         match self.arms.arms.as_slice() {
+            [] if self.over.is_some() => &[ArmName::Kernel, ArmName::Gateway],
             [] if several => &[ArmName::Kernel, ArmName::Saiga],
             [] => &ArmName::ALL,
             chosen => chosen,
@@ -418,6 +426,9 @@ pub(crate) enum ArmName {
     Unix,
     /// Kernel TCP with both processes under Saiga
     Saiga,
+    /// TCP from another host to `saiga gateway`, with the server under Saiga (with --over)
+    #[value(hide = true)]
+    Gateway,
 }
 
 impl ArmName {

@@ -25,6 +25,8 @@ const REDIS_RUN: f64 = 0.27;
 /// Seconds of a run with idle connections, which take about ten seconds to open and settle. A run
 /// is longer than the period of once-a-second activities.
 const REDIS_IDLE_RUN: f64 = 1.0;
+/// Seconds of a run between two hosts. The kernel counts the CPU time of a host in ticks of 10 ms.
+const REDIS_OVER_RUN: f64 = 1.0;
 /// Seconds of a run with --full, which takes about half an hour.
 const REDIS_FULL_RUN: f64 = 0.6;
 /// Seconds of a run. With five loads, three placements, three arms and six pairs: 5 minutes, most
@@ -43,12 +45,12 @@ const HOGS: [Hog; 3] = [Hog::First, Hog::Second, Hog::Both];
 /// The plan for Redis.
 pub(super) fn redis(args: &RedisArgs) -> anyhow::Result<Plan<RedisLoad>> {
     let cores = cores()?;
-    let usual = if args.idle > 0 {
-        REDIS_IDLE_RUN
-    } else {
-        REDIS_RUN
+    let usual = match args.over {
+        Some(_) => REDIS_OVER_RUN,
+        None if args.idle > 0 => REDIS_IDLE_RUN,
+        None if args.full => REDIS_FULL_RUN,
+        None => REDIS_RUN,
     };
-    let usual = if args.full { REDIS_FULL_RUN } else { usual };
     let seconds = Duration::from_secs_f64(args.seconds.unwrap_or(usual));
     let size = match args.requests {
         Some(requests) => RunSize::Operations(requests),
@@ -298,6 +300,7 @@ pub(crate) fn arm_kinds(names: &[ArmName]) -> anyhow::Result<Vec<ArmKind>> {
         ArmName::Kernel => Ok(ArmKind::Kernel),
         ArmName::Unix => Ok(ArmKind::Unix),
         ArmName::Saiga => Ok(ArmKind::Saiga(library::find()?)),
+        ArmName::Gateway => bail!("the gateway arm needs two hosts: saiga compare redis --over"),
     };
     names.iter().map(kind).collect()
 }

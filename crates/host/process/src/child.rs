@@ -31,14 +31,14 @@ use crate::interrupt::Interrupt;
 use crate::memory::Memory;
 use crate::numbers::ranges;
 use crate::pidfd::{Process, WaitResult};
-use crate::{group, secret};
+use crate::{group, network, secret};
 
 mod program;
 
 /// Time between SIGTERM and SIGKILL.
 const TERM_GRACE: Duration = Duration::from_secs(3);
 
-/// A program with its arguments, environment, CPUs, memory policy, user and directory.
+/// A program with its arguments, environment, CPUs, memory policy, user, directory and network.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandLine {
     /// Searched in `PATH` unless it contains a slash.
@@ -55,6 +55,8 @@ pub struct CommandLine {
     pub memory: Option<Memory>,
     /// Working directory; `None` for that of this process.
     pub directory: Option<PathBuf>,
+    /// File of the network namespace, such as `/proc/PID/ns/net`; `None` for that of this process.
+    pub network: Option<PathBuf>,
     pub stop_signals: StopSignals,
 }
 
@@ -149,6 +151,7 @@ impl CommandLine {
             account: None,
             memory: None,
             directory: None,
+            network: None,
             stop_signals: StopSignals::default(),
         }
     }
@@ -203,8 +206,8 @@ impl CommandLine {
                 Ok(())
             });
         }
-        let mut started = command
-            .spawn()
+        // Not in `pre_exec`, where another user may lack the right to enter the namespace.
+        let mut started = network::within(self.network.as_deref(), || command.spawn())
             .map_err(|error| self.refusal(package, error))?;
         match child_of(&started, self.stop_signals) {
             Ok(child) => Ok(child),
@@ -257,6 +260,9 @@ impl fmt::Display for CommandLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(directory) = &self.directory {
             write!(f, "cd {} && ", quoted(&directory.to_string_lossy()))?;
+        }
+        if let Some(network) = &self.network {
+            write!(f, "nsenter --net={} ", quoted(&network.to_string_lossy()))?;
         }
         if !self.cpus.is_empty() {
             write!(f, "taskset -c {} ", ranges(&self.cpus))?;

@@ -56,6 +56,9 @@ pub struct Used {
     pub interrupts_s: f64,
     /// CPU seconds of all other kernel threads; `None` if they are invisible, as in a container.
     pub kernel_threads_s: Option<f64>,
+    /// CPU seconds in which the host's CPUs were not idle, of all processes, interrupts and kernel
+    /// threads together, without time that the hypervisor took.
+    pub busy_s: f64,
     /// Seconds of interrupts per CPU second of processes, if accounted separately; else 0.
     interrupts_per_cpu_s: f64,
 }
@@ -88,6 +91,7 @@ impl CpuWindow {
         let host = HostTime::read()?;
         let window_s = self.opened.elapsed().as_secs_f64();
         let seen = Counters {
+            cpus: stat::cpus(),
             interrupts: host.interrupts(),
             host: host.since(&self.host),
             ours_s: own.as_secs_f64() + children_cpu_s,
@@ -100,6 +104,7 @@ impl CpuWindow {
 /// The kernel's counters for an interval.
 #[derive(Debug, Clone, Copy)]
 struct Counters {
+    cpus: usize,
     interrupts: Interrupts,
     host: HostTime,
     /// CPU seconds of the experiment's processes.
@@ -131,8 +136,18 @@ impl Counters {
             foreign_s,
             interrupts_s,
             kernel_threads_s: sees_all.then_some(threads_s),
+            busy_s: self.busy_s(window_s),
             interrupts_per_cpu_s,
         }
+    }
+
+    /// From the idle time, which has a finer resolution than the sampled time of processes.
+    fn busy_s(self, window_s: f64) -> f64 {
+        let HostTime {
+            idle_s, stolen_s, ..
+        } = self.host;
+        let cpus = u32::try_from(self.cpus).map_or(0.0, f64::from);
+        (cpus * window_s - idle_s - stolen_s).max(0.0)
     }
 
     fn foreign_s(self) -> f64 {
@@ -253,12 +268,14 @@ mod tests {
 
     /// Two seconds of two busy cores: server and client used 2.5 s, a foreign process 0.25 s.
     const APART: Counters = Counters {
+        cpus: 2,
         interrupts: Interrupts::Apart,
         host: HostTime {
             processes_s: 2.875,
             hard_interrupts_s: 0.125,
             soft_interrupts_s: 0.625,
             stolen_s: 0.0,
+            idle_s: 0.375,
         },
         ours_s: 2.5,
         worked: Worked {
@@ -272,12 +289,14 @@ mod tests {
     /// As [`APART`], with 0.25 s of soft interrupts in the experiment's processes and 0.125 s on an
     /// idle core.
     const IN_PROCESSES: Counters = Counters {
+        cpus: 2,
         interrupts: Interrupts::InProcesses,
         host: HostTime {
             processes_s: 2.875,
             hard_interrupts_s: 0.0,
             soft_interrupts_s: 0.625,
             stolen_s: 0.0,
+            idle_s: 0.5,
         },
         ours_s: 2.75,
         worked: Worked {
@@ -328,6 +347,17 @@ mod tests {
             seen.host.stolen_s = 0.5;
             assert_eq!(seen.used(2.0).foreign_s, 0.75, "{:?}", seen.interrupts);
         }
+    }
+
+    #[test]
+    fn the_host_is_busy_when_it_is_neither_idle_nor_stopped() {
+        assert_eq!(APART.used(2.0).busy_s, 3.625);
+        let mut stolen = APART;
+        stolen.host.stolen_s = 0.5;
+        assert_eq!(stolen.used(2.0).busy_s, 3.125);
+        // The counters' resolution is a tick.
+        stolen.host.idle_s = 4.0;
+        assert_eq!(stolen.used(2.0).busy_s, 0.0);
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! Processes and files of this host: start, wait, stop and account processes, and read `/proc`.
 //!
 //! [`child`] starts a program with CPUs, memory policy and user, and ends it with its group;
-//! [`cpu`] measures CPU time; [`proc`], [`pidfd`] and [`sockets`] look at processes of others;
-//! [`replace`] and [`lock`] are for files that other processes use at the same time. This crate
-//! knows no experiment and no database.
+//! [`network`] creates network namespaces; [`cpu`] measures CPU time; [`proc`], [`pidfd`] and
+//! [`sockets`] look at processes of others; [`replace`] and [`lock`] are for files that other
+//! processes use at the same time. This crate knows no experiment and no database.
 
 pub mod account;
 pub mod available_memory;
@@ -15,6 +15,7 @@ pub mod interrupt;
 pub mod lock;
 pub mod log;
 pub mod memory;
+pub mod network;
 pub mod numbers;
 pub mod pidfd;
 pub mod port;

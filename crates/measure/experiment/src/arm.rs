@@ -1,4 +1,4 @@
-//! [`ArmKind`]: the transport between a client and a server on the same host.
+//! [`ArmKind`]: the transport between a client and a server.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -14,6 +14,9 @@ pub enum ArmKind {
     Unix,
     /// TCP on 127.0.0.1, both processes with this library preloaded.
     Saiga(PathBuf),
+    /// TCP from another host, where nothing is preloaded, to a gateway; the server with this
+    /// library preloaded.
+    Gateway(PathBuf),
 }
 
 impl ArmKind {
@@ -24,6 +27,7 @@ impl ArmKind {
         match self {
             Self::Kernel => "kernel".into(),
             Self::Unix => "unix".into(),
+            Self::Gateway(_) => "gateway".into(),
             Self::Saiga(library) => match library.file_stem() {
                 None => "saiga".into(),
                 Some(stem) if stem == "libsaiga" => "saiga".into(),
@@ -39,6 +43,7 @@ impl ArmKind {
             Self::Kernel => "kernel TCP on 127.0.0.1, nothing preloaded",
             Self::Unix => "AF_UNIX socket, for applications that can be configured for it",
             Self::Saiga(_) => "the same TCP connections with both processes under Saiga",
+            Self::Gateway(_) => "TCP from another host to saiga gateway, the server under Saiga",
         }
     }
 
@@ -46,15 +51,24 @@ impl ArmKind {
     pub fn library(&self) -> Option<&Path> {
         match self {
             Self::Kernel | Self::Unix => None,
-            Self::Saiga(library) => Some(library),
+            Self::Saiga(library) | Self::Gateway(library) => Some(library),
         }
     }
 
-    /// Environment variables for both processes.
+    /// Environment variables for the server.
     #[must_use]
     pub fn env(&self) -> BTreeMap<String, String> {
         let preload = |library: &Path| ("LD_PRELOAD".to_owned(), library.display().to_string());
         self.library().map(preload).into_iter().collect()
+    }
+
+    /// Environment variables for the client.
+    #[must_use]
+    pub fn client_env(&self) -> BTreeMap<String, String> {
+        match self {
+            Self::Gateway(_) => BTreeMap::new(),
+            Self::Kernel | Self::Unix | Self::Saiga(_) => self.env(),
+        }
     }
 }
 

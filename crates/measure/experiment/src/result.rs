@@ -113,7 +113,7 @@ pub struct Arm {
     pub server: String,
     /// Command line of the client, with the same placeholders.
     pub client: String,
-    /// Environment variables set for both.
+    /// Environment variables set for both, or for the server only if the client is on another host.
     pub env: BTreeMap<String, String>,
     /// A sentence that describes the arm.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -238,13 +238,16 @@ impl<'a> Meter<'a> {
         })
     }
 
-    /// CPU time since the start. `children_cpu_s` is the CPU time of the run's servers and clients.
+    /// CPU time since the start, without that of the hogs. `children_cpu_s` is the CPU time of the
+    /// run's servers and clients.
     ///
     /// # Errors
     /// Fails if `/proc/stat` cannot be read or a hog has ended.
     pub fn stop(self, children_cpu_s: f64) -> io::Result<Used> {
         let hogs_s = cpu_s(self.hogs)? - self.hogs_before_s;
-        self.window.close(children_cpu_s + hogs_s)
+        let mut used = self.window.close(children_cpu_s + hogs_s)?;
+        used.busy_s = (used.busy_s - hogs_s).max(0.0);
+        Ok(used)
     }
 }
 

@@ -48,6 +48,7 @@ pub(crate) fn private_arm(arm: &Arm, library: &Path) -> RedisArm {
             ArmKind::Kernel
         },
         idle: 0,
+        wire: None,
     }
 }
 

@@ -126,7 +126,7 @@ mod tests {
                     processes_s,
                     hard_interrupts_s: 0.25,
                     soft_interrupts_s,
-                    stolen_s: 0.0,
+                    ..HostTime::default()
                 })
                 .to_vec(),
             ..TimeSeries::default()

@@ -1,9 +1,11 @@
 //! [`RedisArm`]: an arm of a Redis comparison and its command lines.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use saiga_experiment::arm::{self, ArmKind};
 use saiga_experiment::result::Arm;
+use saiga_hosts::{Gateway, Layout, Places, SERVER, Wire};
 use saiga_process::child::CommandLine;
 
 use crate::idle;
@@ -16,14 +18,19 @@ const IDLE_SUFFIX: &str = "+idle";
 /// `server.h`).
 const RESERVED_DESCRIPTORS: u32 = 32;
 
+/// The port of a server on a host of its own.
+const PORT: u16 = 6379;
+
 /// An arm with a unique name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RedisArm {
-    /// `kernel`, `unix` or `saiga`, with a suffix for repetitions and idle connections.
+    /// `kernel`, `unix`, `saiga` or `gateway`, with a suffix for repetitions and idle connections.
     pub name: String,
     pub kind: ArmKind,
     /// Number of idle connections beside the load.
     pub idle: u32,
+    /// The wire between the hosts of server and client; `None` if both are on this host.
+    pub wire: Option<Wire>,
 }
 
 /// The address of a server.
@@ -31,6 +38,8 @@ pub struct RedisArm {
 pub(crate) enum Endpoint {
     /// A port of 127.0.0.1.
     Tcp(String),
+    /// A port of the server's host.
+    Remote(String),
     /// The path of a Unix socket.
     Unix(String),
 }
@@ -43,6 +52,7 @@ impl RedisArm {
             name,
             kind: kind.clone(),
             idle: 0,
+            wire: None,
         };
         arm::names(kinds).into_iter().zip(kinds).map(arm).collect()
     }
@@ -57,6 +67,34 @@ impl RedisArm {
         }
     }
 
+    /// This arm with server and client on two hosts.
+    #[must_use]
+    pub fn over(self, wire: Wire) -> Self {
+        Self {
+            wire: Some(wire),
+            ..self
+        }
+    }
+
+    /// The hosts of server and client; `None` if both are on this host. `tool` is the path of this
+    /// program, and `cpus` are the CPUs of the server.
+    pub(crate) fn layout(&self, tool: &Path, cpus: &[usize]) -> Option<Layout> {
+        let gateway = || Gateway {
+            tool: tool.to_owned(),
+            port: PORT,
+            cpus: cpus.to_vec(),
+        };
+        Some(Layout {
+            wire: self.wire?,
+            gateway: matches!(self.kind, ArmKind::Gateway(_)).then(gateway),
+        })
+    }
+
+    /// The port of a server on a host of its own, where every port is free.
+    pub(crate) fn own_port(&self) -> Option<u16> {
+        self.wire.map(|_| PORT)
+    }
+
     /// Number of descriptors that the server of `load` needs with `idle` idle connections.
     #[must_use]
     pub fn server_descriptors(load: &RedisLoad, idle: u32) -> u32 {
@@ -67,8 +105,11 @@ impl RedisArm {
     /// The address of the server of this arm, given its port and folder.
     pub(crate) fn endpoint(&self, port: &str, dir: &str) -> Endpoint {
         match self.kind {
-            ArmKind::Kernel | ArmKind::Saiga(_) => Endpoint::Tcp(port.to_owned()),
             ArmKind::Unix => Endpoint::Unix(format!("{dir}/redis.sock")),
+            ArmKind::Kernel | ArmKind::Saiga(_) | ArmKind::Gateway(_) => match self.wire {
+                Some(_) => Endpoint::Remote(port.to_owned()),
+                None => Endpoint::Tcp(port.to_owned()),
+            },
         }
     }
 
@@ -80,6 +121,7 @@ impl RedisArm {
                 .into_iter()
                 .chain(addresses.iter().map(String::as_str))
                 .collect(),
+            Endpoint::Remote(port) => vec!["--port", port, "--bind", SERVER],
             Endpoint::Unix(path) => vec![
                 "--port",
                 "0",
@@ -89,7 +131,13 @@ impl RedisArm {
                 "700",
             ],
         };
-        args.extend(["--protected-mode", "yes", "--daemonize", "no", "--dir", dir]);
+        // It protects from clients on other hosts, and only the client is on the wire.
+        let protected = match endpoint {
+            Endpoint::Remote(_) => "no",
+            Endpoint::Tcp(_) | Endpoint::Unix(_) => "yes",
+        };
+        args.extend(["--protected-mode", protected]);
+        args.extend(["--daemonize", "no", "--dir", dir]);
         args.extend(["--save", "", "--appendonly", "no"]);
         let io_threads = load.io_threads.to_string();
         let max_clients = load.max_clients(self.idle).map(|most| most.to_string());
@@ -140,6 +188,7 @@ impl RedisArm {
     ) -> CommandLine {
         let mut args: Vec<String> = match endpoint {
             Endpoint::Tcp(port) => ["-h", "127.0.0.1", "-p", port].map(str::to_owned).to_vec(),
+            Endpoint::Remote(port) => ["-h", SERVER, "-p", port].map(str::to_owned).to_vec(),
             Endpoint::Unix(path) => ["-s", path].map(str::to_owned).to_vec(),
         };
         let mut option = |name: &str, value: String| args.extend([name.to_owned(), value]);
@@ -161,11 +210,14 @@ impl RedisArm {
             args.push("--cluster".to_owned());
         }
         args.push("--csv".to_owned());
-        self.command("redis-benchmark", args)
+        CommandLine {
+            env: self.kind.client_env(),
+            ..CommandLine::new("redis-benchmark", args)
+        }
     }
 
-    fn description(&self) -> String {
-        let kind = self.kind.description();
+    fn description(&self, layout: Option<&Layout>) -> String {
+        let kind = layout.map_or(self.kind.description(), Layout::description);
         match self.idle {
             0 => kind.to_owned(),
             idle => format!("{kind}; with {idle} idle connections that were used before"),
@@ -174,19 +226,24 @@ impl RedisArm {
 
     /// The arm for the result, with placeholders for values that change from run to run.
     pub(crate) fn described(&self, topology: Topology) -> Arm {
-        let endpoint = self.endpoint("{port}", "{dir}");
+        let port = self.own_port().map(|port| port.to_string());
+        let endpoint = self.endpoint(port.as_deref().unwrap_or("{port}"), "{dir}");
         let load = RedisLoad {
             topology,
             ..RedisLoad::new(crate::Test::Set, 50)
         };
-        let bare = |line: CommandLine| {
+        let layout = self.layout(Path::new("saiga"), &[]);
+        let hosts = layout.as_ref().map(|_| Places::placeholders());
+        let bare = |line: CommandLine, place: fn(&Places) -> &Path| {
             CommandLine {
                 env: BTreeMap::new(),
+                network: hosts.as_ref().map(|hosts| place(hosts).to_owned()),
                 ..line
             }
             .to_string()
         };
-        let client = bare(self.client(&endpoint, &load, "{requests}"));
+        let client = self.client(&endpoint, &load, "{requests}");
+        let client = bare(client, |hosts| &hosts.client);
         let client = [
             ("-t set", "-t {test}"),
             ("-c 50", "-c {clients}"),
@@ -201,12 +258,16 @@ impl RedisArm {
                 self.member(Role::Master, "{dir}")
             }
         };
+        let gateway = hosts.as_ref().zip(layout.as_ref());
+        let gateway = gateway.and_then(|(hosts, layout)| layout.gateway_line(hosts));
+        let gateway = gateway.map(|line| format!("{line}; "));
+        let server = bare(server, |hosts| &hosts.server);
         Arm {
             name: self.name.clone(),
-            server: bare(server),
+            server: gateway.unwrap_or_default() + &server,
             client,
             env: self.kind.env(),
-            description: Some(self.description()),
+            description: Some(self.description(layout.as_ref())),
             varies: (self.idle > 0).then(|| self.name.trim_end_matches(IDLE_SUFFIX).to_owned()),
             configuration: BTreeMap::new(),
         }
@@ -263,6 +324,50 @@ mod tests {
             client_b.to_string(),
             format!("env LD_PRELOAD=/l/libsaiga.so {client_a}")
         );
+    }
+
+    #[test]
+    fn a_client_on_another_host_has_nothing_preloaded() {
+        let library = "/l/libsaiga.so".into();
+        let arms = RedisArm::named(&[ArmKind::Kernel, ArmKind::Gateway(library)]);
+        let [kernel, gateway] = <[_; 2]>::try_from(arms).unwrap();
+        let [kernel, gateway] = [kernel, gateway].map(|arm| arm.over(Wire::Tap));
+        let load = RedisLoad::new(Test::Get, 50);
+        let endpoint = gateway.endpoint("6379", "/tmp/d");
+        assert_eq!(endpoint, Endpoint::Remote("6379".to_owned()));
+        let server = gateway.server(&endpoint, "/tmp/d", &load).to_string();
+        let wanted = "env LD_PRELOAD=/l/libsaiga.so redis-server --port 6379 --bind 10.77.0.1 \
+                      --protected-mode no ";
+        assert!(server.starts_with(wanted), "{server}");
+        let client = gateway.client(&endpoint, &load, "900");
+        assert!(client.env.is_empty(), "{client}");
+        assert_eq!(client, kernel.client(&endpoint, &load, "900"));
+
+        let cpus = [1];
+        let layout = gateway.layout(Path::new("/bin/saiga"), &cpus).unwrap();
+        let expected = Gateway {
+            tool: "/bin/saiga".into(),
+            port: 6379,
+            cpus: vec![1],
+        };
+        assert_eq!(layout.gateway, Some(expected));
+        let layout = kernel.layout(Path::new("/bin/saiga"), &cpus).unwrap();
+        assert_eq!(layout.gateway, None);
+    }
+
+    #[test]
+    fn a_described_arm_names_both_hosts() {
+        let arms = RedisArm::named(&[ArmKind::Gateway("/l/libsaiga.so".into())]);
+        let arm = arms[0].clone().over(Wire::Tap);
+        let described = arm.described(Topology::Standalone);
+        let server = "nsenter --net={server} saiga gateway up --config {gateway}/gateway.toml; \
+                      nsenter --net={server} redis-server --port 6379 --bind 10.77.0.1 ";
+        assert!(described.server.starts_with(server), "{}", described.server);
+        let client = "nsenter --net={client} redis-benchmark -h 10.77.0.1 -p 6379 -t {test} ";
+        assert!(described.client.starts_with(client), "{}", described.client);
+        let description = described.description.unwrap();
+        assert!(description.contains("a TAP device"), "{description}");
+        assert_eq!(described.env["LD_PRELOAD"], "/l/libsaiga.so");
     }
 
     #[test]

@@ -13,12 +13,18 @@ use std::time::{Duration, Instant};
 
 use saiga_experiment::workload::{Conditions, Failure, Measured, Meter};
 use saiga_process::child::{Child, CommandLine, Ended, Waited};
+use saiga_process::cpu::Used;
 use saiga_process::log::last_line;
 
 use crate::acceleration::ChannelWatch;
 use crate::fleet::Fleet;
 use crate::server::PACKAGE;
 
+/// CPU time of the machine without redis-benchmark, per operation, with server and client on two
+/// hosts.
+pub(crate) const SERVER_HOST_CPU: &str = "server_host_cpu_us_per_op";
+/// The part of `server_cpu_us_per_op` that a gateway used.
+const GATEWAY_CPU: &str = "gateway_cpu_us_per_op";
 /// Interval between samples of the servers' CPU time, for clients with threads.
 const SAMPLE_PAUSE: Duration = Duration::from_millis(4);
 /// Servers that used more CPU time than this between two samples count as busy.
@@ -38,12 +44,12 @@ pub(crate) fn run(
     let files = File::create(&out).and_then(|out| Ok((out, File::create(&err)?)));
     let (stdout, stderr) = files.map_err(Failure::impossible)?;
     let meter = Meter::start(conditions).map_err(Failure::impossible)?;
-    let server_before = fleet.cpu_time().map_err(Failure::impossible)?;
+    let before = ServerCpu::so_far(fleet).map_err(Failure::impossible)?;
     let mut client = line
         .spawn(PACKAGE, stdout, stderr)
         .map_err(Failure::impossible)?;
     let (ended, idle_tail) = watch(&mut client, fleet, threads, conditions, channels)?;
-    let server_after = fleet.cpu_time();
+    let after = ServerCpu::so_far(fleet);
     let log = || last_line(&err);
     if let Some(exit_report) = fleet.exit_report() {
         return Err(Failure::run(exit_report));
@@ -55,10 +61,8 @@ pub(crate) fn run(
             log()
         )));
     }
-    let server_cpu = server_after
-        .map_err(Failure::impossible)?
-        .saturating_sub(server_before);
-    let children_s = server_cpu.as_secs_f64() + ended.cpu.as_secs_f64();
+    let server = after.map_err(Failure::impossible)?.since(before);
+    let children_s = (server.total + ended.cpu).as_secs_f64();
     let used = meter.stop(children_s).map_err(Failure::impossible)?;
     let csv = fs::read_to_string(&out).map_err(Failure::impossible)?;
     let row = Row::parse(&csv)
@@ -66,14 +70,12 @@ pub(crate) fn run(
     let operations = as_float(operations);
     let reported_s = operations / row.requests_per_s;
     let seconds = (reported_s - idle_tail.as_secs_f64()).max(reported_s * 0.01);
-    let per_op_us = |cpu: Duration| cpu.as_secs_f64() * 1e6 / operations;
     let mut metrics = row.latencies;
     metrics.insert("throughput_ops_s".to_owned(), operations / seconds);
-    let [server, client] = [server_cpu, ended.cpu].map(|cpu| used.with_interrupts(cpu));
     metrics.extend(used.metrics());
-    metrics.insert("server_cpu_us_per_op".to_owned(), per_op_us(server));
-    metrics.insert("client_cpu_us_per_op".to_owned(), per_op_us(client));
-    metrics.insert("total_cpu_us_per_op".to_owned(), per_op_us(server + client));
+    for (name, cpu_s) in cpu_seconds(fleet, server, ended.cpu, &used) {
+        metrics.insert(name.to_owned(), cpu_s * 1e6 / operations);
+    }
     Ok(Measured {
         seconds,
         metrics,
@@ -82,6 +84,54 @@ pub(crate) fn run(
         invalid: None,
         detail: None,
     })
+}
+
+/// CPU time on the side of the servers.
+#[derive(Debug, Clone, Copy)]
+struct ServerCpu {
+    /// All servers and the gateway.
+    total: Duration,
+    gateway: Duration,
+}
+
+impl ServerCpu {
+    fn so_far(fleet: &Fleet) -> io::Result<Self> {
+        Ok(Self {
+            total: fleet.cpu_time()?,
+            gateway: fleet.gateway_cpu_time()?,
+        })
+    }
+
+    fn since(self, before: Self) -> Self {
+        Self {
+            total: self.total.saturating_sub(before.total),
+            gateway: self.gateway.saturating_sub(before.gateway),
+        }
+    }
+}
+
+/// CPU seconds of a run, by the name of the metric per operation.
+fn cpu_seconds(
+    fleet: &Fleet,
+    server: ServerCpu,
+    client: Duration,
+    used: &Used,
+) -> Vec<(&'static str, f64)> {
+    let ServerCpu { total, gateway } = server;
+    let [server_s, gateway_s, client_s] =
+        [total, gateway, client].map(|cpu| used.with_interrupts(cpu).as_secs_f64());
+    let mut all = vec![
+        ("server_cpu_us_per_op", server_s),
+        ("client_cpu_us_per_op", client_s),
+        ("total_cpu_us_per_op", server_s + client_s),
+    ];
+    if let Some(hosts) = &fleet.hosts {
+        // The interrupts of both hosts are part of it; the client's share of them is not known.
+        let host_s = used.busy_s - client.as_secs_f64();
+        all.push((SERVER_HOST_CPU, host_s.max(0.0)));
+        all.extend(hosts.gateway_pid().map(|_| (GATEWAY_CPU, gateway_s)));
+    }
+    all
 }
 
 /// Waits for the client. The second value is the time between the last request and the end of the

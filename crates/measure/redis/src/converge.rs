@@ -189,7 +189,7 @@ fn create(
     interrupt: &Interrupt,
 ) -> Result<(), Failure> {
     let port = |node: &Server| match &node.endpoint {
-        Endpoint::Tcp(port) => port.clone(),
+        Endpoint::Tcp(port) | Endpoint::Remote(port) => port.clone(),
         Endpoint::Unix(path) => path.clone(),
     };
     let nodes: Vec<String> = fleet.members.iter().map(port).collect();

@@ -119,7 +119,7 @@ fn sentinels(fleet: &Fleet) -> Vec<String> {
     watchers
         .filter_map(|one| match &one.endpoint {
             Endpoint::Tcp(port) => Some(port.clone()),
-            Endpoint::Unix(_) => None,
+            Endpoint::Remote(_) | Endpoint::Unix(_) => None,
         })
         .collect()
 }

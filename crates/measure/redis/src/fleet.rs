@@ -5,11 +5,13 @@
 
 use std::fs;
 use std::io;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use saiga_experiment::plan::Cell;
 use saiga_experiment::server::{NotReady, start_with_retries};
 use saiga_experiment::workload::Failure;
+use saiga_hosts::Hosts;
 use saiga_process::interrupt::Interrupt;
 
 use crate::arm::{Endpoint, RedisArm};
@@ -26,17 +28,24 @@ use crate::topology::{Role, Topology};
 pub(crate) struct Fleet {
     pub(crate) topology: Topology,
     pub(crate) members: Vec<Server>,
+    /// The hosts of servers and client; `None` if both are on this host. Dropped after the servers.
+    pub(crate) hosts: Option<Hosts>,
 }
 
 impl Fleet {
-    /// Starts the servers of `cell` for `arm`, joins them and fills them with data.
+    /// Starts the servers of `cell` for `arm`, joins them and fills them with data. `tool` is the
+    /// path of this program.
     pub(crate) fn start(
         arm: &RedisArm,
         cell: &Cell<RedisLoad>,
         port: Option<u16>,
+        tool: &Path,
         interrupt: &Interrupt,
     ) -> Result<Self, Failure> {
-        let mut fleet = Self::start_members(arm, cell, port, interrupt)?;
+        let layout = arm.layout(tool, &cell.cpus[0]);
+        let hosts = layout.map(|layout| Hosts::start(&layout, interrupt));
+        let hosts = hosts.transpose()?;
+        let mut fleet = Self::start_members(arm, cell, port, hosts, interrupt)?;
         converge::join(&mut fleet, arm, &cell.cpus[0], interrupt)?;
         fill::fill(&mut fleet, arm, &cell.load, &cell.cpus[1], interrupt)?;
         converge::await_replication(&mut fleet, interrupt)?;
@@ -48,16 +57,26 @@ impl Fleet {
         arm: &RedisArm,
         cell: &Cell<RedisLoad>,
         wanted: Option<u16>,
+        hosts: Option<Hosts>,
         interrupt: &Interrupt,
     ) -> Result<Self, Failure> {
         let topology = cell.load.topology;
+        let network = hosts.as_ref().map(|hosts| hosts.places().server);
         let attempt = || {
-            let ports = ports::choose(topology, wanted)
-                .map_err(|error| Failure::impossible(ServerError::from(error)))?;
-            Self::attempt(arm, cell, &ports, interrupt)
+            let ports = match arm.own_port() {
+                Some(port) => Ok(vec![port]),
+                None => ports::choose(topology, wanted),
+            };
+            let ports = ports.map_err(|error| Failure::impossible(ServerError::from(error)))?;
+            Self::attempt(arm, cell, &ports, network.as_ref(), interrupt)
         };
-        start_with_retries(attempt, || {
+        let members = start_with_retries(attempt, || {
             wanted.map(|first| Failure::impossible(ports::taken(topology, first)))
+        })?;
+        Ok(Self {
+            topology,
+            members,
+            hosts,
         })
     }
 
@@ -65,8 +84,9 @@ impl Fleet {
         arm: &RedisArm,
         cell: &Cell<RedisLoad>,
         ports: &[u16],
+        network: Option<&PathBuf>,
         interrupt: &Interrupt,
-    ) -> Result<Self, NotReady> {
+    ) -> Result<Vec<Server>, NotReady> {
         let topology = cell.load.topology;
         let mut members = Vec::new();
         let (watchers, servers): (Vec<_>, Vec<_>) = topology
@@ -78,13 +98,13 @@ impl Fleet {
         for group in [servers, watchers] {
             let first = members.len();
             for (role, port) in group {
-                members.push(spawn(arm, cell, *role, *port, ports[0])?);
+                members.push(spawn(arm, cell, *role, [*port, ports[0]], network)?);
             }
             for member in &mut members[first..] {
                 member.await_ready(interrupt)?;
             }
         }
-        Ok(Self { topology, members })
+        Ok(members)
     }
 
     /// The first server, which is the master when the run begins.
@@ -116,18 +136,44 @@ impl Fleet {
         Ok(masters)
     }
 
-    /// CPU time of all servers so far.
+    /// File of the client's network namespace; `None` for that of this process.
+    pub(crate) fn client_network(&self) -> Option<PathBuf> {
+        self.hosts.as_ref().map(|hosts| hosts.places().client)
+    }
+
+    /// PIDs of all servers and of the gateway.
+    pub(crate) fn pids(&self) -> Vec<u32> {
+        let members = self.members.iter();
+        let members = members.map(|server| server.process.child.pid());
+        let gateway = self.hosts.as_ref().and_then(Hosts::gateway_pid);
+        members.chain(gateway).collect()
+    }
+
+    /// CPU time of all servers and of the gateway so far.
     pub(crate) fn cpu_time(&self) -> io::Result<Duration> {
-        self.members.iter().map(Server::cpu_time).sum()
+        let members: io::Result<Duration> = self.members.iter().map(Server::cpu_time).sum();
+        Ok(members? + self.gateway_cpu_time()?)
     }
 
-    /// The exit report of the first server that ended by itself.
+    /// CPU time of the gateway so far; zero without a gateway.
+    pub(crate) fn gateway_cpu_time(&self) -> io::Result<Duration> {
+        let hosts = self.hosts.as_ref();
+        hosts.map_or(Ok(Duration::ZERO), Hosts::gateway_cpu_time)
+    }
+
+    /// The exit report of the first server that ended by itself, or of the gateway.
     pub(crate) fn exit_report(&mut self) -> Option<String> {
-        self.members.iter_mut().find_map(Server::exit_report)
+        let members = self.members.iter_mut().find_map(Server::exit_report);
+        members.or_else(|| self.hosts.as_mut()?.exit_report())
     }
 
-    /// Stops all servers; the data of a topology are not needed any more.
+    /// Stops all servers and the gateway; the data of a topology are not needed any more.
     pub(crate) fn stop(mut self) -> io::Result<()> {
+        let members = self.stop_members();
+        members.and(self.hosts.map_or(Ok(()), Hosts::stop))
+    }
+
+    fn stop_members(&mut self) -> io::Result<()> {
         if let [alone] = self.members.as_mut_slice() {
             return alone.stop();
         }
@@ -141,8 +187,8 @@ fn spawn(
     arm: &RedisArm,
     cell: &Cell<RedisLoad>,
     role: Role,
-    port: u16,
-    master: u16,
+    [port, master]: [u16; 2],
+    network: Option<&PathBuf>,
 ) -> Result<Server, Failure> {
     let prepare = |error: io::Error| Failure::impossible(ServerError::Prepare(error));
     let dir = private_dir().map_err(prepare)?;
@@ -160,5 +206,6 @@ fn spawn(
         (Endpoint::Tcp(port), arm.member(role, &path))
     };
     line.cpus.clone_from(&cell.cpus[0]);
+    line.network = network.cloned();
     Server::spawn(&line, role, endpoint, dir)
 }

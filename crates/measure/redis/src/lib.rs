@@ -32,5 +32,6 @@ pub mod writer;
 
 pub use arm::RedisArm;
 pub use load::{RedisLoad, Test};
+pub use saiga_hosts::Wire;
 pub use topology::Topology;
 pub use workload::{RedisTarget, RedisWorkload};

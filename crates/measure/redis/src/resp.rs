@@ -8,6 +8,8 @@ use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
+use saiga_hosts::SERVER;
+
 use crate::arm::Endpoint;
 
 /// Timeout of reads and writes.
@@ -28,7 +30,11 @@ impl<T: Read + Write + Send> Duplex for T {}
 impl Control {
     /// Connects to a port of 127.0.0.1; `limit` is the timeout of reads and writes.
     pub(crate) fn to_port(port: u16, limit: Duration) -> io::Result<Self> {
-        let stream = TcpStream::connect(("127.0.0.1", port))?;
+        Self::to("127.0.0.1", port, limit)
+    }
+
+    fn to(address: &str, port: u16, limit: Duration) -> io::Result<Self> {
+        let stream = TcpStream::connect((address, port))?;
         stream.set_read_timeout(Some(limit))?;
         stream.set_write_timeout(Some(limit))?;
         stream.set_nodelay(true)?;
@@ -39,11 +45,10 @@ impl Control {
 
     /// Connects to a server; fails as long as the server does not listen.
     pub(crate) fn connect(endpoint: &Endpoint) -> io::Result<Self> {
+        let number = |port: &str| port.parse().map_err(|_| io::ErrorKind::InvalidInput);
         let stream: Box<dyn Duplex> = match endpoint {
-            Endpoint::Tcp(port) => {
-                let port = port.parse().map_err(|_| io::ErrorKind::InvalidInput)?;
-                return Self::to_port(port, ANSWER_LIMIT);
-            }
+            Endpoint::Tcp(port) => return Self::to_port(number(port)?, ANSWER_LIMIT),
+            Endpoint::Remote(port) => return Self::to(SERVER, number(port)?, ANSWER_LIMIT),
             Endpoint::Unix(path) => {
                 let stream = UnixStream::connect(path)?;
                 stream.set_read_timeout(Some(ANSWER_LIMIT))?;

@@ -7,12 +7,15 @@
 use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use saiga_experiment::server::{self, NotReady, WaitLimits};
 use saiga_experiment::workload::Failure;
+use saiga_hosts::SERVER;
 use saiga_process::child::{CommandLine, Ended, Waited};
 use saiga_process::interrupt::Interrupt;
+use saiga_process::network;
 use tempfile::TempDir;
 
 use crate::arm::Endpoint;
@@ -44,6 +47,8 @@ pub(crate) enum ServerError {
 pub(crate) struct Server {
     pub(crate) process: server::Server,
     pub(crate) endpoint: Endpoint,
+    /// File of its network namespace; `None` for that of this process.
+    network: Option<PathBuf>,
     pub(crate) role: Role,
     /// Removed with its contents when dropped, after the child has ended.
     pub(crate) dir: TempDir,
@@ -73,6 +78,7 @@ impl Server {
         Ok(Self {
             process,
             endpoint,
+            network: line.network.clone(),
             role,
             dir,
             ended: None,
@@ -82,16 +88,19 @@ impl Server {
     /// Waits until the server answers.
     pub(crate) fn await_ready(&mut self, interrupt: &Interrupt) -> Result<(), NotReady> {
         let Self {
-            process, endpoint, ..
+            process,
+            endpoint,
+            network,
+            ..
         } = self;
         process.await_ready(READY_LIMITS, interrupt, |process| {
-            answers(endpoint, process.child.pid()).unwrap_or(false)
+            answers(endpoint, network.as_deref(), process.child.pid()).unwrap_or(false)
         })
     }
 
     /// Opens a connection for commands.
     pub(crate) fn control(&self) -> io::Result<Control> {
-        Control::connect(&self.endpoint)
+        connect(&self.endpoint, self.network.as_deref())
     }
 
     /// A section of INFO.
@@ -121,6 +130,7 @@ impl Server {
     pub(crate) fn name(&self) -> String {
         match &self.endpoint {
             Endpoint::Tcp(port) => format!("the {} at 127.0.0.1:{port}", self.role.name()),
+            Endpoint::Remote(port) => format!("the {} at {SERVER}:{port}", self.role.name()),
             Endpoint::Unix(path) => format!("the {} at {path}", self.role.name()),
         }
     }
@@ -159,9 +169,14 @@ impl Server {
     }
 }
 
+/// Connects to `endpoint` from the server's host.
+fn connect(endpoint: &Endpoint, network: Option<&Path>) -> io::Result<Control> {
+    network::within(network, || Control::connect(endpoint))
+}
+
 /// Whether the server at `endpoint` answers and is the process `pid`.
-fn answers(endpoint: &Endpoint, pid: u32) -> io::Result<bool> {
-    let mut control = Control::connect(endpoint)?;
+fn answers(endpoint: &Endpoint, network: Option<&Path>, pid: u32) -> io::Result<bool> {
+    let mut control = connect(endpoint, network)?;
     control.ask(&[b"PING"])?;
     let info = control.ask(&[b"INFO", b"server"])?;
     let wanted = format!("process_id:{pid}");

@@ -1,10 +1,10 @@
 //! The shell commands of one run, for `--dry-run`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use saiga_experiment::arm::ArmKind;
 use saiga_experiment::plan::Cell;
-use saiga_process::child::quoted;
+use saiga_hosts::{Layout, Places, SERVER};
+use saiga_process::child::{CommandLine, quoted};
 
 use crate::arm::{Endpoint, RedisArm};
 use crate::configuration;
@@ -22,24 +22,39 @@ pub(crate) fn steps(
     operations: u64,
 ) -> Vec<String> {
     let load = &cell.load;
-    let places = places(load.topology, port);
-    let mut steps = servers(arm, cell, &places);
-    let reach = match arm.kind {
-        ArmKind::Kernel | ArmKind::Saiga(_) => format!("redis-cli -p {}", places[0].0),
-        ArmKind::Unix => "redis-cli -s {dir}/redis.sock".to_owned(),
-    };
+    let layout = arm.layout(tool, &cell.cpus[0]);
+    let hosts = layout.as_ref().map(|_| Places::placeholders());
+    let places = places(load.topology, arm.own_port().or(port));
+    let mut steps = layout.as_ref().map_or_else(Vec::new, Layout::steps);
+    steps.extend(servers(arm, cell, &places, hosts.as_ref()));
+    let reach = reach(&arm.endpoint(&places[0].0, "{dir}"));
     steps.extend(joining(arm, cell, &places, &reach));
     steps.extend(filling(load, &reach));
     let holders = holder_lines(arm, tool, &places[0].0, &cell.cpus[1]);
     steps.extend(holders.iter().map(|line| format!("{line} &")));
     steps.extend(cell.hog_steps());
-    steps.extend(load_steps(arm, cell, &places, tool, operations));
+    let network = hosts.map(|hosts| hosts.client);
+    steps.extend(load_steps(arm, cell, &places, tool, operations, network));
     if load.topology == Topology::Standalone {
         steps.push(format!("{reach} SHUTDOWN NOSAVE"));
     } else {
         steps.push("kill -9 (PID of each process)".to_owned());
     }
+    steps.extend(layout.iter().flat_map(Layout::last_steps));
     steps
+}
+
+/// The beginning of a command to the first server.
+fn reach(endpoint: &Endpoint) -> String {
+    match endpoint {
+        Endpoint::Tcp(port) => format!("redis-cli -p {port}"),
+        Endpoint::Unix(path) => format!("redis-cli -s {path}"),
+        Endpoint::Remote(port) => CommandLine {
+            network: Some(Places::placeholders().server),
+            ..CommandLine::new("redis-cli", ["-h", SERVER, "-p", port])
+        }
+        .to_string(),
+    }
 }
 
 /// Port and folder of each process, or placeholders.
@@ -57,7 +72,12 @@ fn places(topology: Topology, port: Option<u16>) -> Vec<(String, String)> {
     (0..).map(place).take(topology.roles().len()).collect()
 }
 
-fn servers(arm: &RedisArm, cell: &Cell<RedisLoad>, places: &[(String, String)]) -> Vec<String> {
+fn servers(
+    arm: &RedisArm,
+    cell: &Cell<RedisLoad>,
+    places: &[(String, String)],
+    hosts: Option<&Places>,
+) -> Vec<String> {
     let load = &cell.load;
     let mut steps = Vec::new();
     for (role, (port, dir)) in load.topology.roles().iter().zip(places) {
@@ -75,6 +95,7 @@ fn servers(arm: &RedisArm, cell: &Cell<RedisLoad>, places: &[(String, String)]) 
             arm.member(*role, dir)
         };
         line.cpus.clone_from(&cell.cpus[0]);
+        line.network = hosts.map(|hosts| hosts.server.clone());
         steps.push(line.to_string());
     }
     steps
@@ -143,6 +164,7 @@ fn load_steps(
     places: &[(String, String)],
     writer: &Path,
     operations: u64,
+    network: Option<PathBuf>,
 ) -> Vec<String> {
     let load = &cell.load;
     let roles = load.topology.roles();
@@ -163,5 +185,6 @@ fn load_steps(
     let endpoint: Endpoint = arm.endpoint(port, dir);
     let mut line = arm.client(&endpoint, load, &operations.to_string());
     line.cpus.clone_from(&cell.cpus[1]);
+    line.network = network;
     vec![line.to_string()]
 }

@@ -8,8 +8,9 @@ use std::rc::Rc;
 
 use saiga_experiment::acceleration::AccelerationProbe;
 use saiga_experiment::plan::Cell;
-use saiga_experiment::result::{Arm, Warning};
+use saiga_experiment::result::{Arm, Better, Metric, Warning};
 use saiga_experiment::workload::{Conditions, Failure, Figures, Measured, Target, Workload};
+use saiga_hosts::Wire;
 use saiga_process::interrupt::Interrupt;
 use saiga_process::version::{self, ProgramError};
 
@@ -22,6 +23,15 @@ use crate::remote::Lookups;
 use crate::server::{PACKAGE, Server};
 use crate::topology::Topology;
 use crate::{benchmark, failover, hits, seed, steps};
+
+/// A warning about figures over a wire, and advice.
+const TWO_HOSTS: [&str; 2] = [
+    "Both hosts are network namespaces of this machine: they share its CPUs and its kernel, and no \
+     network card is involved. The CPU time of the server's host is that of the whole machine \
+     without redis-benchmark. It contains redis-server, saiga gateway, the interrupts of both \
+     hosts, kernel threads and all other processes of this machine.",
+    "Compare it between arms. Between two machines, measure the CPU time of the server's machine.",
+];
 
 /// redis-server under test with redis-benchmark as load.
 pub struct RedisWorkload {
@@ -92,6 +102,11 @@ impl RedisWorkload {
             takes_seed: false,
         }
     }
+
+    /// The wire between the hosts of server and client; `None` if both are on this host.
+    fn wire(&self) -> Option<Wire> {
+        self.arms.iter().find_map(|arm| arm.wire)
+    }
 }
 
 impl Workload for RedisWorkload {
@@ -112,6 +127,12 @@ impl Workload for RedisWorkload {
     }
 
     fn caveats(&self) -> Vec<Warning> {
+        if let Some(wire) = self.wire() {
+            let both = [Some(TWO_HOSTS), wire.caveat()].into_iter().flatten();
+            return both
+                .map(|[text, action]| Warning::caveat(text, action))
+                .collect();
+        }
         let mut caveats = vec![Warning::caveat(
             "redis-benchmark makes five epoll_ctl calls per request, which cost nothing on a channel. \
              The client's share of every ratio is therefore biased in favour of Saiga.",
@@ -125,6 +146,16 @@ impl Workload for RedisWorkload {
         caveats
     }
 
+    fn metrics(&self) -> Vec<Metric> {
+        let host_cpu = Metric {
+            name: benchmark::SERVER_HOST_CPU.to_owned(),
+            unit: "µs/op".to_owned(),
+            better: Better::Lower,
+            decides: false,
+        };
+        self.wire().map(|_| host_cpu).into_iter().collect()
+    }
+
     fn steps(&self, arm: usize, cell: &Cell<RedisLoad>, operations: u64) -> Vec<String> {
         steps::steps(&self.arms[arm], cell, self.port, &self.tool, operations)
     }
@@ -136,7 +167,7 @@ impl Workload for RedisWorkload {
         interrupt: &Interrupt,
     ) -> Result<RedisTarget, Failure> {
         let arm = &self.arms[arm];
-        let fleet = Fleet::start(arm, cell, self.port, interrupt)?;
+        let fleet = Fleet::start(arm, cell, self.port, &self.tool, interrupt)?;
         // Connections that end after one request stay on TCP by design.
         let expects = arm.kind.library().is_some() && !cell.load.reconnect;
         let probe = self.probe.clone().filter(|_| expects);
@@ -209,6 +240,7 @@ impl Target for RedisTarget {
             line.args.extend([seed::OPTION.to_owned(), seed]);
         }
         line.cpus.clone_from(client_cpus);
+        line.network = fleet.client_network();
         let serving = fleet.serving(load.test).map_err(Failure::impossible)?;
         let pids: Vec<u32> = serving
             .iter()
@@ -245,8 +277,7 @@ impl Target for RedisTarget {
     }
 
     fn servers(&self) -> Vec<u32> {
-        let members = self.fleet.members.iter();
-        members.map(|server| server.process.child.pid()).collect()
+        self.fleet.pids()
     }
 
     fn teardown(self) -> (Figures, Result<(), Failure>) {

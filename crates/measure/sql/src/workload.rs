@@ -173,7 +173,7 @@ impl SqlWorkload {
     /// The address of an arm's servers, with the placeholder `{port}` unless the user chose a port.
     fn described_endpoint(&self, arm: usize) -> Endpoint {
         match self.kinds[arm] {
-            ArmKind::Kernel | ArmKind::Saiga(_) => Endpoint::Tcp(
+            ArmKind::Kernel | ArmKind::Saiga(_) | ArmKind::Gateway(_) => Endpoint::Tcp(
                 self.port
                     .map_or("{port}".to_owned(), |port| port.to_string()),
             ),
@@ -327,7 +327,7 @@ impl Workload for SqlWorkload {
         let installation = self.installation(load.engine, interrupt)?;
         let env = self.env(arm, &installation, interrupt)?;
         let tcp = match self.kinds[arm] {
-            ArmKind::Kernel | ArmKind::Saiga(_) => Some(self.port),
+            ArmKind::Kernel | ArmKind::Saiga(_) | ArmKind::Gateway(_) => Some(self.port),
             ArmKind::Unix => None,
         };
         let finish = |line: &mut CommandLine| {

@@ -171,7 +171,8 @@ fn engine(args: &TpccArgs) -> anyhow::Result<Engine> {
     if let Some((flag, _)) = theirs.iter().find(|(_, given)| *given) {
         bail!("{flag} needs --props FILE, which names the database of the server");
     }
-    if args.arms.contains(&ArmName::Unix) || args.arms.len() == 1 {
+    let foreign = [ArmName::Unix, ArmName::Gateway];
+    if args.arms.len() == 1 || args.arms.iter().any(|arm| foreign.contains(arm)) {
         bail!(
             "--arms: give at least two arms, each kernel or saiga, for TPC-C on a private server"
         );

@@ -21,7 +21,7 @@ const PACKAGE: &str = "the package that contains it";
 
 /// What ends the recording.
 pub(in crate::streams) enum Target {
-    Command(CommandLine),
+    Command(Box<CommandLine>),
     Process {
         pid: u32,
         process: pidfd::Process,
@@ -61,7 +61,7 @@ impl Target {
             let command = CommandLine::new(program, words.iter().cloned());
             // Fails before the data are loaded rather than after.
             command.find(PACKAGE)?;
-            return Ok(Self::Command(command));
+            return Ok(Self::Command(Box::new(command)));
         }
         match (pid, time) {
             (Some(pid), time) => {

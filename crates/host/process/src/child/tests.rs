@@ -57,6 +57,36 @@ fn a_command_line_is_displayed_as_a_shell_command() {
     );
 }
 
+/// Needs root.
+#[test]
+fn a_child_runs_in_its_network_namespace() {
+    let namespace = crate::network::Namespace::new().unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let run = |network: Option<PathBuf>| {
+        let line = CommandLine {
+            network,
+            ..CommandLine::new("readlink", ["/proc/self/ns/net"])
+        };
+        let log = dir.path().join("log");
+        let mut child = line.spawn_logged("coreutils", &log).unwrap();
+        child
+            .wait(Duration::from_secs(30), &Interrupt::never())
+            .unwrap();
+        std::fs::read_to_string(log).unwrap()
+    };
+    let [ours, theirs] = [None, Some(namespace.path())].map(run);
+    assert!(theirs.starts_with("net:["), "{theirs}");
+    assert_ne!(ours, theirs);
+
+    let mut line = CommandLine::new("redis-server", ["--port", "6379"]);
+    line.network = Some("{server}".into());
+    line.cpus = vec![0];
+    assert_eq!(
+        line.to_string(),
+        "nsenter --net={server} taskset -c 0 redis-server --port 6379"
+    );
+}
+
 #[test]
 fn the_exit_status_and_the_cpu_time_of_a_child_are_returned() {
     let mut child = start(&CommandLine::new(

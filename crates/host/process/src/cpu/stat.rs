@@ -21,6 +21,9 @@ pub struct HostTime {
     pub soft_interrupts_s: f64,
     /// Column `steal`: time that the hypervisor gave to other guests.
     pub stolen_s: f64,
+    /// Columns `idle` and `iowait`. A kernel without ticks on idle CPUs measures them, while it
+    /// samples the others at each tick (`get_idle_time` in `fs/proc/stat.c`).
+    pub idle_s: f64,
 }
 
 /// The way in which a kernel accounts the time of interrupts.
@@ -56,8 +59,7 @@ impl HostTime {
             .split_whitespace()
             .map_while(|field| field.parse().ok())
             .collect();
-        let [user, nice, system, _idle, _iowait, irq, softirq, steal, ..] = fields.as_slice()
-        else {
+        let [user, nice, system, idle, iowait, irq, softirq, steal, ..] = fields.as_slice() else {
             return None;
         };
         let seconds = |ticks: f64| ticks / ticks_per_second();
@@ -66,6 +68,7 @@ impl HostTime {
             hard_interrupts_s: seconds(*irq),
             soft_interrupts_s: seconds(*softirq),
             stolen_s: seconds(*steal),
+            idle_s: seconds(idle + iowait),
         })
     }
 
@@ -101,6 +104,7 @@ impl HostTime {
             hard_interrupts_s: added(|time| time.hard_interrupts_s),
             soft_interrupts_s: added(|time| time.soft_interrupts_s),
             stolen_s: added(|time| time.stolen_s),
+            idle_s: added(|time| time.idle_s),
         }
     }
 
@@ -149,6 +153,7 @@ mod tests {
             hard_interrupts_s: 3200.0 / ticks,
             soft_interrupts_s: 6400.0 / ticks,
             stolen_s: 12800.0 / ticks,
+            idle_s: 2400.0 / ticks,
         };
         assert_eq!(HostTime::parse(stat), Some(wanted));
         assert!((wanted.busy_s() * ticks - 23_100.0).abs() < 1e-6);
@@ -199,6 +204,7 @@ mod tests {
             hard_interrupts_s: 0.25,
             soft_interrupts_s: 0.75,
             stolen_s: 9.0,
+            idle_s: 0.0,
         };
         assert_eq!(apart.interrupts_beside_processes_since(&from), 0.25);
         let contained = HostTime {

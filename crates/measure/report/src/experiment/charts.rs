@@ -4,7 +4,10 @@ use saiga_experiment::result::{Cell, Comparison};
 use saiga_experiment::stats;
 use saiga_experiment::stats::Method;
 
-use super::{CLIENT_CPU, SERVER_CPU, View, first_seen, format, is_best, new_section, workloads};
+use super::{
+    CLIENT_CPU, SERVER_CPU, SERVER_HOST_CPU, View, first_seen, format, is_best, new_section,
+    workloads,
+};
 use saiga_document::model::{
     Bar, BarGroup, BarPanel, Bars, Block, Forest, ForestGroup, ForestRow, RUN_LABELS, Section,
     Visibility,
@@ -57,7 +60,7 @@ pub(super) fn server_cpu(view: &View) -> Section {
     ratios(
         view,
         new_section("server-cpu", "Server CPU", Visibility::Summary),
-        &[SERVER_CPU],
+        &[SERVER_CPU, SERVER_HOST_CPU],
         text,
     )
 }
@@ -77,7 +80,8 @@ pub(super) fn client_cpu(view: &View) -> Section {
 /// The ratios of all metrics but the main metric and CPU time; most of them are latencies.
 pub(super) fn other_metrics(view: &View) -> Section {
     let shown = |metric: &&str| {
-        *metric == view.main_metric || *metric == SERVER_CPU || CLIENT_CPU.contains(metric)
+        let cpu = [SERVER_CPU, SERVER_HOST_CPU];
+        *metric == view.main_metric || cpu.contains(metric) || CLIENT_CPU.contains(metric)
     };
     let metrics: Vec<_> = view
         .metrics()

@@ -67,6 +67,8 @@ pub(crate) fn metric(name: &str) -> MetricNames {
             "more CPU",
             "less client CPU per operation",
         ),
+        "server_host_cpu_us_per_op" => less_of("server host CPU per operation"),
+        "gateway_cpu_us_per_op" => less_of("gateway CPU per operation"),
         "total_cpu_us_per_op" => known(
             "Server and client CPU per operation",
             "less CPU",

@@ -1,0 +1,306 @@
+//! [`Layout`]: the two hosts of an arm, and the commands that make them.
+
+use std::path::{Path, PathBuf};
+
+use saiga_process::child::{CommandLine, quoted};
+
+/// Address of the server's host.
+pub const SERVER: &str = "10.77.0.1";
+/// Address of the client's host.
+const CLIENT: &str = "10.77.0.2";
+/// Length of the network's prefix.
+const PREFIX: u8 = 24;
+/// The device at the server's end of the wire.
+const DEVICE: &str = "wire0";
+/// The device at the client's end of a veth pair.
+const PEER: &str = "wire1";
+/// File name of the gateway's settings.
+const SETTINGS: &str = "gateway.toml";
+
+/// The wire between the hosts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wire {
+    /// A veth pair (`man 4 veth`). A gateway serves its end by AF_XDP.
+    Veth,
+    /// A TAP device of the gateway, whose other end belongs to the client's host. Without a gateway
+    /// no program owns such a device, so the wire is a veth pair.
+    Tap,
+}
+
+impl Wire {
+    /// A warning about figures over this wire, and advice.
+    #[must_use]
+    pub fn caveat(self) -> Option<[&'static str; 2]> {
+        match self {
+            Self::Veth => None,
+            Self::Tap => Some([
+                "The kernel arm uses a veth pair, because a TAP device needs a program that owns \
+                 it. The ratio therefore contains the difference between the two devices.",
+                "Use --over veth for the same device in both arms.",
+            ]),
+        }
+    }
+}
+
+/// The gateway at the server's end of the wire.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Gateway {
+    /// The `saiga` to start.
+    pub tool: PathBuf,
+    /// The port of the server.
+    pub port: u16,
+    /// CPU affinity; empty for that of this process.
+    pub cpus: Vec<usize>,
+}
+
+/// The hosts of an arm.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Layout {
+    pub wire: Wire,
+    /// `None` if the kernel is at the server's end of the wire.
+    pub gateway: Option<Gateway>,
+}
+
+/// The files of two hosts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Places {
+    /// File of the server's namespace.
+    pub server: PathBuf,
+    /// File of the client's namespace.
+    pub client: PathBuf,
+    /// Directory of the gateway's settings.
+    pub gateway: PathBuf,
+}
+
+impl Places {
+    /// Placeholders, for dry runs and results.
+    #[must_use]
+    pub fn placeholders() -> Self {
+        Self {
+            server: "{server}".into(),
+            client: "{client}".into(),
+            gateway: "{gateway}".into(),
+        }
+    }
+
+    pub(crate) fn settings(&self) -> PathBuf {
+        self.gateway.join(SETTINGS)
+    }
+}
+
+impl Layout {
+    /// The hosts and their wire in words, for reports.
+    #[must_use]
+    pub fn description(&self) -> &'static str {
+        match (self.wire, &self.gateway) {
+            (Wire::Veth, None) => {
+                "client on another host over a veth pair, kernel TCP on both hosts, nothing \
+                 preloaded"
+            }
+            (Wire::Veth, Some(_)) => {
+                "client on another host over a veth pair, kernel TCP on the client's host; saiga \
+                 gateway on the server's host (AF_XDP), server and gateway under Saiga"
+            }
+            (Wire::Tap, None) => {
+                "client on another host over a veth pair in place of a TAP device, which needs a \
+                 program that owns it; kernel TCP on both hosts, nothing preloaded"
+            }
+            (Wire::Tap, Some(_)) => {
+                "client on another host over a TAP device, kernel TCP on the client's host; saiga \
+                 gateway on the server's host owns the device, server and gateway under Saiga"
+            }
+        }
+    }
+
+    /// The shell commands that make the hosts, with placeholders.
+    #[must_use]
+    pub fn steps(&self) -> Vec<String> {
+        let places = Places::placeholders();
+        let mut steps = vec!["touch {server} {client}".to_owned()];
+        steps.extend(["server", "client"].map(|host| format!("unshare --net={{{host}}} true")));
+        let shown = |line: &CommandLine| line.to_string();
+        steps.extend(self.before(&places).iter().map(shown));
+        if let Some(gateway) = &self.gateway {
+            let settings = self.settings(gateway, &places);
+            let words: Vec<String> = settings.iter().map(|line| quoted(line)).collect();
+            let file = places.settings();
+            steps.push(format!(
+                "printf '%s\\n' {} > {}",
+                words.join(" "),
+                file.display()
+            ));
+            steps.push(format!("{} &", gateway.line(&places)));
+            steps.push(format!("# when it serves {SERVER}:{}", gateway.port));
+        }
+        steps.extend(self.after(&places).iter().map(shown));
+        steps
+    }
+
+    /// The shell commands that remove the hosts, with placeholders.
+    #[must_use]
+    pub fn last_steps(&self) -> Vec<String> {
+        let gateway = self.gateway.as_ref();
+        let stop = gateway.map(|_| "kill (PID of saiga gateway)".to_owned());
+        let remove = "umount {server} {client}".to_owned();
+        stop.into_iter().chain([remove]).collect()
+    }
+
+    /// The command line that starts the gateway in the foreground; `None` without a gateway.
+    #[must_use]
+    pub fn gateway_line(&self, places: &Places) -> Option<CommandLine> {
+        self.gateway.as_ref().map(|gateway| gateway.line(places))
+    }
+
+    /// Whether the wire is a TAP device.
+    fn is_tap(&self) -> bool {
+        self.wire == Wire::Tap && self.gateway.is_some()
+    }
+
+    /// The commands before the gateway starts.
+    pub(crate) fn before(&self, places: &Places) -> Vec<CommandLine> {
+        let Places { server, client, .. } = places;
+        let mut lines = vec![ip(server, "link set lo up")];
+        if self.is_tap() {
+            // The server needs a device with the address; the gateway has none for the kernel.
+            lines.push(ip(server, &format!("address add {SERVER}/32 dev lo")));
+            return lines;
+        }
+        let peer = format!("peer name {PEER} netns {}", client.display());
+        lines.push(ip(server, &format!("link add {DEVICE} type veth {peer}")));
+        lines.extend(set_up(server, DEVICE, SERVER));
+        lines.extend(set_up(client, PEER, CLIENT));
+        lines
+    }
+
+    /// The commands when the gateway serves.
+    pub(crate) fn after(&self, places: &Places) -> Vec<CommandLine> {
+        if !self.is_tap() {
+            return Vec::new();
+        }
+        let Places { server, client, .. } = places;
+        let to_client = format!("link set {DEVICE} netns {}", client.display());
+        let mut lines = vec![ip(server, &to_client)];
+        lines.extend(set_up(client, DEVICE, CLIENT));
+        lines
+    }
+
+    /// The lines of the gateway's settings.
+    pub(crate) fn settings(&self, gateway: &Gateway, places: &Places) -> Vec<String> {
+        let kind = if self.is_tap() { "tap" } else { "xdp" };
+        let mut lines = vec![
+            "[[device]]".to_owned(),
+            format!("kind = \"{kind}\""),
+            format!("interface = \"{DEVICE}\""),
+        ];
+        if self.is_tap() {
+            lines.push(format!("addresses = [\"{SERVER}/{PREFIX}\"]"));
+        }
+        lines.extend(["[[serve]]".to_owned(), format!("port = {}", gateway.port)]);
+        // Not the usual socket, which belongs to the gateway of this machine.
+        let control = places.gateway.join("control").display().to_string();
+        lines.extend(["[runtime]".to_owned(), format!("control = {control:?}")]);
+        lines
+    }
+}
+
+impl Gateway {
+    pub(crate) fn line(&self, places: &Places) -> CommandLine {
+        let Self {
+            tool,
+            port: _,
+            cpus,
+        } = self;
+        let settings = places.settings().display().to_string();
+        CommandLine {
+            cpus: cpus.clone(),
+            network: Some(places.server.clone()),
+            ..CommandLine::new(
+                &tool.to_string_lossy(),
+                ["gateway", "up", "--config", &settings],
+            )
+        }
+    }
+}
+
+/// ip(8) in the namespace `place`.
+fn ip(place: &Path, words: &str) -> CommandLine {
+    CommandLine {
+        network: Some(place.to_owned()),
+        ..CommandLine::new("ip", words.split(' '))
+    }
+}
+
+fn set_up(place: &Path, device: &str, address: &str) -> [CommandLine; 2] {
+    [
+        ip(
+            place,
+            &format!("address add {address}/{PREFIX} dev {device}"),
+        ),
+        ip(place, &format!("link set {device} up")),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn layout(wire: Wire, has_gateway: bool) -> Layout {
+        let gateway = || Gateway {
+            tool: "/bin/saiga".into(),
+            port: 6379,
+            cpus: vec![0],
+        };
+        Layout {
+            wire,
+            gateway: has_gateway.then(gateway),
+        }
+    }
+
+    #[test]
+    fn a_tap_device_is_the_gateway_s_and_moves_to_the_client() {
+        let layout = layout(Wire::Tap, true);
+        let settings = "printf '%s\\n' '[[device]]' 'kind = \"tap\"' 'interface = \"wire0\"' \
+                        'addresses = [\"10.77.0.1/24\"]' '[[serve]]' 'port = 6379' '[runtime]' \
+                        'control = \"{gateway}/control\"' > {gateway}/gateway.toml";
+        assert_eq!(
+            layout.steps(),
+            [
+                "touch {server} {client}",
+                "unshare --net={server} true",
+                "unshare --net={client} true",
+                "nsenter --net={server} ip link set lo up",
+                "nsenter --net={server} ip address add 10.77.0.1/32 dev lo",
+                settings,
+                "nsenter --net={server} taskset -c 0 /bin/saiga gateway up --config \
+                 {gateway}/gateway.toml &",
+                "# when it serves 10.77.0.1:6379",
+                "nsenter --net={server} ip link set wire0 netns {client}",
+                "nsenter --net={client} ip address add 10.77.0.2/24 dev wire0",
+                "nsenter --net={client} ip link set wire0 up",
+            ]
+        );
+        assert_eq!(
+            layout.last_steps(),
+            ["kill (PID of saiga gateway)", "umount {server} {client}"]
+        );
+    }
+
+    #[test]
+    fn every_other_wire_is_a_veth_pair() {
+        let pair = [
+            "nsenter --net={server} ip link set lo up",
+            "nsenter --net={server} ip link add wire0 type veth peer name wire1 netns {client}",
+            "nsenter --net={server} ip address add 10.77.0.1/24 dev wire0",
+            "nsenter --net={server} ip link set wire0 up",
+            "nsenter --net={client} ip address add 10.77.0.2/24 dev wire1",
+            "nsenter --net={client} ip link set wire1 up",
+        ];
+        for wire in [Wire::Veth, Wire::Tap] {
+            assert_eq!(layout(wire, false).steps()[3..], pair, "{wire:?}");
+        }
+        let gateway = layout(Wire::Veth, true).steps();
+        assert_eq!(gateway[3..9], pair);
+        assert!(gateway[9].contains("'kind = \"xdp\"' 'interface = \"wire0\"' '[[serve]]'"));
+        assert_eq!(gateway.len(), 12);
+    }
+}
