@@ -205,7 +205,7 @@ fn check_redis(world: &World) {
         assert!(seen.contains(&format!("addr={client}")), "{seen}");
         // Several windows in both directions.
         let value: String = (0..2_000_000)
-            .map(|n| char::from(b'a' + (n % 23) as u8))
+            .map(|n| char::from(b'a' + u8::try_from(n % 23).unwrap()))
             .collect();
         world.client_with(&format!("{cli} -x set key"), value.as_bytes());
         let back = world.client(&format!("{cli} get key"));

@@ -9,7 +9,7 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::num::NonZeroU16;
+use std::num::{NonZeroU16, NonZeroU32};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -100,9 +100,9 @@ impl Gateway {
                 // The server's own setting decides what it sends at a time.
                 is_nodelay: true,
                 keep_alive: settings.tcp.keep_alive,
-                user_timeout_ms: settings.tcp.user_timeout_ms,
+                user_timeout_ms: settings.tcp.user_timeout_ms.and_then(NonZeroU32::new),
             },
-            ring_bytes: ring_bytes(settings),
+            ring_bytes: settings.tcp.buffer.get(),
             spin: match settings.workers.spin {
                 Polling::Always => Duration::MAX,
                 Polling::For(spin) => spin.get(),
@@ -222,10 +222,6 @@ fn served(device: &Device, settings: &Settings) -> Vec<SocketAddr> {
     served
 }
 
-fn ring_bytes(settings: &Settings) -> u32 {
-    u32::try_from(settings.tcp.buffer.get()).unwrap_or(u32::MAX)
-}
-
 /// A stack with the device's addresses and a listener for each served port.
 fn stack(
     device: &Device,
@@ -248,7 +244,7 @@ fn stack(
                 port: *port,
                 backlog: serve.backlog,
                 has_cookies: true,
-                buffer: ring_bytes(settings),
+                buffer: settings.tcp.buffer.get(),
             })?;
         }
     }

@@ -164,9 +164,9 @@ fn bytes(count: usize) -> u32 {
 
 /// Whether the kernel can take or give nothing now; other errors end the conversation.
 fn is_full(error: io::Error) -> io::Result<bool> {
-    match error.kind() {
-        io::ErrorKind::WouldBlock => Ok(true),
-        io::ErrorKind::Interrupted => Ok(false),
-        _ => Err(error),
+    let kind = error.kind();
+    if kind == io::ErrorKind::WouldBlock || kind == io::ErrorKind::Interrupted {
+        return Ok(kind == io::ErrorKind::WouldBlock);
     }
+    Err(error)
 }
