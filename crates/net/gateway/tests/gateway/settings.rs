@@ -1,7 +1,6 @@
 //! Whole files, what is written of them, and what they need.
 
 use std::net::SocketAddr;
-use std::num::NonZeroU32;
 use std::path::Path;
 
 use saiga_gateway::settings::{
@@ -150,7 +149,7 @@ fn a_whole_file_is_read() {
     assert_eq!(settings.workers.cpus, [2, 3, 4, 5, 66, 67]);
     assert_eq!(settings.workers.spin, Polling::Always);
     assert_eq!(settings.tcp.congestion, Algorithm::NewReno);
-    assert_eq!(settings.tcp.user_timeout_ms, NonZeroU32::new(90_000));
+    assert_eq!(settings.tcp.user_timeout_ms, Some(90_000));
     assert_eq!(settings.tcp.buffer.get(), 262_144);
     let mib = |number: u64| Bytes(number << 20);
     let nodes = vec![mib(2048), mib(0), mib(1024)];
