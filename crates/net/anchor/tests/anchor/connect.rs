@@ -197,8 +197,8 @@ fn an_anchor_that_no_process_has_does_not_keep_its_client_away() {
                 gateway.close();
                 drop(anchor);
                 let mut gateway = Gateway::new(address(server, 6000));
-                // If the first SYN comes to the server's end from before, that one is reset, and the
-                // second SYN opens the connection.
+                // If the first SYN comes to the server's end from before, that end is reset, and
+                // the second SYN opens the connection.
                 let anchor = settled(gateway.anchors.connect(client, gateway.served).unwrap());
                 let (accepted, peer) = gateway.listener.accept().unwrap();
                 assert_eq!(peer, client);
