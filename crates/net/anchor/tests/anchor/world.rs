@@ -7,8 +7,9 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::thread::{UnshareFlags, gettid, unshare_unsafe};
-use saiga_anchor::{Anchors, Config, Opening, Routes};
+use saiga_anchor::{Anchors, Config, Opening, Routes, proceed};
 use socket2::{Domain, Socket, Type};
 
 /// Addresses of the server's host.
@@ -213,6 +214,16 @@ pub(crate) fn established(opening: Opening) -> TcpStream {
     };
     anchor.set_nonblocking(false).unwrap();
     anchor
+}
+
+/// The anchor when it is established, now or when the kernel has sent another SYN.
+#[track_caller]
+pub(crate) fn settled(mut opening: Opening) -> TcpStream {
+    if let Opening::Waiting(anchor) = opening {
+        poll(&mut [PollFd::new(&anchor, PollFlags::OUT)], None).unwrap();
+        opening = proceed(anchor).unwrap();
+    }
+    established(opening)
 }
 
 /// Passes a byte in each direction.
