@@ -349,4 +349,4 @@ impl Connection {
 }
 
 // Half a million idle connections fit into a gibibyte with their entries in tables.
-const _: () = assert!(size_of::<Connection>() <= 512);
+const _: () = assert!(size_of::<Connection>() <= 440);
