@@ -104,6 +104,10 @@ fn serve(up: &Up) -> anyhow::Result<ExitCode> {
 
 fn down() -> anyhow::Result<ExitCode> {
     let removed = saiga_gateway::service::remove_leftovers()?;
+    if removed.is_empty() {
+        print_text("nothing is left of a gateway that was killed\n")?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let text: String = removed
         .iter()
         .map(|line| format!("removed {line}\n"))

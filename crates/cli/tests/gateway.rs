@@ -245,6 +245,7 @@ fn a_killed_gateway_leaves_what_down_removes() {
         let world = World::new();
         let _server = world.redis(false);
         drop(world.gateway());
+        assert_ne!(network(), world.before, "kill -9 leaves the rules");
         let out = said(&mut world.saiga.saiga(&["gateway", "down"]));
         assert_eq!(out.code, Some(0), "{}", out.stderr);
         assert_eq!(network(), world.before);
@@ -261,6 +262,24 @@ fn a_port_without_a_server_refuses() {
         assert!(text.contains("Connection refused"), "{text}");
         stop(gateway);
     });
+}
+
+/// A limit that is not kept would be worse than none.
+#[test]
+fn keys_without_effect_are_refused() {
+    let saiga = Installation::bare();
+    let file = saiga.path("gateway.toml");
+    for (lines, key) in [
+        ("connections = 10", "serve.connections"),
+        ("[tcp]\nmemory = \"1GiB\"", "tcp.memory"),
+        ("[metrics]\nlisten = \"127.0.0.1:9100\"", "metrics.listen"),
+    ] {
+        fs::write(&file, format!("{SETTINGS}{lines}\n")).unwrap();
+        let mut command = saiga.saiga(&["gateway", "up", "--inside", "--config"]);
+        let out = said(command.arg(&file));
+        assert_eq!(out.code, Some(2), "{key}");
+        assert!(out.stderr.contains(key), "{key}: {}", out.stderr);
+    }
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Anchors of the clients that the settings admit.
 
+use std::io::{self, Write as _};
+use std::mem::{self, Discriminant};
 use std::net::{IpAddr, SocketAddr};
 
 use saiga_anchor::{ConnectError, Opening};
@@ -11,11 +13,30 @@ use crate::worker::{Anchors, Opened};
 pub(crate) struct Admitted {
     anchors: saiga_anchor::Anchors,
     serve: Vec<Serve>,
+    /// Kinds of errors that were told.
+    told: Vec<Discriminant<ConnectError>>,
 }
 
 impl Admitted {
     pub(crate) const fn new(anchors: saiga_anchor::Anchors, serve: Vec<Serve>) -> Self {
-        Self { anchors, serve }
+        Self {
+            anchors,
+            serve,
+            told: Vec::new(),
+        }
+    }
+
+    /// Tells the operator why clients get no answer, once for each kind: clients can cause errors.
+    fn tell(&mut self, client: SocketAddr, error: &ConnectError) {
+        let kind = mem::discriminant(error);
+        if !self.told.contains(&kind) {
+            self.told.push(kind);
+            // A closed stderr does not end the service.
+            let _told = writeln!(
+                io::stderr(),
+                "saiga: client {client} gets no answer: {error}"
+            );
+        }
     }
 
     /// Whether a client may connect to a served address. Firewalls do not see it: its anchor comes
@@ -40,7 +61,11 @@ impl Anchors for Admitted {
             Ok(Opening::Waiting(anchor)) => Opened::Waiting(anchor),
             Ok(Opening::Refused) | Err(ConnectError::LinkLocal { .. }) => Opened::Refused,
             // The client repeats its SYN, and there may be descriptors by then.
-            Ok(Opening::Conflict) | Err(_) => Opened::Ignored,
+            Err(error) => {
+                self.tell(client, &error);
+                Opened::Ignored
+            }
+            Ok(Opening::Conflict) => Opened::Ignored,
         }
     }
 }

@@ -14,6 +14,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use saiga_anchor::{Fault, Routes, RoutesError};
 use saiga_netdev::tap::{self, Tap};
 use saiga_netdev::{Device as _, Info};
@@ -41,6 +42,9 @@ pub enum ServiceError {
     /// The settings ask for something that this version does not have.
     #[error("{0}")]
     Absent(&'static str),
+    /// The settings have a key that this version does not follow.
+    #[error("`{0}` has no effect in this version: remove the key")]
+    NoEffect(&'static str),
     /// The TAP device cannot be opened.
     #[error(transparent)]
     Tap(#[from] tap::OpenError),
@@ -84,6 +88,7 @@ impl Gateway {
     /// A [`ServiceError`]; what was changed is undone.
     pub fn up(settings: &Settings) -> Result<Self, ServiceError> {
         let device = only_device(settings)?;
+        refuse_without_effect(device, settings)?;
         raise_descriptors().map_err(system("cannot raise the limit of descriptors"))?;
         let tap = open(device)?;
         let served = served(device, settings);
@@ -110,9 +115,9 @@ impl Gateway {
         };
         let mut worker = Worker::new(parts)?;
         let stop = worker.stop();
-        let worker = thread::Builder::new()
-            .name("gateway-0".to_owned())
-            .spawn(move || worker.run())
+        let thread = thread::Builder::new().name("gateway-0".to_owned());
+        let cpu = settings.workers.cpus.first().copied();
+        let worker = on_cpu(cpu, || thread.spawn(move || worker.run()))?
             .map_err(system("cannot start the worker's thread"))?;
         Ok(Self {
             worker,
@@ -161,15 +166,53 @@ fn system(what: &'static str) -> impl FnOnce(io::Error) -> ServiceError {
 /// The device, if this version can serve it.
 fn only_device(settings: &Settings) -> Result<&Device, ServiceError> {
     match settings.devices.as_slice() {
-        [device] if device.vlan.is_some() => Err(ServiceError::Absent(
-            "this version serves untagged frames only: remove `device.vlan`",
-        )),
         [device] if settings.workers.count() == 1 => Ok(device),
         _ => Err(ServiceError::Absent(
             "this version serves one device with one worker: leave one `[[device]]`, and one CPU \
              in `workers.cpus`",
         )),
     }
+}
+
+/// A limit or a service that the operator has asked for must not be missing without a word.
+fn refuse_without_effect(device: &Device, settings: &Settings) -> Result<(), ServiceError> {
+    let has_limit = settings.serve.iter().any(|one| one.connections.is_some());
+    let keys = [
+        ("device.vlan", device.vlan.is_some()),
+        ("serve.connections", has_limit),
+        (
+            "workers.memory_bind",
+            !settings.workers.memory_bind.is_empty(),
+        ),
+        ("tcp.memory", settings.tcp.memory.is_some()),
+        ("outgoing.prefixes", !settings.outgoing.prefixes.is_empty()),
+        ("metrics.listen", settings.metrics.listen.is_some()),
+    ];
+    match keys.into_iter().find(|(_, is_set)| *is_set) {
+        Some((key, _)) => Err(ServiceError::NoEffect(key)),
+        None => Ok(()),
+    }
+}
+
+/// Runs `start` on a CPU, which its threads inherit; this thread is not moved.
+fn on_cpu<T>(cpu: Option<usize>, start: impl FnOnce() -> T) -> Result<T, ServiceError> {
+    let Some(cpu) = cpu else {
+        return Ok(start());
+    };
+    let failed = "cannot run on the CPU of `workers.cpus`";
+    if cpu >= CpuSet::MAX_CPU {
+        return Err(system(failed)(io::ErrorKind::InvalidInput.into()));
+    }
+    let before = sched_getaffinity(None).map_err(io::Error::from);
+    let before = before.map_err(system(failed))?;
+    let mut only = CpuSet::new();
+    only.set(cpu);
+    let moved = sched_setaffinity(None, &only).map_err(io::Error::from);
+    moved.map_err(system(failed))?;
+    let started = start();
+    let moved = sched_setaffinity(None, &before).map_err(io::Error::from);
+    moved.map_err(system(failed))?;
+    Ok(started)
 }
 
 /// As many descriptors as this process may have: each connection takes one.
