@@ -105,6 +105,9 @@ pub struct Run {
     pub duration_ns: u32,
 }
 
+/// Signals during the load of a program that are one too many.
+const SIGNALS: usize = 5;
+
 impl Program {
     /// Loads a program. The first 15 bytes of `name` are what bpftool(8) shows.
     ///
@@ -113,7 +116,15 @@ impl Program {
     /// (CAP_NET_ADMIN for XDP, CAP_PERFMON for tracepoints), others by the verifier.
     pub fn load(kind: ProgramKind, name: &str, code: &[Instruction]) -> Result<Self, LoadError> {
         let load = |log: &mut [u8]| load(kind, name, code, log);
-        match load(&mut []) {
+        // A signal ends the verifier with EAGAIN.
+        let mut loaded = load(&mut []);
+        for _ in 0..SIGNALS {
+            if !matches!(loaded, Err(Errno::AGAIN)) {
+                break;
+            }
+            loaded = load(&mut []);
+        }
+        match loaded {
             Ok(fd) => Ok(Self { fd }),
             Err(error) => {
                 let mut log = vec![0; 1 << 20];

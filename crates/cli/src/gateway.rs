@@ -15,6 +15,7 @@ use saiga_gateway::settings::{FILE, Settings};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
+use crate::exit;
 use crate::print::print_text;
 use crate::run;
 
@@ -98,6 +99,12 @@ fn serve(up: &Up) -> anyhow::Result<ExitCode> {
         text += &format!("serving {served}\n");
     }
     print_text(&text)?;
+    for host in gateway.left() {
+        exit::say(&format!(
+            "{host} has connections from before the gateway: the kernel keeps them, and the \
+             gateway does not answer this host until it is started again without them"
+        ));
+    }
     gateway.wait()?;
     Ok(ExitCode::SUCCESS)
 }
@@ -122,6 +129,10 @@ fn show(check: &Check) -> anyhow::Result<ExitCode> {
         "{} is valid. The machine must have:\n",
         check.config.display()
     );
+    if let Err(error) = saiga_gateway::service::supported(&settings) {
+        text = format!("{} is valid, but {error}\n", check.config.display());
+        text += "The machine must have:\n";
+    }
     for need in settings.needs() {
         text += &format!("  {}: {}\n", need.key, need.requirement);
     }

@@ -14,7 +14,7 @@ const REAL: [&str; 16] = [
 ];
 
 /// Stand-ins for the programs that the demo needs.
-const DEMO: [&str; 4] = ["redis-server", "redis-benchmark", "redis-cli", "cc"];
+const DEMO: [&str; 5] = ["redis-server", "redis-benchmark", "redis-cli", "ip", "cc"];
 
 mod support;
 

@@ -13,12 +13,12 @@ use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::ops::RangeInclusive;
 
 use libc::c_int;
-use netlink_sys::protocols::NETLINK_SOCK_DIAG;
+use netlink_sys::protocols::{NETLINK_ROUTE, NETLINK_SOCK_DIAG};
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::existing::{self, CLOSE_WAIT, ESTABLISHED, SYN_RECEIVED, SYN_SENT, canonical, is_live};
 use crate::netlink::Netlink;
-use crate::{end, sys};
+use crate::{end, sys, table};
 
 /// IP_LOCAL_PORT_RANGE of linux/in.h, since Linux 6.3. The lower half is the first port, the upper
 /// half the last.
@@ -34,6 +34,8 @@ pub struct Anchors {
     /// The ports that the kernel chooses for connections of this host.
     ephemeral: RangeInclusive<u16>,
     diag: Netlink,
+    /// Tells the addresses of this host from those of others.
+    routes: Netlink,
 }
 
 /// What follows from the attempt to open an anchor.
@@ -87,8 +89,11 @@ pub enum ConnectError {
         /// The name of the capability (`man 7 capabilities`).
         right: &'static str,
     },
-    /// A security module or a program of a cgroup forbids it.
-    #[error("{call} for {client} is denied by a security module (see the audit log)")]
+    /// A security module or a BPF program of a cgroup forbids it.
+    #[error(
+        "{call} for {client} is denied by a security module (see the audit log) or a BPF program \
+         of the cgroup"
+    )]
     Denied {
         /// What was denied.
         call: &'static str,
@@ -133,12 +138,15 @@ impl Anchors {
         Ok(Self {
             ephemeral: ephemeral_ports()?,
             diag: Netlink::open(NETLINK_SOCK_DIAG)?,
+            routes: Netlink::open(NETLINK_ROUTE)?,
         })
     }
 
     /// Opens an anchor from `client` to `server`, the destination of its SYN. IPv4-mapped addresses
-    /// are IPv4. The caller has dropped packets whose source is an address of this host, as a
-    /// kernel does, and has asked for no host that is [left](crate::Routes::left) to the kernel.
+    /// are IPv4. The caller asks for no host that is [left](crate::Routes::left) to the kernel.
+    ///
+    /// A client with an address of this host is refused, as a kernel does: the server could take it
+    /// for a local one.
     ///
     /// # Errors
     /// A [`ConnectError`]; nothing is left open.
@@ -148,6 +156,11 @@ impl Anchors {
         server: SocketAddr,
     ) -> Result<Opening, ConnectError> {
         let ends = Ends::fit(client, server)?;
+        let is_own = table::is_own(&mut self.routes, ends.client.ip());
+        if is_own.map_err(|error| ends.fault("RTM_GETROUTE", error))? {
+            let Ends { client, server } = ends;
+            return Err(ConnectError::Unfit { client, server });
+        }
         let socket = match self.open(ends) {
             // One of a gateway that was killed, or whose server does not end: its client has ended.
             Err(ConnectError::Exists { .. }) if self.end_orphan(ends)? => self.open(ends)?,
@@ -167,7 +180,7 @@ impl Anchors {
         }
     }
 
-    /// Whether the ends belonged to an anchor that no process has; they are free now.
+    /// Ends the anchor with these ends if no process has it. Returns whether there was one.
     fn end_orphan(&mut self, ends: Ends) -> Result<bool, ConnectError> {
         let ended = existing::end_orphan(&mut self.diag, ends.client, ends.server);
         ended.map_err(|error| ends.fault("sock_diag", error))
@@ -203,7 +216,7 @@ impl Anchors {
             begun => begun.map_err(|error| ends.fault("connect(2)", error))?,
         }
         let stream = TcpStream::from(socket);
-        if stream.local_addr().is_ok_and(|local| local.port() == port) {
+        if stream.local_addr().is_ok_and(|local| local == ends.client) {
             return Ok(Some(stream.into()));
         }
         // The kernel ignores a range outside its own, which has changed.
@@ -274,8 +287,14 @@ impl Ends {
         };
         match source.raw_os_error() {
             Some(libc::EMFILE | libc::ENFILE) => ConnectError::Descriptors { client, source },
+            // These calls need no right that the gateway may lack.
+            Some(libc::EPERM) if matches!(call, "socket(2)" | "bind(2)" | "connect(2)") => {
+                ConnectError::Denied { call, client }
+            }
             Some(libc::EPERM) => lacks("CAP_NET_ADMIN"),
-            Some(libc::EACCES) if client.port() < PRIVILEGED => lacks("CAP_NET_BIND_SERVICE"),
+            Some(libc::EACCES) if call == "bind(2)" && client.port() < PRIVILEGED => {
+                lacks("CAP_NET_BIND_SERVICE")
+            }
             Some(libc::EACCES) => ConnectError::Denied { call, client },
             Some(libc::EADDRINUSE | libc::EADDRNOTAVAIL) => ConnectError::Exists { client, server },
             _ => ConnectError::System {

@@ -22,9 +22,9 @@ pub fn finish(anchor: &TcpStream) -> io::Result<()> {
 }
 
 /// Passes the client's reset, or its silence, to the server, whose calls fail with ECONNRESET.
-/// Bytes that the server has not read are lost, as the client wished.
+/// Bytes that the server has not read are lost, as after a reset by the client.
 pub fn reset(anchor: TcpStream) {
-    // It fails for descriptors that are not sockets alone.
+    // Fails only if the descriptor is not a socket.
     let _set = SockRef::from(&anchor).set_linger(Some(Duration::ZERO));
     drop(anchor);
 }

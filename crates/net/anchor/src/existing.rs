@@ -2,7 +2,7 @@
 //!
 //! Spec: `man 7 sock_diag`. Their hosts are left to the kernel, because the rule of the port would
 //! cut them. A connection whose other end is a socket of this host is not one of them: its replies
-//! go by `lo` in any case. TIME-WAIT does not count either; it has nothing left to lose.
+//! go by `lo` in any case. Those in TIME-WAIT are not counted either: they have no data to lose.
 
 use std::collections::{BTreeSet, HashSet};
 use std::io;

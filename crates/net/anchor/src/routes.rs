@@ -180,14 +180,13 @@ impl Routes {
     /// [`RoutesError::System`] with the kernel's answer.
     pub fn take_over(&mut self, host: IpAddr) -> Result<(), RoutesError> {
         let network = IpNet::from(host.to_canonical());
-        let place = self
-            .throws
-            .iter()
-            .position(|route| route.network == network);
-        place.map_or(Ok(()), |place| {
-            let route = self.throws.swap_remove(place);
-            removed(route.remove(&mut self.netlink), &route)
-        })
+        let is_hosts = |route: &&Route| route.network == network;
+        let Some(route) = self.throws.iter().find(is_hosts).copied() else {
+            return Ok(());
+        };
+        removed(route.remove(&mut self.netlink), &route)?;
+        self.throws.retain(|other| *other != route);
+        Ok(())
     }
 
     /// Removes rules, routes and device. Goes on after an error, and returns the first.
@@ -218,11 +217,13 @@ impl Routes {
 
     /// Removes the rule of `served`.
     pub(crate) fn end(&mut self, served: SocketAddr) -> Result<(), RoutesError> {
-        let place = self.rules.iter().position(|rule| rule.served == served);
-        place.map_or(Ok(()), |place| {
-            let rule = self.rules.swap_remove(place);
-            removed(rule.remove(&mut self.netlink), &rule)
-        })
+        let is_port = |rule: &&Rule| rule.served == served;
+        let Some(rule) = self.rules.iter().find(is_port).copied() else {
+            return Ok(());
+        };
+        removed(rule.remove(&mut self.netlink), &rule)?;
+        self.rules.retain(|other| other.served != served);
+        Ok(())
     }
 
     /// Leaves all hosts to the kernel that have connections to `served`.
@@ -324,6 +325,7 @@ fn fit(served: &[SocketAddr]) -> Result<BTreeSet<SocketAddr>, RoutesError> {
             || address.is_unspecified()
             || address.is_loopback()
             || address.is_multicast()
+            || address == IpAddr::V4(Ipv4Addr::BROADCAST)
             || is_link_local(address);
         if is_unfit {
             return Err(RoutesError::Unfit { served });

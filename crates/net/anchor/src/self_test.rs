@@ -10,6 +10,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::os::fd::AsFd;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::retry_on_intr;
 
 use crate::connect::{Anchors, ConnectError, Opening, proceed};
 use crate::existing::{self, canonical};
@@ -169,6 +170,6 @@ fn accept(listener: &TcpListener) -> io::Result<SocketAddr> {
 
 /// Waits for `events` of a socket, at most [`LIMIT`].
 fn wait(socket: &impl AsFd, events: PollFlags) -> io::Result<()> {
-    poll(&mut [PollFd::new(socket, events)], Some(&LIMIT))?;
+    retry_on_intr(|| poll(&mut [PollFd::new(socket, events)], Some(&LIMIT)))?;
     Ok(())
 }

@@ -39,6 +39,29 @@ pub(crate) enum Target {
     Throw,
 }
 
+/// Whether packets to `address` are for this host: it is one of the host's addresses, or a
+/// broadcast or anycast address of its networks. The routing tables decide, so that
+/// `net.ipv4.ip_nonlocal_bind` does not matter.
+pub(crate) fn is_own(netlink: &mut Netlink, address: IpAddr) -> io::Result<bool> {
+    let mut request = RouteMessage::default();
+    request.header.address_family = family(address);
+    request.header.destination_prefix_length = IpNet::from(address).prefix_len();
+    let to = RouteAddress::from(address);
+    request.attributes.push(RouteAttribute::Destination(to));
+    match netlink.ask(RouteNetlinkMessage::GetRoute(request)) {
+        Ok(RouteNetlinkMessage::NewRoute(found)) => Ok(matches!(
+            found.header.kind,
+            RouteType::Local | RouteType::Broadcast | RouteType::Anycast | RouteType::Multicast
+        )),
+        Ok(_) => Err(io::ErrorKind::InvalidData.into()),
+        // There is no route, or one of the types unreachable, prohibit and blackhole.
+        Err(error) => match error.raw_os_error() {
+            Some(libc::ENETUNREACH | libc::EHOSTUNREACH | libc::EACCES | libc::EINVAL) => Ok(false),
+            _ => Err(error),
+        },
+    }
+}
+
 impl Route {
     /// Adds the route; EEXIST if there is one to the same network.
     pub(crate) fn add(&self, netlink: &mut Netlink) -> io::Result<()> {

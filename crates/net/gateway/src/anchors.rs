@@ -13,20 +13,27 @@ use crate::worker::{Anchors, Opened};
 pub(crate) struct Admitted {
     anchors: saiga_anchor::Anchors,
     serve: Vec<Serve>,
-    /// Kinds of errors that were told.
+    /// Hosts that the kernel keeps: replies to them do not come to an anchor.
+    left: Vec<IpAddr>,
+    /// Kinds of errors that were reported.
     told: Vec<Discriminant<ConnectError>>,
 }
 
 impl Admitted {
-    pub(crate) const fn new(anchors: saiga_anchor::Anchors, serve: Vec<Serve>) -> Self {
+    pub(crate) const fn new(
+        anchors: saiga_anchor::Anchors,
+        serve: Vec<Serve>,
+        left: Vec<IpAddr>,
+    ) -> Self {
         Self {
             anchors,
             serve,
+            left,
             told: Vec::new(),
         }
     }
 
-    /// Tells the operator why clients get no answer, once for each kind: clients can cause errors.
+    /// Reports why clients get no answer, each kind of error once: clients can cause many.
     fn tell(&mut self, client: SocketAddr, error: &ConnectError) {
         let kind = mem::discriminant(error);
         if !self.told.contains(&kind) {
@@ -53,7 +60,7 @@ impl Admitted {
 
 impl Anchors for Admitted {
     fn open(&mut self, client: SocketAddr, server: SocketAddr) -> Opened {
-        if !self.admits(client.ip(), server) {
+        if !self.admits(client.ip(), server) || self.left.contains(&client.ip()) {
             return Opened::Ignored;
         }
         match self.anchors.connect(client, server) {

@@ -8,7 +8,7 @@
 //! while the gateway runs.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::num::{NonZeroU16, NonZeroU32};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -24,7 +24,7 @@ use saiga_stack::{
 use saiga_wire::ethernet::Tags;
 
 use crate::anchors::Admitted;
-use crate::settings::{Addresses, Device, Kind, Polling, Settings};
+use crate::settings::{Addresses, Device, Kind, Polling, Runtime, Settings};
 use crate::worker::{Clock, Parts, Stop, Worker, WorkerError};
 
 /// A gateway that serves.
@@ -34,6 +34,7 @@ pub struct Gateway {
     stop: Stop,
     routes: Routes,
     served: Vec<SocketAddr>,
+    left: Vec<IpAddr>,
 }
 
 /// Why a gateway does not serve.
@@ -87,20 +88,20 @@ impl Gateway {
     /// # Errors
     /// A [`ServiceError`]; what was changed is undone.
     pub fn up(settings: &Settings) -> Result<Self, ServiceError> {
-        let device = only_device(settings)?;
-        refuse_without_effect(device, settings)?;
+        let device = supported(settings)?;
         raise_descriptors().map_err(system("cannot raise the limit of descriptors"))?;
         let tap = open(device)?;
         let served = served(device, settings);
         let mut routes = Routes::up(&saiga_anchor::Config::default(), &served)?;
         let mut anchors = saiga_anchor::Anchors::new().map_err(system("netlink"))?;
         saiga_anchor::self_test(&mut routes, &mut anchors)?;
+        let left: Vec<IpAddr> = routes.left().collect();
         let clock = Clock::start();
         let parts = Parts {
             stack: stack(device, tap.info(), settings, clock)?,
             device: tap,
             clock,
-            anchors: Admitted::new(anchors, settings.serve.clone()),
+            anchors: Admitted::new(anchors, settings.serve.clone(), left.clone()),
             settings: saiga_stack::Settings {
                 // The server's own setting decides what it sends at a time.
                 is_nodelay: true,
@@ -124,6 +125,7 @@ impl Gateway {
             stop,
             routes,
             served,
+            left,
         })
     }
 
@@ -131,6 +133,12 @@ impl Gateway {
     #[must_use]
     pub fn served(&self) -> &[SocketAddr] {
         &self.served
+    }
+
+    /// Hosts that the gateway leaves to the kernel: they have connections from before its start.
+    #[must_use]
+    pub fn left(&self) -> &[IpAddr] {
+        &self.left
     }
 
     /// What ends the gateway.
@@ -163,7 +171,17 @@ fn system(what: &'static str) -> impl FnOnce(io::Error) -> ServiceError {
     move |source| ServiceError::System { what, source }
 }
 
-/// The device, if this version can serve it.
+/// The device, if this version can serve the settings.
+///
+/// # Errors
+/// What it cannot do.
+pub fn supported(settings: &Settings) -> Result<&Device, ServiceError> {
+    let device = only_device(settings)?;
+    tap_name(device)?;
+    refuse_without_effect(device, settings)?;
+    Ok(device)
+}
+
 fn only_device(settings: &Settings) -> Result<&Device, ServiceError> {
     match settings.devices.as_slice() {
         [device] if settings.workers.count() == 1 => Ok(device),
@@ -187,6 +205,21 @@ fn refuse_without_effect(device: &Device, settings: &Settings) -> Result<(), Ser
         ("tcp.memory", settings.tcp.memory.is_some()),
         ("outgoing.prefixes", !settings.outgoing.prefixes.is_empty()),
         ("metrics.listen", settings.metrics.listen.is_some()),
+        // The service must not be root when the operator has asked for less.
+        (
+            "runtime.user",
+            settings.runtime.user != Runtime::default().user,
+        ),
+        (
+            "device.queues",
+            matches!(
+                device.kind,
+                Kind::Tap {
+                    queues: Some(2..),
+                    ..
+                }
+            ),
+        ),
     ];
     match keys.into_iter().find(|(_, is_set)| *is_set) {
         Some((key, _)) => Err(ServiceError::NoEffect(key)),
@@ -225,14 +258,19 @@ fn raise_descriptors() -> io::Result<()> {
     Ok(setrlimit(Resource::Nofile, raised)?)
 }
 
-fn open(device: &Device) -> Result<Tap, ServiceError> {
-    let Kind::Tap { interface, .. } = &device.kind else {
-        return Err(ServiceError::Absent(
+fn tap_name(device: &Device) -> Result<&str, ServiceError> {
+    match &device.kind {
+        Kind::Tap { interface, .. } => Ok(interface.as_str()),
+        Kind::Xdp { .. } | Kind::Dpdk { .. } => Err(ServiceError::Absent(
             "this version serves devices of kind \"tap\" only: change `device.kind`",
-        ));
-    };
+        )),
+    }
+}
+
+fn open(device: &Device) -> Result<Tap, ServiceError> {
+    let name = tap_name(device)?;
     let settings = |origin| tap::Settings {
-        name: interface.as_str(),
+        name,
         link: saiga_netdev::Link::Ethernet,
         origin,
         queues: NonZeroU16::MIN,

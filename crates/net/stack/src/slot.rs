@@ -27,7 +27,7 @@ pub(crate) struct Slot {
     pub(crate) state: State,
 }
 
-// Besides, a connection takes 16 bytes of the timer wheel, and 19 to 38 of the table of flows.
+// Besides, a connection takes 16 bytes of the timer wheel, and 10 to 21 of the table of flows.
 const _: () = assert!(Slab::<Slot>::PLACE_BYTES <= 512);
 
 impl Slot {

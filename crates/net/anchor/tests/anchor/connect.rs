@@ -7,7 +7,7 @@ use saiga_anchor::{Anchors, ConnectError, Opening};
 use socket2::{Domain, Socket, Type};
 
 use crate::world::{
-    Gateway, OTHER, REMOTE, SERVER, address, established, in_world, settled, talk, up,
+    Gateway, OTHER, REMOTE, SERVER, address, established, in_world, ip, settled, talk, up,
 };
 
 /// Clients on the link, behind a router and of documentation, which no route leads to.
@@ -140,20 +140,29 @@ fn an_address_that_no_remote_client_has_is_refused() {
     in_world(|_| {
         let mut gateway = Gateway::new(address(SERVER[0], 6000));
         let served = gateway.served;
-        for client in [
-            "127.0.0.1",
-            "0.0.0.0",
-            "224.0.0.1",
-            "255.255.255.255",
-            SERVER[0],
-            REMOTE[1],
-        ] {
-            let refused = gateway.anchors.connect(address(client, 40_001), served);
-            let refused = refused.unwrap_err();
-            assert!(
-                matches!(refused, ConnectError::Unfit { .. }),
-                "{client}: {refused}"
-            );
+        // Another interface of this host: a server may trust clients with its address.
+        ip("address add 10.88.0.1/24 broadcast 10.88.0.255 dev lo");
+        for nonlocal_bind in ["0", "1"] {
+            std::fs::write("/proc/sys/net/ipv4/ip_nonlocal_bind", nonlocal_bind).unwrap();
+            for client in [
+                "127.0.0.1",
+                "0.0.0.0",
+                "224.0.0.1",
+                "255.255.255.255",
+                SERVER[0],
+                REMOTE[1],
+                "10.88.0.1",
+                "10.88.0.255",
+            ] {
+                for port in [40_001, 1_234] {
+                    let refused = gateway.anchors.connect(address(client, port), served);
+                    let refused = refused.unwrap_err();
+                    assert!(
+                        matches!(refused, ConnectError::Unfit { .. }),
+                        "{client}: {refused}"
+                    );
+                }
+            }
         }
         let local = gateway
             .anchors

@@ -68,7 +68,7 @@ impl Arguments {
                 arguments.note(line, option, reason);
                 continue;
             }
-            let problem = |what: String| format!("dpdk_args {option}: {what}");
+            let problem = |what: String| format!("dpdk_args {}: {what}", option.escape_debug());
             let is_ours = arguments.translate(option, joined.or(following), line);
             if is_ours.map_err(problem)? {
                 continue;

@@ -10,14 +10,17 @@ use super::value::{Bytes, plain};
 /// Most NUMA nodes (`RTE_MAX_NUMA_NODES`).
 const NODES: usize = 32;
 /// Options that follow from other keys, with these keys.
-const OWNED: [(&str, &str); 15] = [
+const OWNED: [(&str, &str); 18] = [
     ("-l", "workers.cpus"),
     ("-c", "workers.cpus"),
+    ("-s", "workers.cpus"),
+    ("-S", "workers.cpus"),
     ("--lcores", "workers.cpus"),
     ("--main-lcore", "workers.cpus"),
     ("-a", "device.pci"),
     ("-w", "device.pci"),
     ("--allow", "device.pci"),
+    ("--pci-whitelist", "device.pci"),
     ("--vdev", "device.vdev"),
     ("-m", "dpdk.memory"),
     ("--socket-mem", "dpdk.memory"),

@@ -96,7 +96,11 @@ impl Metrics {
         table.check_names();
         let listen = table.parsed_by("listen", |text| {
             let address = text.parse().ok();
-            let usable = address.filter(|address: &SocketAddr| address.port() != 0);
+            let is_usable = |address: &SocketAddr| {
+                let ip = address.ip();
+                address.port() != 0 && !ip.is_multicast() && ip.to_canonical() == ip
+            };
+            let usable = address.filter(is_usable);
             let example = "write address and port such as \"127.0.0.1:9464\" or \"[::1]:9464\"";
             usable.ok_or_else(|| example.to_owned())
         });

@@ -13,6 +13,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, Mode, OFlags, fstat, open, openat, unlinkat};
+use rustix::io::Errno;
 
 /// Least bytes of a file behind its head: several of the largest frames.
 const LEAST_BYTES: u64 = 256 << 10;
@@ -150,10 +151,7 @@ impl Files {
         })?;
         let (directory, directory_path) = directory_of(path)?;
         let first = numbered(name, bound, 1);
-        let file = create(&directory, &first).and_then(|mut file| {
-            file.write_all(&head)?;
-            Ok(file)
-        });
+        let file = create_with(&directory, &first, &head);
         let file = file.map_err(|source| {
             let path = directory_path.join(&first);
             if source.kind() == io::ErrorKind::AlreadyExists {
@@ -234,19 +232,33 @@ impl Files {
 
     fn open_next(&mut self, most_files: NonZeroU32) -> io::Result<()> {
         let name = numbered(&self.name, self.bound, self.count + 1);
-        self.file = create(&self.directory, &name)?;
+        self.file = create_with(&self.directory, &name, &self.head)?;
         self.count += 1;
         self.names.push_back(name);
-        self.file.write_all(&self.head)?;
         self.length = self.head.len() as u64;
         self.bytes += self.length;
         while self.names.len() > most_files.get() as usize {
             if let Some(oldest) = self.names.pop_front() {
-                unlinkat(&self.directory, &oldest, AtFlags::empty())?;
+                match unlinkat(&self.directory, &oldest, AtFlags::empty()) {
+                    // Somebody else has removed the file.
+                    Ok(()) | Err(Errno::NOENT) => {}
+                    Err(error) => return Err(error.into()),
+                }
             }
         }
         Ok(())
     }
+}
+
+/// A new file that begins with `head`. If that cannot be written, there is no file.
+fn create_with(directory: &OwnedFd, name: &OsStr, head: &[u8]) -> io::Result<File> {
+    let mut file = create(directory, name)?;
+    if let Err(error) = file.write_all(head) {
+        // The first error counts.
+        let _removed = unlinkat(directory, name, AtFlags::empty());
+        return Err(error);
+    }
+    Ok(file)
 }
 
 /// The directory of a file, which not all users may write to, and its path.

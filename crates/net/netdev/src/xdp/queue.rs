@@ -335,6 +335,8 @@ impl Device for Queue {
             self.counts.sent.bytes += bytes;
             self.counts.sent.batches += 1;
         }
+        // Sending stops while the kernel cannot give frames back.
+        self.reap();
         let done = self.wake_sending();
         self.reap();
         done

@@ -4,9 +4,11 @@
 //! have none left. A map of connections instead would cost a bpf(2) call for each connection's
 //! start and end, and would not help: the gateway sends the server's replies to its own side by
 //! host, too. Start in this order, so that no connection falls between: serve the endpoint (from
-//! now on, the kernel gets no new connection), list the kernel's connections, pass their hosts, and
-//! only then handle the frames of the sockets. A frame that was not handled is sent again by its
-//! host.
+//! now on, the kernel gets no new connection), list the kernel's connections, pass their hosts,
+//! receive and drop what the queues hold, and only then give frames to a stack, which would answer
+//! segments of older connections with resets. The hosts send again what was dropped.
+//!
+//! The program does not compare VLANs: an endpoint takes its port on all VLANs of the interface.
 
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsRawFd as _, BorrowedFd};
