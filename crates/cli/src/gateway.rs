@@ -98,11 +98,17 @@ fn serve(up: &Up) -> anyhow::Result<ExitCode> {
     for served in gateway.served() {
         text += &format!("serving {served}\n");
     }
+    if text.is_empty() {
+        text += "serving no address yet: the device has none\n";
+    }
     print_text(&text)?;
+    for left_out in gateway.left_out() {
+        exit::say(&format!("not served: {left_out}"));
+    }
     for host in gateway.left() {
         exit::say(&format!(
-            "{host} has connections from before the gateway: the kernel keeps them, and the \
-             gateway does not answer this host until it is started again without them"
+            "{host} has connections from before the gateway: the kernel keeps this host until they \
+             have ended"
         ));
     }
     gateway.wait()?;

@@ -1,5 +1,5 @@
-//! `saiga gateway` on a TAP device, between real servers and a kernel client in another network
-//! namespace. Needs root, /dev/net/tun, ip(8), nsenter(1) and Redis.
+//! `saiga gateway` on a TAP device and by AF_XDP, between real servers and a kernel client in
+//! another network namespace. Needs root, /dev/net/tun, ip(8), nsenter(1) and Redis.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![expect(unsafe_code, reason = "no crate of the project wraps unshare(2)")]
 
@@ -21,6 +21,20 @@ addresses = ["10.9.0.1/24", "fd09::1/64"]
 port = 6379
 "#;
 
+/// The kernel's interface, which has the addresses.
+const XDP_SETTINGS: &str = r#"
+serve = [{ port = 6379 }]
+[[device]]
+interface = "veth0"
+"#;
+
+/// The wire between the hosts.
+#[derive(Clone, Copy, PartialEq)]
+enum Wire {
+    Tap,
+    Xdp,
+}
+
 /// A process that ends with the test.
 struct Ended(Child);
 
@@ -36,6 +50,7 @@ struct World {
     saiga: Installation,
     /// Holds the client's network namespace.
     client: Ended,
+    wire: Wire,
     /// The server's network as it was before the gateway.
     before: String,
 }
@@ -77,16 +92,34 @@ fn start(command: &mut Command, ready: &str) -> Ended {
 
 impl World {
     fn new() -> Self {
+        Self::over(Wire::Tap)
+    }
+
+    fn over(wire: Wire) -> Self {
         let saiga = Installation::with_real_library();
-        fs::write(saiga.path("gateway.toml"), SETTINGS).unwrap();
-        for line in [
-            "link set lo up",
-            "address add 10.9.0.1/32 dev lo",
-            "address add fd09::1/128 dev lo nodad",
-            "tuntap add tap0 mode tap",
-        ] {
-            ip(line);
-        }
+        let (settings, lines): (_, &[&str]) = match wire {
+            Wire::Tap => (
+                SETTINGS,
+                &[
+                    "address add 10.9.0.1/32 dev lo",
+                    "address add fd09::1/128 dev lo nodad",
+                    "tuntap add tap0 mode tap",
+                ],
+            ),
+            Wire::Xdp => (
+                XDP_SETTINGS,
+                &[
+                    "link add veth0 type veth peer name tap0",
+                    "link set veth0 addrgenmode none",
+                    "address add 10.9.0.1/24 dev veth0",
+                    "address add fd09::1/64 dev veth0 nodad",
+                    "link set veth0 up",
+                ],
+            ),
+        };
+        fs::write(saiga.path("gateway.toml"), settings).unwrap();
+        ip("link set lo up");
+        lines.iter().for_each(|line| drop(ip(line)));
         let client = Command::new("unshare")
             .args(["-n", "sh", "-c", "echo here; cat"])
             .stdin(Stdio::piped())
@@ -98,10 +131,28 @@ impl World {
             .read_line(&mut line)
             .unwrap();
         assert_eq!(line, "here\n");
-        Self {
+        let mut world = Self {
             saiga,
             client,
-            before: network(),
+            wire,
+            before: String::new(),
+        };
+        if wire == Wire::Xdp {
+            world.give_wire();
+        }
+        world.before = network();
+        world
+    }
+
+    /// Gives the client its end of the wire.
+    fn give_wire(&self) {
+        ip(&format!("link set tap0 netns {}", self.client.0.id()));
+        for line in [
+            "ip address add 10.9.0.2/24 dev tap0",
+            "ip address add fd09::2/64 dev tap0 nodad",
+            "ip link set tap0 up",
+        ] {
+            self.client(line);
         }
     }
 
@@ -120,18 +171,23 @@ impl World {
         )
     }
 
+    /// A plain server.
+    fn redis_on(&self, address: &str, port: u16) -> Ended {
+        let mut command = Command::new("redis-server");
+        command
+            .args(["--bind", address, "--port", &port.to_string()])
+            .args(["--save", "", "--protected-mode", "no"])
+            .current_dir(self.saiga.path(""));
+        start(&mut command, "Ready to accept connections")
+    }
+
     /// The gateway, with the client's host at the other end of its device.
     fn gateway(&self) -> Ended {
         let settings = self.saiga.path("gateway.toml");
         let mut command = self.saiga.saiga(&["gateway", "up", "--config"]);
         let gateway = start(command.arg(settings), "serving");
-        ip(&format!("link set tap0 netns {}", self.client.0.id()));
-        for line in [
-            "ip address add 10.9.0.2/24 dev tap0",
-            "ip address add fd09::2/64 dev tap0 nodad",
-            "ip link set tap0 up",
-        ] {
-            self.client(line);
+        if self.wire == Wire::Tap {
+            self.give_wire();
         }
         gateway
     }
@@ -238,17 +294,98 @@ fn a_server_under_the_library_is_served() {
     });
 }
 
+/// The kernel has interface, address and ARP, and serves before, beside and after the gateway.
 #[test]
-fn a_killed_gateway_leaves_what_down_removes() {
+fn an_interface_of_the_kernel_is_shared() {
     in_namespace(|| {
-        let world = World::new();
+        let world = World::over(Wire::Xdp);
+        let _server = world.redis(true);
+        let ping = "redis-cli -h 10.9.0.1 ping";
+        assert_eq!(world.client(ping), "PONG\n");
+        let gateway = world.gateway();
+        check_redis(&world);
+        // Another port is the kernel's.
+        let _other = world.redis_on("10.9.0.1", 6380);
+        assert_eq!(world.client("redis-cli -h 10.9.0.1 -p 6380 ping"), "PONG\n");
+        stop(gateway);
+        assert_eq!(network(), world.before);
+        assert_eq!(world.client(ping), "PONG\n");
+    });
+}
+
+/// A connection from before the gateway stays with the kernel, and its host comes to the gateway
+/// when it has ended.
+#[test]
+fn a_host_with_an_old_connection_is_taken_over_at_its_end() {
+    in_namespace(|| {
+        let world = World::over(Wire::Xdp);
         let _server = world.redis(false);
-        drop(world.gateway());
-        assert_ne!(network(), world.before, "kill -9 leaves the rules");
-        let out = said(&mut world.saiga.saiga(&["gateway", "down"]));
-        assert_eq!(out.code, Some(0), "{}", out.stderr);
+        let mut old = world.on_client("redis-cli -h 10.9.0.1");
+        let old = old.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        let mut old = Ended(old.unwrap());
+        let mut talk = |line: &str| {
+            let child = &mut old.0;
+            writeln!(child.stdin.as_mut().unwrap(), "{line}").unwrap();
+            let mut answer = String::new();
+            let stdout = child.stdout.as_mut().unwrap();
+            BufReader::with_capacity(1, stdout).read_line(&mut answer).unwrap();
+            answer
+        };
+        assert_eq!(talk("ping"), "PONG\n");
+        let gateway = world.gateway();
+        let throws = || ip("route show table 79").contains("throw 10.9.0.2");
+        assert!(throws());
+        assert_eq!(talk("ping"), "PONG\n");
+        let ping = "redis-cli -h 10.9.0.1 ping";
+        assert_eq!(world.client(ping), "PONG\n", "by the kernel");
+        drop(old);
+        while throws() {
+            thread::yield_now();
+        }
+        assert_eq!(world.client(ping), "PONG\n", "by the gateway");
+        stop(gateway);
         assert_eq!(network(), world.before);
     });
+}
+
+/// The gateway follows the kernel's addresses, and the MAC address of a neighbour.
+#[test]
+fn changes_of_the_network_are_followed() {
+    in_namespace(|| {
+        let world = World::over(Wire::Xdp);
+        let _server = world.redis_on("0.0.0.0", 6379);
+        let gateway = world.gateway();
+        let list = |server: &str| world.client(&format!("redis-cli -h {server} client list"));
+        assert!(list("10.9.0.1").contains("addr=10.9.0.2:"));
+        for change in ["down", "address 02:00:00:00:00:77", "up"] {
+            world.client(&format!("ip link set tap0 {change}"));
+        }
+        assert!(list("10.9.0.1").contains("addr=10.9.0.2:"));
+        ip("address add 10.9.0.3/24 dev veth0");
+        while !ip("rule").contains("from 10.9.0.3") {
+            thread::yield_now();
+        }
+        assert!(list("10.9.0.3").contains("addr=10.9.0.2:"));
+        ip("link set veth0 down");
+        ip("link set veth0 up");
+        assert!(list("10.9.0.1").contains("addr=10.9.0.2:"));
+        stop(gateway);
+    });
+}
+
+#[test]
+fn a_killed_gateway_leaves_what_down_removes() {
+    for wire in [Wire::Tap, Wire::Xdp] {
+        in_namespace(move || {
+            let world = World::over(wire);
+            let _server = world.redis(false);
+            drop(world.gateway());
+            assert_ne!(network(), world.before, "kill -9 leaves the rules");
+            let out = said(&mut world.saiga.saiga(&["gateway", "down"]));
+            assert_eq!(out.code, Some(0), "{}", out.stderr);
+            assert_eq!(network(), world.before);
+        });
+    }
 }
 
 #[test]

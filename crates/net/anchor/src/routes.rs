@@ -100,7 +100,9 @@ pub struct Routes {
     table: u32,
     preference: u32,
     rules: Vec<Rule>,
-    /// Those without a device; the local routes end with the device.
+    /// Destinations of the local routes, which end with the device.
+    locals: Vec<IpNet>,
+    /// Routes without a device.
     throws: Vec<Route>,
     /// Dropped last, with its routes.
     tun: Tun,
@@ -117,7 +119,8 @@ impl Routes {
             table,
             preference,
         } = *config;
-        let served = fit(served)?;
+        let served = served.iter().map(|&one| fit(one));
+        let served: BTreeSet<SocketAddr> = served.collect::<Result<_, _>>()?;
         // 252 to 255 are the kernel's tables (linux/rtnetlink.h), and 0 and 32766 rules of its own.
         if matches!(table, 0 | 252..=255) || !(1..32_766).contains(&preference) {
             return Err(RoutesError::Number { table, preference });
@@ -130,28 +133,38 @@ impl Routes {
             table,
             preference,
             rules: Vec::new(),
+            locals: Vec::new(),
             throws: Vec::new(),
             tun,
         };
-        routes.begin(&served)?;
+        for served in served {
+            routes.add(served)?;
+        }
         Ok(routes)
     }
 
-    fn begin(&mut self, served: &BTreeSet<SocketAddr>) -> Result<(), RoutesError> {
-        let target = Target::Local(self.tun.index);
-        if served.iter().any(SocketAddr::is_ipv4) {
-            self.add_route(ALL_V4, target)?;
+    /// Brings replies from one more address to loopback. Does nothing if that is the case. Hosts
+    /// with connections to it are left to the kernel.
+    ///
+    /// There is no way back but [`Routes::down`]: without its rule, the replies of an anchor would
+    /// reach the client's host, which knows nothing of the anchor.
+    ///
+    /// # Errors
+    /// [`RoutesError::Unfit`], or [`RoutesError::System`] with the kernel's answer.
+    pub fn add(&mut self, served: SocketAddr) -> Result<(), RoutesError> {
+        let served = fit(served)?;
+        if self.served().any(|known| known == served) {
+            return Ok(());
         }
-        if served.iter().any(SocketAddr::is_ipv6) {
-            self.add_route(ALL_V6, target)?;
+        let all = if served.is_ipv4() { ALL_V4 } else { ALL_V6 };
+        if !self.locals.contains(&all) {
+            self.add_route(all, Target::Local(self.tun.index))?;
+            self.locals.push(all);
         }
-        for &served in served {
-            self.spare(served)?;
-            self.serve(served)?;
-            // Connections that began before the rule was there.
-            self.spare(served)?;
-        }
-        Ok(())
+        self.spare(served)?;
+        self.serve(served)?;
+        // Connections that began before the rule was there.
+        self.spare(served)
     }
 
     /// Hosts whose packets the kernel keeps, because they have connections from before or were
@@ -317,22 +330,19 @@ fn read(netlink: &mut Netlink, table: u32) -> Result<table::Contents, RoutesErro
     contents.map_err(|source| system(format!("read routing table {table}"), source))
 }
 
-/// The addresses in their plain form, each once.
-fn fit(served: &[SocketAddr]) -> Result<BTreeSet<SocketAddr>, RoutesError> {
-    let plain = |&served: &SocketAddr| {
-        let address = served.ip().to_canonical();
-        let is_unfit = served.port() == 0
-            || address.is_unspecified()
-            || address.is_loopback()
-            || address.is_multicast()
-            || address == IpAddr::V4(Ipv4Addr::BROADCAST)
-            || is_link_local(address);
-        if is_unfit {
-            return Err(RoutesError::Unfit { served });
-        }
-        Ok(SocketAddr::new(address, served.port()))
-    };
-    served.iter().map(plain).collect()
+/// The address in its plain form.
+fn fit(served: SocketAddr) -> Result<SocketAddr, RoutesError> {
+    let address = served.ip().to_canonical();
+    let is_unfit = served.port() == 0
+        || address.is_unspecified()
+        || address.is_loopback()
+        || address.is_multicast()
+        || address == IpAddr::V4(Ipv4Addr::BROADCAST)
+        || is_link_local(address);
+    if is_unfit {
+        return Err(RoutesError::Unfit { served });
+    }
+    Ok(SocketAddr::new(address, served.port()))
 }
 
 fn open() -> Result<Netlink, RoutesError> {

@@ -6,6 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use saiga_anchor::{ConnectError, Opening};
 
+use crate::service::{Left, locked};
 use crate::settings::Serve;
 use crate::worker::{Anchors, Opened};
 
@@ -13,8 +14,7 @@ use crate::worker::{Anchors, Opened};
 pub(crate) struct Admitted {
     anchors: saiga_anchor::Anchors,
     serve: Vec<Serve>,
-    /// Hosts that the kernel keeps: replies to them do not come to an anchor.
-    left: Vec<IpAddr>,
+    left: Left,
     /// Kinds of errors that were reported.
     told: Vec<Discriminant<ConnectError>>,
 }
@@ -23,7 +23,7 @@ impl Admitted {
     pub(crate) const fn new(
         anchors: saiga_anchor::Anchors,
         serve: Vec<Serve>,
-        left: Vec<IpAddr>,
+        left: Left,
     ) -> Self {
         Self {
             anchors,
@@ -60,7 +60,7 @@ impl Admitted {
 
 impl Anchors for Admitted {
     fn open(&mut self, client: SocketAddr, server: SocketAddr) -> Opened {
-        if !self.admits(client.ip(), server) || self.left.contains(&client.ip()) {
+        if !self.admits(client.ip(), server) || locked(&self.left).contains(&client.ip()) {
             return Opened::Ignored;
         }
         match self.anchors.connect(client, server) {

@@ -8,8 +8,9 @@
 mod anchors;
 pub mod file;
 pub mod lstack;
+mod random;
 pub mod service;
 pub mod settings;
 mod worker;
 
-pub use worker::{Anchors, Clock, Opened, Parts, Stop, Worker, WorkerError};
+pub use worker::{Anchors, Clock, Handle, OnUnresolved, Opened, Parts, Worker, WorkerError};

@@ -2,39 +2,70 @@
 //!
 //! The parts are put together in an order in which a failure leaves nothing behind: devices, rules
 //! and routes end with their values. Everything acts on the network namespace of the calling
-//! thread.
+//! thread. With AF_XDP, frames are redirected first, then the kernel's connections are listed, and
+//! the frames that came until then are dropped: so no stack gets a segment of a connection that the
+//! kernel has.
 //!
-//! Deliberately absent so far: AF_XDP and DPDK, more than one worker, and changes of the network
-//! while the gateway runs.
+//! Deliberately absent so far: DPDK, VLANs, and more than one `[[device]]`.
 
+mod cpu;
+mod device;
+mod follow;
+mod network;
+mod stack;
+mod support;
+
+use std::collections::BTreeSet;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::num::{NonZeroU16, NonZeroU32};
+use std::num::NonZeroU32;
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use saiga_anchor::{Fault, Routes, RoutesError};
-use saiga_netdev::tap::{self, Tap};
-use saiga_netdev::{Device as _, Info};
-use saiga_stack::{
-    Config, Interface, Link, Listen, Network, Offload, Secrets, Segmentation, Stack,
-};
-use saiga_wire::ethernet::Tags;
+use saiga_interface::{NetlinkError, SnapshotError};
+use saiga_netdev::{DeviceError, tap, xdp};
 
 use crate::anchors::Admitted;
-use crate::settings::{Addresses, Device, Kind, Polling, Runtime, Settings};
-use crate::worker::{Clock, Parts, Stop, Worker, WorkerError};
+use crate::settings::{Polling, Settings};
+use crate::worker::{Clock, Handle, Parts, Worker, WorkerError};
+use device::{BoxedDevice, Opened};
+use follow::{Asker, Follow};
+use network::Plan;
+pub use support::supported;
+
+/// Hosts that the kernel keeps: replies to them do not come to an anchor.
+pub(crate) type Left = Arc<Mutex<BTreeSet<IpAddr>>>;
 
 /// A gateway that serves.
 #[expect(missing_debug_implementations, reason = "the routes have none")]
 pub struct Gateway {
-    worker: JoinHandle<Result<(), WorkerError>>,
+    workers: Vec<JoinHandle<Result<(), WorkerError>>>,
+    follow: JoinHandle<Follow>,
     stop: Stop,
-    routes: Routes,
+    /// A message comes when a thread has ended.
+    ended: mpsc::Receiver<()>,
+    stop_follow: follow::Stop,
     served: Vec<SocketAddr>,
     left: Vec<IpAddr>,
+    left_out: Vec<String>,
+}
+
+/// Ends a gateway from another thread.
+#[derive(Debug, Clone)]
+pub struct Stop(Vec<Handle>);
+
+impl Stop {
+    /// The workers end after their present turns, and with them the gateway.
+    ///
+    /// # Errors
+    /// If a sleeping worker cannot be woken: it ends at its next event.
+    pub fn stop(&self) -> io::Result<()> {
+        let stopped = self.0.iter().map(Handle::stop);
+        stopped.fold(Ok(()), io::Result::and)
+    }
 }
 
 /// Why a gateway does not serve.
@@ -46,9 +77,52 @@ pub enum ServiceError {
     /// The settings have a key that this version does not follow.
     #[error("`{0}` has no effect in this version: remove the key")]
     NoEffect(&'static str),
+    /// The device has too few queues.
+    #[error(
+        "{interface} has {queues} receive queues for {workers} workers: give it more \
+         (ethtool -L {interface} combined {workers}), or name fewer CPUs in `workers.cpus`"
+    )]
+    Queues {
+        /// Name of the network interface.
+        interface: String,
+        /// The number of receive queues.
+        queues: usize,
+        /// The number of workers.
+        workers: usize,
+    },
+    /// The device does not keep the frames of a connection on one queue.
+    #[error(
+        "{interface} is a veth device, where the frames of a connection can come on any queue: \
+         serve it with one worker (one CPU in `workers.cpus`)"
+    )]
+    Spreads {
+        /// Name of the network interface.
+        interface: String,
+    },
     /// The TAP device cannot be opened.
     #[error(transparent)]
     Tap(#[from] tap::OpenError),
+    /// The interface cannot be used with AF_XDP.
+    #[error(transparent)]
+    Xdp(#[from] xdp::OpenError),
+    /// The program cannot be told what to redirect.
+    #[error(transparent)]
+    Steer(#[from] xdp::SteerError),
+    /// The device does not work.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// The kernel's network configuration cannot be read.
+    #[error(transparent)]
+    Snapshot(#[from] SnapshotError),
+    /// Changes of the kernel's network configuration cannot be read.
+    #[error(transparent)]
+    Netlink(#[from] NetlinkError),
+    /// The interface was removed.
+    #[error("network interface {interface} was removed")]
+    Gone {
+        /// Name of the network interface.
+        interface: String,
+    },
     /// The replies of servers cannot be brought to the gateway.
     #[error(transparent)]
     Routes(#[from] RoutesError),
@@ -69,8 +143,8 @@ pub enum ServiceError {
     /// The worker cannot begin, or has ended.
     #[error(transparent)]
     Worker(#[from] WorkerError),
-    /// The worker has ended by a fault of the program.
-    #[error("the worker has ended by a fault of the program; its message is above")]
+    /// A thread has ended by a fault of the program.
+    #[error("a thread has ended by a fault of the program; its message is above")]
     Panicked,
     /// A system call failed.
     #[error("{what}: {source}")]
@@ -90,55 +164,50 @@ impl Gateway {
     pub fn up(settings: &Settings) -> Result<Self, ServiceError> {
         let device = supported(settings)?;
         raise_descriptors().map_err(system("cannot raise the limit of descriptors"))?;
-        let tap = open(device)?;
-        let served = served(device, settings);
-        let mut routes = Routes::up(&saiga_anchor::Config::default(), &served)?;
-        let mut anchors = saiga_anchor::Anchors::new().map_err(system("netlink"))?;
-        saiga_anchor::self_test(&mut routes, &mut anchors)?;
-        let left: Vec<IpAddr> = routes.left().collect();
-        let clock = Clock::start();
-        let parts = Parts {
-            stack: stack(device, tap.info(), settings, clock)?,
-            device: tap,
-            clock,
-            anchors: Admitted::new(anchors, settings.serve.clone(), left.clone()),
-            settings: saiga_stack::Settings {
-                // The server's own setting decides what it sends at a time.
-                is_nodelay: true,
-                keep_alive: settings.tcp.keep_alive,
-                user_timeout_ms: settings.tcp.user_timeout_ms.and_then(NonZeroU32::new),
-            },
-            ring_bytes: settings.tcp.buffer.get(),
-            spin: match settings.workers.spin {
-                Polling::Always => Duration::MAX,
-                Polling::For(spin) => spin.get(),
-            },
+        let cpus = cpu::of_workers(device, &settings.workers);
+        let mut opened = device::open(device, &cpus)?;
+        let (source, plan) = network::Source::open(settings, device, &opened.info)?;
+        let routes = routes(&plan, &mut opened)?;
+        let left: BTreeSet<IpAddr> = routes.left().collect();
+        let mut gateway = Starting {
+            settings,
+            plan,
+            left: Arc::new(Mutex::new(left)),
+            clock: Clock::start(),
+            resolver: source.resolver(),
         };
-        let mut worker = Worker::new(parts)?;
-        let stop = worker.stop();
-        let thread = thread::Builder::new().name("gateway-0".to_owned());
-        let cpu = settings.workers.cpus.first().copied();
-        let worker = on_cpu(cpu, || thread.spawn(move || worker.run()))?
-            .map_err(system("cannot start the worker's thread"))?;
-        Ok(Self {
-            worker,
-            stop,
+        let (asker, asked) = follow::channel()?;
+        let workers = gateway.workers(opened.queues, &asker)?;
+        let handles: Vec<Handle> = workers.iter().map(Worker::handle).collect();
+        let follow = Follow::new(follow::Parts {
+            source,
             routes,
-            served,
-            left,
-        })
+            steering: opened.steering,
+            plan: &gateway.plan,
+            left: Arc::clone(&gateway.left),
+            workers: handles.clone(),
+            asked,
+        })?;
+        gateway.start(workers, &cpus, follow, handles)
     }
 
-    /// The served addresses and ports.
+    /// The addresses and ports that were served at the start.
     #[must_use]
     pub fn served(&self) -> &[SocketAddr] {
         &self.served
     }
 
-    /// Hosts that the gateway leaves to the kernel: they have connections from before its start.
+    /// Hosts that the gateway leaves to the kernel until their connections from before its start
+    /// have ended.
     #[must_use]
     pub fn left(&self) -> &[IpAddr] {
         &self.left
+    }
+
+    /// Parts of the kernel's network that the gateway does not serve, each with the reason.
+    #[must_use]
+    pub fn left_out(&self) -> &[String] {
+        &self.left_out
     }
 
     /// What ends the gateway.
@@ -147,15 +216,24 @@ impl Gateway {
         self.stop.clone()
     }
 
-    /// Waits until the gateway is stopped or fails, and removes what it has changed on this host.
+    /// Waits until the gateway is stopped or a part of it fails, and removes what it has changed on
+    /// this host.
     ///
     /// # Errors
-    /// Why the worker has ended, or what could not be removed.
+    /// Why a thread has ended, or what could not be removed.
     pub fn wait(self) -> Result<(), ServiceError> {
-        let ended = self.worker.join();
-        let removed = self.routes.down();
-        ended.map_err(|_| ServiceError::Panicked)??;
-        Ok(removed?)
+        let _ended = self.ended.recv();
+        // A thread that cannot be woken ends at its next event.
+        let _woken = self.stop.stop();
+        let mut first = Ok(());
+        for worker in self.workers {
+            let ended = worker.join().map_err(|_| ServiceError::Panicked);
+            first = first.and(ended.and_then(|ended| Ok(ended?)));
+        }
+        // The rules hold until no anchor is left, whose segments would reach the client otherwise.
+        let _woken = self.stop_follow.stop();
+        let follow = self.follow.join().map_err(|_| ServiceError::Panicked);
+        first.and(follow.and_then(Follow::down))
     }
 }
 
@@ -167,85 +245,141 @@ pub fn remove_leftovers() -> Result<Vec<String>, RoutesError> {
     saiga_anchor::remove_leftovers(saiga_anchor::Config::default().table)
 }
 
+/// Redirects the served frames, and brings replies to loopback; the queues are empty afterwards.
+fn routes(plan: &Plan, opened: &mut Opened) -> Result<Routes, ServiceError> {
+    if let Some(steering) = &opened.steering {
+        plan.served
+            .iter()
+            .try_for_each(|one| steering.serve(*one))?;
+    }
+    let mut routes = Routes::up(&saiga_anchor::Config::default(), &plan.served)?;
+    let mut anchors = saiga_anchor::Anchors::new().map_err(system("netlink"))?;
+    saiga_anchor::self_test(&mut routes, &mut anchors)?;
+    if let Some(steering) = &opened.steering {
+        routes.left().try_for_each(|host| steering.pass(host))?;
+        opened.drain()?;
+    }
+    Ok(routes)
+}
+
+/// What the workers of a gateway have in common.
+struct Starting<'a> {
+    settings: &'a Settings,
+    plan: Plan,
+    left: Left,
+    clock: Clock,
+    resolver: saiga_stack::Resolver,
+}
+
+type OneWorker = Worker<BoxedDevice, Admitted>;
+
+impl Starting<'_> {
+    fn workers(
+        &self,
+        queues: Vec<Vec<BoxedDevice>>,
+        asker: &Asker,
+    ) -> Result<Vec<OneWorker>, ServiceError> {
+        let of_one = |devices| self.worker(devices, asker.clone());
+        queues.into_iter().map(of_one).collect()
+    }
+
+    fn worker(&self, devices: Vec<BoxedDevice>, asker: Asker) -> Result<OneWorker, ServiceError> {
+        let Self {
+            settings,
+            plan,
+            left,
+            clock,
+            resolver,
+        } = self;
+        let info = devices.first().map(|device| device.info().clone());
+        let info = info.ok_or(ServiceError::Absent("a worker has no queue"))?;
+        let anchors = saiga_anchor::Anchors::new().map_err(system("netlink"))?;
+        let parts = Parts {
+            stack: stack::stack(settings, plan, &info, *resolver, *clock)?,
+            devices,
+            clock: *clock,
+            anchors: Admitted::new(anchors, settings.serve.clone(), Arc::clone(left)),
+            settings: saiga_stack::Settings {
+                // The server's own setting decides what it sends at a time.
+                is_nodelay: true,
+                keep_alive: settings.tcp.keep_alive,
+                user_timeout_ms: settings.tcp.user_timeout_ms.and_then(NonZeroU32::new),
+            },
+            ring_bytes: settings.tcp.buffer.get(),
+            spin: match settings.workers.spin {
+                Polling::Always => Duration::MAX,
+                Polling::For(spin) => spin.get(),
+            },
+            on_unresolved: Box::new(move |interface, address| asker.ask(interface, address)),
+        };
+        Ok(Worker::new(parts)?)
+    }
+
+    fn start(
+        self,
+        workers: Vec<OneWorker>,
+        cpus: &[Option<usize>],
+        follow: Follow,
+        handles: Vec<Handle>,
+    ) -> Result<Gateway, ServiceError> {
+        let (ending, ended) = mpsc::channel();
+        let stop_follow = follow.stop();
+        let mut gateway = Gateway {
+            workers: Vec::new(),
+            follow: spawn("gateway-net", &ending, || follow.run())?,
+            stop: Stop(handles),
+            ended,
+            stop_follow,
+            served: self.plan.served,
+            left: locked(&self.left).iter().copied().collect(),
+            left_out: self.plan.left_out,
+        };
+        for (number, (mut worker, cpu)) in workers.into_iter().zip(cpus).enumerate() {
+            let name = format!("gateway-{number}");
+            let started = cpu::on(*cpu, || spawn(&name, &ending, move || worker.run()));
+            match started.and_then(|started| started) {
+                Ok(worker) => gateway.workers.push(worker),
+                Err(error) => {
+                    let _stopped = gateway.stop.stop();
+                    drop(ending);
+                    return gateway.wait().and(Err(error));
+                }
+            }
+        }
+        Ok(gateway)
+    }
+}
+
+/// Starts a thread that sends a message when it ends, also by a panic.
+fn spawn<T: Send + 'static>(
+    name: &str,
+    ending: &mpsc::Sender<()>,
+    run: impl FnOnce() -> T + Send + 'static,
+) -> Result<JoinHandle<T>, ServiceError> {
+    struct Ending(mpsc::Sender<()>);
+    impl Drop for Ending {
+        fn drop(&mut self) {
+            // Nobody waits for it any more.
+            let _sent = self.0.send(());
+        }
+    }
+    let ending = Ending(ending.clone());
+    let thread = thread::Builder::new().name(name.to_owned());
+    let started = thread.spawn(move || {
+        let _ending = ending;
+        run()
+    });
+    started.map_err(system("cannot start a thread"))
+}
+
+/// The hosts that are left to the kernel.
+pub(crate) fn locked(left: &Left) -> std::sync::MutexGuard<'_, BTreeSet<IpAddr>> {
+    // A panic of another thread leaves a whole set.
+    left.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 fn system(what: &'static str) -> impl FnOnce(io::Error) -> ServiceError {
     move |source| ServiceError::System { what, source }
-}
-
-/// The device, if this version can serve the settings.
-///
-/// # Errors
-/// What it cannot do.
-pub fn supported(settings: &Settings) -> Result<&Device, ServiceError> {
-    let device = only_device(settings)?;
-    tap_name(device)?;
-    refuse_without_effect(device, settings)?;
-    Ok(device)
-}
-
-fn only_device(settings: &Settings) -> Result<&Device, ServiceError> {
-    match settings.devices.as_slice() {
-        [device] if settings.workers.count() == 1 => Ok(device),
-        _ => Err(ServiceError::Absent(
-            "this version serves one device with one worker: leave one `[[device]]`, and one CPU \
-             in `workers.cpus`",
-        )),
-    }
-}
-
-/// A limit or a service that the operator has asked for must not be missing without a word.
-fn refuse_without_effect(device: &Device, settings: &Settings) -> Result<(), ServiceError> {
-    let has_limit = settings.serve.iter().any(|one| one.connections.is_some());
-    let keys = [
-        ("device.vlan", device.vlan.is_some()),
-        ("serve.connections", has_limit),
-        (
-            "workers.memory_bind",
-            !settings.workers.memory_bind.is_empty(),
-        ),
-        ("tcp.memory", settings.tcp.memory.is_some()),
-        ("outgoing.prefixes", !settings.outgoing.prefixes.is_empty()),
-        ("metrics.listen", settings.metrics.listen.is_some()),
-        // The service must not be root when the operator has asked for less.
-        (
-            "runtime.user",
-            settings.runtime.user != Runtime::default().user,
-        ),
-        (
-            "device.queues",
-            matches!(
-                device.kind,
-                Kind::Tap {
-                    queues: Some(2..),
-                    ..
-                }
-            ),
-        ),
-    ];
-    match keys.into_iter().find(|(_, is_set)| *is_set) {
-        Some((key, _)) => Err(ServiceError::NoEffect(key)),
-        None => Ok(()),
-    }
-}
-
-/// Runs `start` on a CPU, which its threads inherit; this thread is not moved.
-fn on_cpu<T>(cpu: Option<usize>, start: impl FnOnce() -> T) -> Result<T, ServiceError> {
-    let Some(cpu) = cpu else {
-        return Ok(start());
-    };
-    let failed = "cannot run on the CPU of `workers.cpus`";
-    if cpu >= CpuSet::MAX_CPU {
-        return Err(system(failed)(io::ErrorKind::InvalidInput.into()));
-    }
-    let before = sched_getaffinity(None).map_err(io::Error::from);
-    let before = before.map_err(system(failed))?;
-    let mut only = CpuSet::new();
-    only.set(cpu);
-    let moved = sched_setaffinity(None, &only).map_err(io::Error::from);
-    moved.map_err(system(failed))?;
-    let started = start();
-    let moved = sched_setaffinity(None, &before).map_err(io::Error::from);
-    moved.map_err(system(failed))?;
-    Ok(started)
 }
 
 /// As many descriptors as this process may have: each connection takes one.
@@ -256,143 +390,4 @@ fn raise_descriptors() -> io::Result<()> {
         ..limit
     };
     Ok(setrlimit(Resource::Nofile, raised)?)
-}
-
-fn tap_name(device: &Device) -> Result<&str, ServiceError> {
-    match &device.kind {
-        Kind::Tap { interface, .. } => Ok(interface.as_str()),
-        Kind::Xdp { .. } | Kind::Dpdk { .. } => Err(ServiceError::Absent(
-            "this version serves devices of kind \"tap\" only: change `device.kind`",
-        )),
-    }
-}
-
-fn open(device: &Device) -> Result<Tap, ServiceError> {
-    let name = tap_name(device)?;
-    let settings = |origin| tap::Settings {
-        name,
-        link: saiga_netdev::Link::Ethernet,
-        origin,
-        queues: NonZeroU16::MIN,
-        has_offloads: true,
-    };
-    let queues = match Tap::open(&settings(tap::Origin::Attach)) {
-        Err(tap::OpenError::Missing { .. }) => Tap::open(&settings(tap::Origin::Make)),
-        opened => opened,
-    }?;
-    let mut queues = queues.into_iter();
-    queues.next().ok_or(ServiceError::Absent("no queue"))
-}
-
-/// All addresses and ports that servers of this host are reached at.
-fn served(device: &Device, settings: &Settings) -> Vec<SocketAddr> {
-    let own = device.addresses.own();
-    let mut served = Vec::new();
-    for serve in &settings.serve {
-        let addresses = own.iter().map(ipnet::IpNet::addr);
-        let of_serve = addresses.filter(|one| serve.address.is_none_or(|only| only == *one));
-        for address in of_serve {
-            served.extend(
-                serve
-                    .ports
-                    .iter()
-                    .map(|port| SocketAddr::new(address, *port)),
-            );
-        }
-    }
-    served
-}
-
-/// A stack with the device's addresses and a listener for each served port.
-fn stack(
-    device: &Device,
-    info: &Info,
-    settings: &Settings,
-    clock: Clock,
-) -> Result<Stack, ServiceError> {
-    let secrets = secrets().map_err(system("no random numbers"))?;
-    let mut stack = Stack::new(config(info, settings), secrets, clock.now());
-    let network = network(device, info);
-    let configured = stack.configure(network, clock.now());
-    configured.map_err(|source| ServiceError::Network {
-        interface: info.name.clone(),
-        source,
-    })?;
-    for serve in &settings.serve {
-        for port in &serve.ports {
-            stack.listen(Listen {
-                address: serve.address,
-                port: *port,
-                backlog: serve.backlog,
-                has_cookies: true,
-                buffer: settings.tcp.buffer.get(),
-            })?;
-        }
-    }
-    Ok(stack)
-}
-
-fn config(info: &Info, settings: &Settings) -> Config {
-    let offload = &info.offload;
-    let tcp = saiga_tcp::Config {
-        congestion: settings.tcp.congestion,
-        ..saiga_tcp::Config::default()
-    };
-    Config {
-        tcp,
-        most_connections: settings.tcp.connections,
-        offload: Offload {
-            checksum: offload.checksum,
-            segmentation: offload.segmentation.map(|one| Segmentation {
-                checksum: one.checksum,
-                most_bytes: one.most_bytes,
-            }),
-        },
-        ..Config::default()
-    }
-}
-
-fn network(device: &Device, info: &Info) -> Network {
-    let routes = match &device.addresses {
-        Addresses::Kernel => Vec::new(),
-        Addresses::Own { routes, .. } => routes
-            .iter()
-            .map(|route| saiga_stack::Route {
-                destination: route.destination,
-                gateway: Some(route.gateway),
-                interface: 0,
-            })
-            .collect(),
-    };
-    let link = match info.mac {
-        Some(mac) => Link::Ethernet {
-            mac,
-            tags: Tags::None,
-        },
-        None => Link::None,
-    };
-    Network {
-        interfaces: vec![Interface {
-            link,
-            mtu: device.mtu.unwrap_or(info.mtu),
-            addresses: device.addresses.own().to_vec(),
-        }],
-        routes,
-    }
-}
-
-fn secrets() -> io::Result<Secrets> {
-    let mut bytes = [0; 48];
-    getrandom::fill(&mut bytes)?;
-    let mut words = bytes.chunks_exact(8).map(|chunk| {
-        let mut word = [0; 8];
-        word.copy_from_slice(chunk);
-        u64::from_ne_bytes(word)
-    });
-    let mut key = || [words.next().unwrap_or(0), words.next().unwrap_or(0)];
-    Ok(Secrets {
-        flows: key(),
-        sequence_numbers: key(),
-        cookies: key(),
-    })
 }

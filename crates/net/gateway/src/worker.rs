@@ -12,13 +12,13 @@
 mod buffer;
 mod clock;
 mod conversation;
+mod handle;
 mod table;
 
+use std::fmt;
 use std::io;
-use std::net::{SocketAddr, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::fd::AsRawFd as _;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use mio::unix::SourceFd;
@@ -28,15 +28,20 @@ use saiga_stack::{ConnectionId, Incoming, Instant, Micros, Settings, Stack};
 
 pub use clock::Clock;
 use conversation::{Conversation, Next};
+pub use handle::Handle;
+use handle::Inbox;
+pub(crate) use handle::Order;
 use table::Table;
+
+use crate::random;
 
 /// Frames that are taken at a time, so that none waits long for its answer.
 const BATCH: usize = 64;
 /// Events of anchors that are taken at a time.
 const EVENTS: usize = 1024;
-/// The tokens of the device and of a stop; keys of conversations are smaller.
+/// The tokens of the devices and of the inbox; keys of conversations are smaller.
 const DEVICE: Token = Token(usize::MAX);
-const STOP: Token = Token(usize::MAX - 1);
+const INBOX: Token = Token(usize::MAX - 1);
 
 /// Where anchors come from.
 pub trait Anchors {
@@ -57,11 +62,15 @@ pub enum Opened {
     Ignored,
 }
 
+/// Is told of neighbours that the worker's owner must resolve: number of the interface, address.
+pub type OnUnresolved = Box<dyn FnMut(usize, IpAddr) + Send>;
+
 /// What a worker is made of.
-#[derive(Debug)]
+#[expect(missing_debug_implementations, reason = "a closure has none")]
 pub struct Parts<D, A> {
-    /// The queue, which this worker alone uses.
-    pub device: D,
+    /// The queues, which this worker alone uses; at least one. Frames are sent on the first one, so
+    /// that those of a connection stay in order.
+    pub devices: Vec<D>,
     /// A stack with its network and its listeners, made with times of `clock`.
     pub stack: Stack,
     /// The clock of the stack.
@@ -74,12 +83,13 @@ pub struct Parts<D, A> {
     pub ring_bytes: u32,
     /// How long to look for work before the worker sleeps.
     pub spin: Duration,
+    /// Resolves neighbours, if that is not the task of the stack.
+    pub on_unresolved: OnUnresolved,
 }
 
 /// A worker.
-#[derive(Debug)]
 pub struct Worker<D, A> {
-    device: D,
+    devices: Vec<D>,
     stack: Stack,
     anchors: A,
     table: Table,
@@ -89,26 +99,8 @@ pub struct Worker<D, A> {
     settings: Settings,
     ring_bytes: u32,
     spin: Micros,
-    stop: Stop,
-}
-
-/// Ends a worker from another thread.
-#[derive(Debug, Clone)]
-pub struct Stop(Arc<(AtomicBool, Waker)>);
-
-impl Stop {
-    /// The worker ends after its present turn.
-    ///
-    /// # Errors
-    /// If a sleeping worker cannot be woken: it ends at its next event.
-    pub fn stop(&self) -> io::Result<()> {
-        self.0.0.store(true, Ordering::Release);
-        self.0.1.wake()
-    }
-
-    fn is_set(&self) -> bool {
-        self.0.0.load(Ordering::Acquire)
-    }
+    inbox: Inbox,
+    on_unresolved: OnUnresolved,
 }
 
 /// Why a worker has ended.
@@ -122,6 +114,13 @@ pub enum WorkerError {
     Poll(#[source] io::Error),
 }
 
+impl<D: fmt::Debug, A> fmt::Debug for Worker<D, A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let devices = &self.devices;
+        f.debug_struct("Worker").field("devices", devices).finish_non_exhaustive()
+    }
+}
+
 impl<D: Device, A: Anchors> Worker<D, A> {
     /// Joins the parts.
     ///
@@ -129,13 +128,15 @@ impl<D: Device, A: Anchors> Worker<D, A> {
     /// If the kernel has no descriptors left for events.
     pub fn new(parts: Parts<D, A>) -> Result<Self, WorkerError> {
         let poll = Poll::new().map_err(WorkerError::Poll)?;
-        let device = parts.device.descriptor().as_raw_fd();
-        poll.registry()
-            .register(&mut SourceFd(&device), DEVICE, Interest::READABLE)
-            .map_err(WorkerError::Poll)?;
-        let waker = Waker::new(poll.registry(), STOP).map_err(WorkerError::Poll)?;
+        for device in &parts.devices {
+            let device = device.descriptor().as_raw_fd();
+            poll.registry()
+                .register(&mut SourceFd(&device), DEVICE, Interest::READABLE)
+                .map_err(WorkerError::Poll)?;
+        }
+        let waker = Waker::new(poll.registry(), INBOX).map_err(WorkerError::Poll)?;
         Ok(Self {
-            device: parts.device,
+            devices: parts.devices,
             stack: parts.stack,
             anchors: parts.anchors,
             table: Table::new(parts.ring_bytes),
@@ -145,14 +146,15 @@ impl<D: Device, A: Anchors> Worker<D, A> {
             settings: parts.settings,
             ring_bytes: parts.ring_bytes,
             spin: Micros(u64::try_from(parts.spin.as_micros()).unwrap_or(u64::MAX)),
-            stop: Stop(Arc::new((AtomicBool::new(false), waker))),
+            inbox: Inbox::new(waker),
+            on_unresolved: parts.on_unresolved,
         })
     }
 
-    /// What ends the worker.
+    /// What other threads have of the worker.
     #[must_use]
-    pub fn stop(&self) -> Stop {
-        self.stop.clone()
+    pub fn handle(&self) -> Handle {
+        self.inbox.handle()
     }
 
     /// Works until it is stopped.
@@ -161,7 +163,7 @@ impl<D: Device, A: Anchors> Worker<D, A> {
     /// If the device or the kernel's events fail.
     pub fn run(&mut self) -> Result<(), WorkerError> {
         let mut worked_at = self.clock.now();
-        while !self.stop.is_set() {
+        while !self.inbox.must_stop() {
             let now = self.clock.now();
             let has_worked = self.turn(now)?;
             if has_worked {
@@ -184,6 +186,12 @@ impl<D: Device, A: Anchors> Worker<D, A> {
         if self.stack.next_timeout().is_some_and(|at| at <= now) {
             self.stack.on_timeout(now, &mut self.table);
         }
+        // Without random numbers, the old key holds until the next turn.
+        if self.stack.cookie_key_ends() <= now
+            && let Ok(key) = random::key()
+        {
+            self.stack.rotate_cookie_key(key, now);
+        }
         for (id, incoming) in std::mem::take(&mut self.table.incoming) {
             self.decide(id, &incoming, now);
         }
@@ -196,38 +204,47 @@ impl<D: Device, A: Anchors> Worker<D, A> {
             self.advance(key, now);
         }
         let has_sent = self.transmit(now)?;
+        while let Some((interface, address)) = self.stack.poll_unresolved(now) {
+            (self.on_unresolved)(interface, address);
+        }
         Ok(received > 0 || has_moved || has_sent || !self.table.due.is_empty())
     }
 
     fn receive(&mut self, now: Instant) -> Result<usize, WorkerError> {
         let Self {
-            device,
+            devices,
             stack,
             table,
             ..
         } = self;
-        let received = device.receive(BATCH, &mut |frame| {
-            let state = frame.offload.checksum_state();
-            let _verdict = stack.on_frame(frame.bytes, state, now, table);
-        })?;
+        let mut received = 0;
+        for device in devices {
+            received += device.receive(BATCH, &mut |frame| {
+                let state = frame.offload.checksum_state();
+                let _verdict = stack.on_frame(frame.bytes, state, now, table);
+            })?;
+        }
         Ok(received)
     }
 
     /// Sends what the stack has, as far as the device has room. Returns whether anything was sent
     /// or found no room.
     fn transmit(&mut self, now: Instant) -> Result<bool, WorkerError> {
+        let Some(device) = self.devices.first_mut() else {
+            return Ok(false);
+        };
         let mut has_sent = false;
         let is_full = loop {
-            let Some(room) = self.device.room() else {
+            let Some(room) = device.room() else {
                 break true;
             };
             let Some(frame) = self.stack.poll_transmit(room, now, &mut self.table) else {
                 break false;
             };
-            self.device.send(frame.length, &frame.offload);
+            device.send(frame.length, &frame.offload);
             has_sent = true;
         };
-        self.device.flush()?;
+        device.flush()?;
         Ok(has_sent || is_full)
     }
 
@@ -326,7 +343,32 @@ impl<D: Device, A: Anchors> Worker<D, A> {
         self.table.remove(key);
     }
 
-    /// Waits for frames, anchors and a stop, at most `timeout`.
+    /// Carries out the orders that have come.
+    fn obey(&mut self, now: Instant) {
+        while let Some(order) = self.inbox.next() {
+            match order {
+                Order::Network(network) => {
+                    // The sender has checked it.
+                    let _valid = self.stack.configure(network, now);
+                }
+                Order::Neighbour {
+                    interface,
+                    address,
+                    mac: Some(mac),
+                } => {
+                    // A neighbour for which there is no room is resolved when it is needed.
+                    let _has_room = self.stack.set_neighbour(interface, address, mac, now);
+                }
+                Order::Neighbour {
+                    interface,
+                    address,
+                    mac: None,
+                } => self.stack.forget_neighbour(interface, address),
+            }
+        }
+    }
+
+    /// Waits for frames, anchors and orders, at most `timeout`.
     fn wait(&mut self, timeout: Option<Duration>) -> Result<(), WorkerError> {
         match self.poll.poll(&mut self.events, timeout) {
             Err(error) if error.kind() != io::ErrorKind::Interrupted => {
@@ -337,7 +379,10 @@ impl<D: Device, A: Anchors> Worker<D, A> {
         let now = self.clock.now();
         let events = std::mem::replace(&mut self.events, Events::with_capacity(0));
         for event in &events {
-            if event.token() == DEVICE || event.token() == STOP {
+            if event.token() == INBOX {
+                self.obey(now);
+            }
+            if event.token() == DEVICE || event.token() == INBOX {
                 continue;
             }
             let key = u32::try_from(event.token().0).unwrap_or(u32::MAX);

@@ -63,6 +63,40 @@ pub trait Device {
     fn counters(&self) -> Counters;
 }
 
+impl<D: Device + ?Sized> Device for Box<D> {
+    fn info(&self) -> &Info {
+        (**self).info()
+    }
+
+    fn receive(
+        &mut self,
+        most: usize,
+        each: &mut dyn FnMut(Frame<'_>),
+    ) -> Result<usize, DeviceError> {
+        (**self).receive(most, each)
+    }
+
+    fn room(&mut self) -> Option<&mut [u8]> {
+        (**self).room()
+    }
+
+    fn send(&mut self, length: usize, offload: &virtio::Header) {
+        (**self).send(length, offload);
+    }
+
+    fn flush(&mut self) -> Result<(), DeviceError> {
+        (**self).flush()
+    }
+
+    fn descriptor(&self) -> BorrowedFd<'_> {
+        (**self).descriptor()
+    }
+
+    fn counters(&self) -> Counters {
+        (**self).counters()
+    }
+}
+
 /// A received frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Frame<'a> {

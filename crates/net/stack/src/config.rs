@@ -13,10 +13,23 @@ pub struct Config {
     pub most_time_wait: u32,
     /// Most neighbours (`gc_thresh3`).
     pub most_neighbours: u32,
+    /// Who finds the MAC addresses of neighbours.
+    pub resolver: Resolver,
     /// Whether the kernel answers at the addresses, too.
     pub presence: Presence,
     /// What the device does with segments.
     pub offload: Offload,
+}
+
+/// Who finds the MAC addresses of neighbours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Resolver {
+    /// The stack, by ARP and neighbour discovery.
+    Stack,
+    /// The owner, by [`Stack::poll_unresolved`](crate::Stack::poll_unresolved) and
+    /// [`Stack::set_neighbour`](crate::Stack::set_neighbour): the stack does not receive the
+    /// answers, because the kernel has the interface.
+    Owner,
 }
 
 /// Which stacks answer at the addresses.
@@ -55,6 +68,7 @@ impl Default for Config {
             most_connections: 65_536,
             most_time_wait: 32_768,
             most_neighbours: 1_024,
+            resolver: Resolver::Stack,
             presence: Presence::Alone,
             offload: Offload {
                 checksum: Fill::Checksum,

@@ -257,7 +257,7 @@ impl Connections {
                 && let Some(slot) = self.slots.get_mut(id)
                 && let Some(neighbour) = slot.neighbour(neighbours.epoch())
             {
-                neighbours.doubt(neighbour);
+                neighbours.doubt(neighbour, now);
             }
             self.report(id, &events, owner);
         }

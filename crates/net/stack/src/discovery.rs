@@ -10,7 +10,7 @@ use saiga_wire::ethernet::Mac;
 use saiga_wire::ndp::{self, NeighbourAdvertisement};
 use saiga_wire::{arp, icmp6};
 
-use crate::config::Presence;
+use crate::config::{Presence, Resolver};
 use crate::host::ndp_header;
 use crate::neighbour::News;
 use crate::stack::{Stack, Verdict};
@@ -19,8 +19,9 @@ use crate::stack::{Stack, Verdict};
 const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
 
 impl Stack {
-    /// Adds a neighbour that is never probed, such as one that the kernel has resolved, until
-    /// [`Self::configure`]. False if there are too many neighbours.
+    /// Sets the MAC address of a neighbour, such as one that the kernel has resolved. It is not
+    /// probed, and holds until [`Self::configure`] or [`Self::forget_neighbour`]. False if there
+    /// are too many neighbours.
     pub fn set_neighbour(
         &mut self,
         interface: usize,
@@ -33,6 +34,26 @@ impl Stack {
         };
         let key = (interface, address);
         self.host.neighbours.set_permanent(key, mac, now)
+    }
+
+    /// Forgets the MAC address of a neighbour. Frames that wait for it are dropped, and the next
+    /// packet to it asks again.
+    pub fn forget_neighbour(&mut self, interface: usize, address: IpAddr) {
+        if let Ok(interface) = u8::try_from(interface) {
+            self.host.neighbours.forget((interface, address));
+        }
+    }
+
+    /// A neighbour that the owner must resolve, if that is the owner's task
+    /// ([`Resolver::Owner`]): number of the interface, and address. It comes again, each second,
+    /// while there is no answer, and when a connection makes no progress with the MAC address that
+    /// was set.
+    pub fn poll_unresolved(&mut self, now: Instant) -> Option<(usize, IpAddr)> {
+        if self.config.resolver != Resolver::Owner {
+            return None;
+        }
+        let asked = self.host.neighbours.poll_solicitation(now)?;
+        Some((asked.interface.into(), asked.target))
     }
 
     /// Announces all addresses, so that other hosts and switches learn where they are now.

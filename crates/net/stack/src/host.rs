@@ -12,6 +12,7 @@ use saiga_wire::frame::{Network, Writer};
 use saiga_wire::ip::{Addresses, Protocol, TrafficClass};
 use saiga_wire::{EmitError, arp, ethernet, icmp6, ipv4, ipv6, ndp, virtio};
 
+use crate::config::{Config, Resolver};
 use crate::counters::Counters;
 use crate::neighbour::{Held, Neighbours, Resolution, Solicitation};
 use crate::network::{Interface, Link, Network as Configured, NetworkError, Path, Routing};
@@ -27,6 +28,7 @@ pub(crate) struct Host {
     pub(crate) routing: Routing,
     pub(crate) neighbours: Neighbours,
     waiting: VecDeque<Vec<u8>>,
+    resolver: Resolver,
 }
 
 /// How frames reach a next hop.
@@ -39,11 +41,12 @@ pub(crate) struct Hop {
 
 impl Host {
     /// A host without interfaces.
-    pub(crate) fn new(most_neighbours: u32, now: Instant) -> Self {
+    pub(crate) fn new(config: &Config, now: Instant) -> Self {
         Self {
             routing: Routing::default(),
-            neighbours: Neighbours::new(most_neighbours as usize, now),
+            neighbours: Neighbours::new(config.most_neighbours as usize, config.resolver, now),
             waiting: VecDeque::new(),
+            resolver: config.resolver,
         }
     }
 
@@ -133,6 +136,9 @@ impl Host {
         }
         if let Some(held) = self.neighbours.poll_released() {
             return Some((held.frame, held.offload));
+        }
+        if self.resolver == Resolver::Owner {
+            return None;
         }
         while let Some(solicitation) = self.neighbours.poll_solicitation(now) {
             if let Some(frame) = self.solicitation(&solicitation) {

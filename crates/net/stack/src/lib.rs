@@ -40,7 +40,7 @@ mod transmit;
 mod wheel;
 
 pub use calls::ConnectError;
-pub use config::{Config, Offload, Presence, Segmentation};
+pub use config::{Config, Offload, Presence, Resolver, Segmentation};
 pub use connections::Secrets;
 pub use counters::Counters;
 pub use flow::Flow;

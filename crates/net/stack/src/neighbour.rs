@@ -19,6 +19,7 @@ use saiga_tcp::{Instant, Micros};
 use saiga_wire::ethernet::Mac;
 use saiga_wire::virtio;
 
+use crate::config::Resolver;
 use crate::wheel::Wheel;
 
 /// Time between two solicitations (RFC 4861 §10, RetransTimer).
@@ -73,6 +74,9 @@ pub(crate) struct Held {
 #[derive(Debug)]
 pub(crate) struct Neighbours {
     entries: Vec<Entry>,
+    /// Numbers of the entries that are free.
+    free: Vec<u32>,
+    resolver: Resolver,
     by_address: BTreeMap<(u8, IpAddr), u32>,
     limit: usize,
     timers: Wheel,
@@ -111,15 +115,17 @@ enum State {
     Delay { until: Instant },
     /// Asked whether it is still there.
     Probe { sent: u8, due: Instant },
-    /// Configured.
-    Permanent,
+    /// Set by the owner, who was asked at this instant whether it is still right.
+    Permanent { asked: Instant },
 }
 
 impl Neighbours {
     /// An empty table for `limit` neighbours.
-    pub(crate) fn new(limit: usize, now: Instant) -> Self {
+    pub(crate) fn new(limit: usize, resolver: Resolver, now: Instant) -> Self {
         Self {
             entries: Vec::new(),
+            free: Vec::new(),
+            resolver,
             by_address: BTreeMap::new(),
             limit,
             timers: Wheel::new(now),
@@ -167,7 +173,7 @@ impl Neighbours {
             State::Reachable { .. }
             | State::Delay { .. }
             | State::Probe { .. }
-            | State::Permanent => Resolution::Known(entry.mac),
+            | State::Permanent { .. } => Resolution::Known(entry.mac),
         }
     }
 
@@ -181,7 +187,7 @@ impl Neighbours {
             | State::Stale
             | State::Delay { .. }
             | State::Probe { .. }
-            | State::Permanent => Some(entry.mac),
+            | State::Permanent { .. } => Some(entry.mac),
         }
     }
 
@@ -213,16 +219,30 @@ impl Neighbours {
             State::Reachable { .. } | State::Stale | State::Delay { .. } | State::Probe { .. } => {
                 self.reach(number, now);
             }
-            State::Free | State::Incomplete { .. } | State::Permanent => {}
+            State::Free | State::Incomplete { .. } | State::Permanent { .. } => {}
         }
     }
 
-    /// A connection makes no progress: the neighbour is asked whether it is there.
-    pub(crate) fn doubt(&mut self, number: u32) {
-        if let Some(entry) = self.entries.get_mut(number as usize)
-            && matches!(entry.state, State::Reachable { .. })
-        {
-            entry.state = State::Stale;
+    /// A connection makes no progress: the neighbour is asked whether it is there, or the owner,
+    /// who knows it.
+    pub(crate) fn doubt(&mut self, number: u32, now: Instant) {
+        let Some(entry) = self.entries.get_mut(number as usize) else {
+            return;
+        };
+        match &mut entry.state {
+            State::Reachable { .. } => entry.state = State::Stale,
+            State::Permanent { asked }
+                if self.resolver == Resolver::Owner && now.since(*asked) >= RETRANSMIT =>
+            {
+                *asked = now;
+                self.soliciting.push_back(number);
+            }
+            State::Permanent { .. }
+            | State::Free
+            | State::Incomplete { .. }
+            | State::Stale
+            | State::Delay { .. }
+            | State::Probe { .. } => {}
         }
     }
 
@@ -240,7 +260,7 @@ impl Neighbours {
         let entry = &mut self.entries[number as usize];
         let is_other = entry.mac != mac;
         match entry.state {
-            State::Free | State::Permanent => {}
+            State::Free | State::Permanent { .. } => {}
             State::Incomplete { .. } => {
                 entry.mac = mac;
                 self.release(number);
@@ -260,18 +280,26 @@ impl Neighbours {
 
     /// Makes an entry that neither probes nor other hosts change.
     pub(crate) fn set_permanent(&mut self, key: (u8, IpAddr), mac: Mac, now: Instant) -> bool {
+        let state = State::Permanent { asked: now };
         let number = match self.by_address.get(&key) {
             Some(number) => Some(*number),
-            None => self.add(key, State::Permanent, mac, now),
+            None => self.add(key, state, mac, now),
         };
         let Some(number) = number else {
             return false;
         };
         let entry = &mut self.entries[number as usize];
-        (entry.state, entry.mac) = (State::Permanent, mac);
+        (entry.state, entry.mac) = (state, mac);
         self.timers.cancel(number);
         self.release(number);
         true
+    }
+
+    /// Forgets an entry; drops the frames that wait for it.
+    pub(crate) fn forget(&mut self, key: (u8, IpAddr)) {
+        if let Some(number) = self.by_address.get(&key) {
+            self.fail(*number);
+        }
     }
 
     /// Forgets all neighbours: the network has changed.
@@ -279,7 +307,7 @@ impl Neighbours {
         *self = Self {
             epoch: self.epoch.wrapping_add(1),
             dropped: self.dropped,
-            ..Self::new(self.limit, now)
+            ..Self::new(self.limit, self.resolver, now)
         };
     }
 
@@ -293,7 +321,7 @@ impl Neighbours {
         while let Some(number) = self.timers.expire(now) {
             let state = self.entries[number as usize].state;
             match state {
-                State::Free | State::Stale | State::Permanent => {}
+                State::Free | State::Stale | State::Permanent { .. } => {}
                 State::Reachable { until } | State::Delay { until } if until > now => {
                     self.timers.set_at_latest(number, until);
                 }
@@ -336,14 +364,22 @@ impl Neighbours {
                     (*sent, *next) = (*sent + 1, due);
                     Some(entry.mac)
                 }
+                // The owner is asked, who decides whether to probe.
+                State::Permanent { .. } => {
+                    let (interface, target) = entry.key;
+                    return Some(Solicitation {
+                        interface,
+                        target,
+                        mac: Some(entry.mac),
+                    });
+                }
                 // The solicitation has left already, or an answer has come.
                 State::Free
                 | State::Incomplete { .. }
                 | State::Probe { .. }
                 | State::Reachable { .. }
                 | State::Stale
-                | State::Delay { .. }
-                | State::Permanent => continue,
+                | State::Delay { .. } => continue,
             };
             let (interface, target) = entry.key;
             self.timers.set_at_latest(number, due);
@@ -406,6 +442,7 @@ impl Neighbours {
     fn remove(&mut self, number: u32) -> VecDeque<Held> {
         let entry = &mut self.entries[number as usize];
         entry.state = State::Free;
+        self.free.push(number);
         self.by_address.remove(&entry.key);
         self.timers.cancel(number);
         self.epoch = self.epoch.wrapping_add(1);
@@ -414,19 +451,16 @@ impl Neighbours {
 
     /// Adds an entry. If the table is full, a stale one that has not been used for longest goes.
     fn add(&mut self, key: (u8, IpAddr), state: State, mac: Mac, now: Instant) -> Option<u32> {
-        let number = if self.by_address.len() < self.limit {
-            let free = self
-                .entries
-                .iter()
-                .position(|entry| entry.state == State::Free);
-            free.unwrap_or(self.entries.len())
-        } else {
+        if self.by_address.len() >= self.limit {
             let stale = (0..)
                 .zip(&self.entries)
                 .filter(|(_, entry)| entry.state == State::Stale);
             let (number, _) = stale.min_by_key(|(_, entry)| entry.used_at)?;
             self.remove(number);
-            number as usize
+        }
+        let number = match self.free.pop() {
+            Some(number) => number as usize,
+            None => self.entries.len(),
         };
         // An entry that was never used is the first to be replaced.
         let is_used = matches!(state, State::Incomplete { .. });

@@ -30,6 +30,16 @@ pub struct Network {
     pub routes: Vec<Route>,
 }
 
+impl Network {
+    /// Whether [`Stack::configure`](crate::Stack::configure) takes the network.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn check(&self) -> Result<(), NetworkError> {
+        Routing::new(self.clone()).map(drop)
+    }
+}
+
 /// An interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Interface {

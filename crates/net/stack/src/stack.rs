@@ -76,7 +76,7 @@ impl Stack {
     #[must_use]
     pub fn new(config: Config, secrets: Secrets, now: Instant) -> Self {
         Self {
-            host: Host::new(config.most_neighbours, now),
+            host: Host::new(&config, now),
             connections: Connections::new(&config, secrets, now),
             reassembly: Reassembly::default(),
             handed_back: VecDeque::new(),

@@ -143,6 +143,11 @@ impl Device {
         }
     }
 
+    /// Whether the file says how many frames a queue has.
+    pub(crate) fn has_frames(&self) -> bool {
+        self.frames != self.ring * FRAMES_PER_DESCRIPTOR
+    }
+
     /// Whether DPDK owns the device.
     #[must_use]
     pub fn is_dpdk(&self) -> bool {

@@ -6,7 +6,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use saiga_gateway::{Clock, Parts, Stop, Worker, WorkerError};
+use saiga_gateway::{Clock, Handle, Parts, Worker, WorkerError};
 use saiga_netdev::memory::Memory;
 use saiga_netdev::{Device as _, Info, Offload};
 use saiga_stack::{
@@ -140,16 +140,17 @@ impl World {
         };
         served.listen(listen).unwrap();
         let parts = Parts {
-            device: far,
+            devices: vec![far],
             stack: served,
             clock,
             anchors: Loopback,
             settings: Settings::default(),
             ring_bytes: RING,
             spin: Duration::ZERO,
+            on_unresolved: Box::new(|_, _| panic!("the stack resolves")),
         };
         let mut worker = Worker::new(parts).unwrap();
-        let stop = worker.stop();
+        let stop = worker.handle();
         Self {
             client: Client {
                 device: near,

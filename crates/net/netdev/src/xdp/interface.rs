@@ -64,6 +64,19 @@ impl Interface {
         })
     }
 
+    /// Name of the network interface when it was opened.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.nic.name
+    }
+
+    /// Whether frames of one connection can arrive on different queues: a veth device takes the
+    /// queue on which the other end has sent.
+    #[must_use]
+    pub fn spreads_flows(&self) -> bool {
+        self.nic.driver == partial::DRIVER
+    }
+
     /// The number of receive queues when the interface was opened.
     #[must_use]
     pub fn queues(&self) -> u32 {

@@ -22,7 +22,7 @@ fn frame(byte: u8) -> Held {
 
 /// A table that has asked for one neighbour at second 1.
 fn asking() -> (Neighbours, u32) {
-    let mut table = Neighbours::new(4, at(1));
+    let mut table = Neighbours::new(4, Resolver::Stack, at(1));
     let number = table.find(KEY.0, KEY.1, at(1)).unwrap();
     assert_eq!(table.resolve(number, at(1)), Resolution::Unknown);
     (table, number)
@@ -144,7 +144,7 @@ fn another_mac_address_counts_if_it_overrides() {
 
 #[test]
 fn announcements_add_no_neighbour_and_group_addresses_are_ignored() {
-    let mut table = Neighbours::new(4, at(0));
+    let mut table = Neighbours::new(4, Resolver::Stack, at(0));
     let announced = News::Announcement { overrides: true };
     table.learn(KEY, ONE, announced, at(1));
     table.learn(KEY, ONE, ANSWER, at(1));
@@ -154,7 +154,7 @@ fn announcements_add_no_neighbour_and_group_addresses_are_ignored() {
 
 #[test]
 fn a_full_table_gives_up_unused_neighbours_only() {
-    let mut table = Neighbours::new(2, at(0));
+    let mut table = Neighbours::new(2, Resolver::Stack, at(0));
     let host = |last| (0, IpAddr::V4(Ipv4Addr::new(192, 0, 2, last)));
     let used = table.find(0, host(1).1, at(1)).unwrap();
     table.learn(host(1), ONE, ANSWER, at(1));
@@ -171,7 +171,7 @@ fn a_full_table_gives_up_unused_neighbours_only() {
 
 #[test]
 fn a_permanent_neighbour_does_not_change() {
-    let mut table = Neighbours::new(4, at(0));
+    let mut table = Neighbours::new(4, Resolver::Stack, at(0));
     assert!(table.set_permanent(KEY, ONE, at(0)));
     table.learn(KEY, OTHER, News::Request, at(1));
     let number = table.find(KEY.0, KEY.1, at(1)).unwrap();
@@ -183,7 +183,36 @@ fn a_permanent_neighbour_does_not_change() {
 fn a_doubtful_neighbour_is_probed_soon() {
     let (mut table, number) = asking();
     table.learn(KEY, ONE, ANSWER, at(1));
-    table.doubt(number);
+    table.doubt(number, at(1));
     assert_eq!(table.resolve(number, at(2)), Resolution::Known(ONE));
     assert_eq!(solicited(&mut table, at(7)), [Some(ONE)]);
+}
+
+#[test]
+fn the_owner_is_asked_about_a_doubtful_neighbour_once_a_second() {
+    let mut table = Neighbours::new(4, Resolver::Owner, at(0));
+    assert!(table.set_permanent(KEY, ONE, at(1)));
+    let number = table.find(KEY.0, KEY.1, at(1)).unwrap();
+    for (second, expected) in [(1, 0), (2, 1), (2, 0), (3, 1)] {
+        table.doubt(number, at(second));
+        let asked = solicited(&mut table, at(second));
+        assert_eq!(asked, vec![Some(ONE); expected], "second {second}");
+    }
+    table.forget(KEY);
+    let number = table.find(KEY.0, KEY.1, at(4)).unwrap();
+    assert_eq!(table.resolve(number, at(4)), Resolution::Unknown);
+    assert_eq!(solicited(&mut table, at(4)), [None]);
+}
+
+#[test]
+fn forgotten_neighbours_make_room() {
+    let mut table = Neighbours::new(2, Resolver::Owner, at(0));
+    let host = |last| (0, IpAddr::V4(Ipv4Addr::new(192, 0, 2, last)));
+    for last in 1..100 {
+        assert!(table.set_permanent(host(last), ONE, at(0)), "{last}");
+        assert!(table.set_permanent(host(last + 1), OTHER, at(0)), "{last}");
+        assert!(!table.set_permanent(host(last + 2), ONE, at(0)), "{last}");
+        table.forget(host(last));
+    }
+    assert_eq!(table.entries.len(), 2);
 }

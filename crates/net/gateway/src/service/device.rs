@@ -1,0 +1,162 @@
+//! The device of the settings and its queues, which the workers share out in turn.
+
+use std::num::NonZeroU16;
+
+use saiga_netdev::tap::{self, Tap};
+use saiga_netdev::xdp::{self, Copies, FrameSize, XdpMode};
+use saiga_netdev::{Device as Queue, Info};
+
+use super::{ServiceError, cpu};
+use crate::settings::{Copying, Device, Kind, Mode};
+
+/// A queue of any kind of device.
+pub(super) type BoxedDevice = Box<dyn Queue + Send>;
+
+/// Frames that are dropped at a time before the service begins.
+const BATCH: usize = 64;
+
+/// A device with open queues.
+pub(super) struct Opened {
+    /// The queues of each worker.
+    pub(super) queues: Vec<Vec<BoxedDevice>>,
+    /// What the first queue says of the device.
+    pub(super) info: Info,
+    /// The slots of a ring, which is what a queue holds at most.
+    slots: usize,
+    /// What redirects frames from the kernel; only AF_XDP has it.
+    pub(super) steering: Option<xdp::Interface>,
+}
+
+/// Opens the device for workers on these CPUs.
+pub(super) fn open(device: &Device, cpus: &[Option<usize>]) -> Result<Opened, ServiceError> {
+    match &device.kind {
+        Kind::Tap { interface, queues } => {
+            let queues = queues.map_or(cpus.len(), usize::from);
+            let taps = open_tap(interface.as_str(), queues)?;
+            let boxed = taps.into_iter().map(|tap| Box::new(tap) as BoxedDevice);
+            shared_out(boxed.collect(), device, cpus.len(), None)
+        }
+        Kind::Xdp {
+            interface,
+            mode,
+            copy,
+            ..
+        } => {
+            let options = options(device, *mode, *copy);
+            let interface = open_interface(interface.as_str(), options)?;
+            let queues = open_queues(&interface, cpus)?;
+            shared_out(queues, device, cpus.len(), Some(interface))
+        }
+        Kind::Dpdk { .. } => Err(ServiceError::Absent("DPDK is not served")),
+    }
+}
+
+impl Opened {
+    /// Drops the frames that wait.
+    pub(super) fn drain(&mut self) -> Result<(), ServiceError> {
+        for queue in self.queues.iter_mut().flatten() {
+            // Not until it is empty: frames may go on coming.
+            for _ in 0..=self.slots / BATCH {
+                if queue.receive(BATCH, &mut |_| {})? < BATCH {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Gives queue n to worker n modulo their number.
+fn shared_out(
+    queues: Vec<BoxedDevice>,
+    device: &Device,
+    workers: usize,
+    steering: Option<xdp::Interface>,
+) -> Result<Opened, ServiceError> {
+    let info = queues.first().map(|queue| queue.info().clone());
+    let info = info.ok_or(ServiceError::Absent("the device has no queue"))?;
+    if queues.len() < workers {
+        return Err(ServiceError::Queues {
+            interface: info.name,
+            queues: queues.len(),
+            workers,
+        });
+    }
+    let mut of_workers: Vec<Vec<BoxedDevice>> = (0..workers).map(|_| Vec::new()).collect();
+    for (number, queue) in queues.into_iter().enumerate() {
+        of_workers[number % workers].push(queue);
+    }
+    Ok(Opened {
+        queues: of_workers,
+        info,
+        slots: device.ring as usize,
+        steering,
+    })
+}
+
+fn open_tap(name: &str, queues: usize) -> Result<Vec<Tap>, ServiceError> {
+    let queues = u16::try_from(queues).ok().and_then(NonZeroU16::new);
+    let settings = |origin| tap::Settings {
+        name,
+        link: saiga_netdev::Link::Ethernet,
+        origin,
+        queues: queues.unwrap_or(NonZeroU16::MIN),
+        has_offloads: true,
+    };
+    let opened = match Tap::open(&settings(tap::Origin::Attach)) {
+        Err(tap::OpenError::Missing { .. }) => Tap::open(&settings(tap::Origin::Make)),
+        opened => opened,
+    };
+    Ok(opened?)
+}
+
+fn options(device: &Device, mode: Mode, copy: Copying) -> xdp::Options {
+    xdp::Options {
+        mode: match mode {
+            Mode::Auto => None,
+            Mode::Native => Some(XdpMode::Native),
+            Mode::Generic => Some(XdpMode::Generic),
+        },
+        slots: device.ring,
+        copies: match copy {
+            Copying::Auto => Copies::IfNeeded,
+            Copying::Copy => Copies::Always,
+            Copying::ZeroCopy => Copies::Never,
+        },
+        ..xdp::Options::default()
+    }
+}
+
+/// Opens an interface with the smallest frames that hold its packets.
+fn open_interface(name: &str, options: xdp::Options) -> Result<xdp::Interface, ServiceError> {
+    let opened = match xdp::Interface::open(name, &options) {
+        Err(xdp::OpenError::Mtu { .. }) => {
+            let options = xdp::Options {
+                frames: FrameSize::Bytes4096,
+                ..options
+            };
+            xdp::Interface::open(name, &options)
+        }
+        opened => opened,
+    };
+    Ok(opened?)
+}
+
+/// Opens all queues of an interface, each in the memory of its worker's node.
+fn open_queues(
+    interface: &xdp::Interface,
+    cpus: &[Option<usize>],
+) -> Result<Vec<BoxedDevice>, ServiceError> {
+    if interface.spreads_flows() && cpus.len() > 1 {
+        return Err(ServiceError::Spreads {
+            interface: interface.name().to_owned(),
+        });
+    }
+    let mut queues = Vec::new();
+    for (number, cpu) in (0..interface.queues()).zip(cpus.iter().cycle()) {
+        let number = u16::try_from(number).unwrap_or(u16::MAX);
+        let queue = cpu::on(*cpu, || interface.open_queue(number))??;
+        queues.push(Box::new(queue) as BoxedDevice);
+    }
+    Ok(queues)
+}

@@ -1,0 +1,397 @@
+//! The thread that follows the kernel's network.
+//!
+//! It tells the workers of changes of addresses, routes and neighbours, asks the kernel for
+//! neighbours, begins to serve new addresses, and takes hosts over that were left to the kernel.
+//! It owns rules and routes, and the program that redirects frames.
+//!
+//! A host is taken over when the kernel has no connection with it. A connection that the kernel
+//! accepts between the last look and the redirection, some microseconds, is reset.
+
+use std::collections::{BTreeSet, HashSet};
+use std::io::{self, Write as _};
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsFd as _, AsRawFd as _};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, SyncSender};
+use std::time::{Duration, Instant};
+
+use mio::unix::SourceFd;
+use mio::{Events, Interest, Poll, Token, Waker};
+use saiga_anchor::{Routes, existing};
+use saiga_interface::{Cause, Changes, Neighbour, NeighbourState, Resolver, SnapshotError};
+use saiga_netdev::xdp;
+
+use super::network::{Plan, Source};
+use super::{Left, ServiceError, locked, system};
+use crate::worker::{Handle, Order};
+
+/// How often the thread looks whether hosts can be taken over.
+const LOOK: Duration = Duration::from_secs(1);
+/// The kernel's tables are read at most this often.
+const RENEW: Duration = Duration::from_millis(50);
+/// Questions that wait, at most. One that finds no room comes again after a second.
+const MOST_ASKED: usize = 4096;
+const CHANGES: Token = Token(0);
+const WAKE: Token = Token(1);
+
+/// Asks the thread to resolve neighbours.
+#[derive(Debug, Clone)]
+pub(super) struct Asker {
+    to: SyncSender<(usize, IpAddr)>,
+    waker: Arc<Waker>,
+}
+
+/// The other end of an [`Asker`].
+pub(super) struct Asked {
+    from: Receiver<(usize, IpAddr)>,
+    poll: Poll,
+    waker: Arc<Waker>,
+}
+
+/// Ends the thread.
+#[derive(Debug, Clone)]
+pub(super) struct Stop(Arc<AtomicBool>, Arc<Waker>);
+
+/// What the thread is made of.
+pub(super) struct Parts<'a> {
+    pub(super) source: Source,
+    pub(super) routes: Routes,
+    pub(super) steering: Option<xdp::Interface>,
+    pub(super) plan: &'a Plan,
+    pub(super) left: Left,
+    pub(super) workers: Vec<Handle>,
+    pub(super) asked: Asked,
+}
+
+/// The state of the thread.
+pub(super) struct Follow {
+    source: Source,
+    routes: Routes,
+    steering: Option<xdp::Interface>,
+    plan: Plan,
+    /// All that was ever served: the rules stay.
+    ruled: BTreeSet<SocketAddr>,
+    left: Left,
+    workers: Vec<Handle>,
+    asked: Asked,
+    resolver: Resolver,
+    /// Something has changed: the kernel's tables are read again.
+    must_renew: bool,
+    renewed_at: Instant,
+    looked_at: Instant,
+    /// Messages that were told, each once.
+    told: HashSet<String>,
+    stop: Arc<AtomicBool>,
+    end: Result<(), ServiceError>,
+}
+
+/// A queue of questions to the thread.
+pub(super) fn channel() -> Result<(Asker, Asked), ServiceError> {
+    let poll = Poll::new().map_err(system("cannot wait for events"))?;
+    let waker = Waker::new(poll.registry(), WAKE).map_err(system("cannot wait for events"))?;
+    let waker = Arc::new(waker);
+    let (to, from) = mpsc::sync_channel(MOST_ASKED);
+    let asker = Asker {
+        to,
+        waker: Arc::clone(&waker),
+    };
+    Ok((asker, Asked { from, poll, waker }))
+}
+
+impl Asker {
+    /// Asks for the MAC address of a neighbour. Never waits.
+    pub(super) fn ask(&self, interface: usize, address: IpAddr) {
+        if self.to.try_send((interface, address)).is_ok() {
+            // Without it, the question waits for the next event.
+            let _woken = self.waker.wake();
+        }
+    }
+}
+
+impl Stop {
+    /// The thread ends at its next event.
+    pub(super) fn stop(&self) -> io::Result<()> {
+        self.0.store(true, Ordering::Release);
+        self.1.wake()
+    }
+}
+
+impl Follow {
+    pub(super) fn new(parts: Parts<'_>) -> Result<Self, ServiceError> {
+        let Parts {
+            source,
+            routes,
+            steering,
+            plan,
+            left,
+            workers,
+            asked,
+        } = parts;
+        if let Source::Kernel(following) = &source {
+            let descriptor = following.follower.as_fd().as_raw_fd();
+            let registry = asked.poll.registry();
+            registry
+                .register(&mut SourceFd(&descriptor), CHANGES, Interest::READABLE)
+                .map_err(system("cannot wait for events"))?;
+        }
+        Ok(Self {
+            source,
+            routes,
+            steering,
+            plan: plan.clone(),
+            ruled: plan.served.iter().copied().collect(),
+            left,
+            workers,
+            asked,
+            resolver: Resolver::open()?,
+            must_renew: false,
+            renewed_at: Instant::now(),
+            looked_at: Instant::now(),
+            told: HashSet::new(),
+            stop: Arc::new(AtomicBool::new(false)),
+            end: Ok(()),
+        })
+    }
+
+    /// What ends the thread.
+    pub(super) fn stop(&self) -> Stop {
+        Stop(Arc::clone(&self.stop), Arc::clone(&self.asked.waker))
+    }
+
+    /// Follows until it is stopped or fails. The rules stay until [`Self::down`].
+    pub(super) fn run(mut self) -> Self {
+        self.end = self.follow();
+        self
+    }
+
+    /// Removes program, rules and routes.
+    pub(super) fn down(self) -> Result<(), ServiceError> {
+        drop(self.steering);
+        let removed = self.routes.down();
+        self.end.and(Ok(removed?))
+    }
+
+    fn follow(&mut self) -> Result<(), ServiceError> {
+        let mut events = Events::with_capacity(8);
+        // What changed while the gateway was put together.
+        let mut has_more = true;
+        while !self.stop.load(Ordering::Acquire) {
+            let timeout = if has_more {
+                Some(Duration::ZERO)
+            } else {
+                self.timeout()
+            };
+            match self.asked.poll.poll(&mut events, timeout) {
+                Err(error) if error.kind() != io::ErrorKind::Interrupted => {
+                    return Err(system("cannot wait for events")(error));
+                }
+                Ok(()) | Err(_) => {}
+            }
+            self.resolve_asked();
+            // One round at a time: hosts on the link can cause changes without end.
+            has_more = self.read_changes()?;
+            if self.must_renew && self.renewed_at.elapsed() >= RENEW {
+                self.renew()?;
+            }
+            if self.looked_at.elapsed() >= LOOK {
+                self.looked_at = Instant::now();
+                self.take_over();
+            }
+        }
+        Ok(())
+    }
+
+    /// How long the thread may sleep.
+    fn timeout(&self) -> Option<Duration> {
+        let rest = |at: Instant, pause: Duration| pause.saturating_sub(at.elapsed());
+        let renew = self.must_renew.then(|| rest(self.renewed_at, RENEW));
+        let has_left = !locked(&self.left).is_empty();
+        let look = has_left.then(|| rest(self.looked_at, LOOK));
+        renew.into_iter().chain(look).min()
+    }
+
+    /// Asks the kernel for the neighbours that the stacks need.
+    fn resolve_asked(&mut self) {
+        let asked: Vec<_> = self.asked.from.try_iter().take(MOST_ASKED).collect();
+        for (number, address) in asked {
+            let Some(index) = self.plan.index(number) else {
+                continue;
+            };
+            if let Err(error) = self.resolver.resolve(index, address) {
+                self.tell(error.to_string());
+            }
+        }
+    }
+
+    /// Reads some changes; returns whether there may be more.
+    fn read_changes(&mut self) -> Result<bool, ServiceError> {
+        let Source::Kernel(following) = &mut self.source else {
+            return Ok(false);
+        };
+        let changes = following.follower.read()?;
+        for neighbour in &changes.neighbours {
+            self.on_neighbour(neighbour);
+        }
+        match changes.cause {
+            None => {}
+            Some(Cause::Gone) => return Err(self.gone()),
+            Some(Cause::Overrun) => {
+                // The workers forget the neighbours whose change was missed.
+                self.plan.network.interfaces.clear();
+                self.must_renew = true;
+            }
+            Some(Cause::Routes | Cause::Addresses | Cause::Link) => self.must_renew = true,
+        }
+        Ok(changes != Changes::default())
+    }
+
+    fn gone(&self) -> ServiceError {
+        let steering = self.steering.as_ref();
+        ServiceError::Gone {
+            interface: steering.map_or_else(String::new, |one| one.name().to_owned()),
+        }
+    }
+
+    fn on_neighbour(&self, neighbour: &Neighbour) {
+        let Some((interface, address, mac)) = self.plan.numbered(neighbour) else {
+            return;
+        };
+        match (mac, neighbour.state) {
+            // The kernel is asking.
+            (None, NeighbourState::Incomplete) => {}
+            (mac, _) => self.order(&Order::Neighbour {
+                interface,
+                address,
+                mac,
+            }),
+        }
+    }
+
+    fn order(&self, order: &Order) {
+        for worker in &self.workers {
+            worker.order(order.clone());
+        }
+    }
+
+    /// Reads the kernel's tables again, and tells the workers.
+    fn renew(&mut self) -> Result<(), ServiceError> {
+        self.renewed_at = Instant::now();
+        let Source::Kernel(following) = &mut self.source else {
+            return Ok(());
+        };
+        let snapshot = match following.follower.renew() {
+            Ok(snapshot) => snapshot,
+            Err(SnapshotError::NoInterface { .. }) => return Err(self.gone()),
+            // It can succeed later.
+            Err(error) => {
+                self.tell(error.to_string());
+                return Ok(());
+            }
+        };
+        let plan = following.plan(snapshot);
+        self.must_renew = false;
+        if let Err(error) = plan.network.check() {
+            self.tell(format!("the network stays as it was: {error}"));
+            return Ok(());
+        }
+        if plan.network != self.plan.network {
+            self.order(&Order::Network(plan.network.clone()));
+        }
+        for &(interface, address, mac) in &plan.neighbours {
+            self.order(&Order::Neighbour {
+                interface,
+                address,
+                mac: Some(mac),
+            });
+        }
+        self.serve(&plan.served);
+        self.plan = plan;
+        Ok(())
+    }
+
+    /// Serves what is served now. The rules of what is not served any more stay: its anchors may
+    /// have data on the way.
+    fn serve(&mut self, served: &[SocketAddr]) {
+        let Some(steering) = &self.steering else {
+            return;
+        };
+        let mut failed = Vec::new();
+        for one in self.plan.served.iter().filter(|one| !served.contains(one)) {
+            failed.extend(steering.stop(*one).err().map(ServiceError::from));
+        }
+        for one in served.iter().filter(|one| !self.plan.served.contains(one)) {
+            let begun = steering.serve(*one).map_err(ServiceError::from);
+            let begun = begun.and_then(|()| Ok(self.routes.add(*one)?));
+            if let Err(error) = begun {
+                let _stopped = steering.stop(*one);
+                failed.push(error);
+                continue;
+            }
+            self.ruled.insert(*one);
+        }
+        let hosts = self.routes.left().filter(|host| !locked(&self.left).contains(host));
+        for host in hosts {
+            failed.extend(steering.pass(host).err().map(ServiceError::from));
+        }
+        locked(&self.left).extend(self.routes.left());
+        for error in failed {
+            self.tell(error.to_string());
+        }
+    }
+
+    /// Takes over the hosts with which the kernel has no connections any more.
+    fn take_over(&mut self) {
+        let left: Vec<IpAddr> = locked(&self.left).iter().copied().collect();
+        let Ok(busy) = self.busy() else {
+            return;
+        };
+        let idle: Vec<IpAddr> = left.into_iter().filter(|one| !busy.contains(one)).collect();
+        if idle.is_empty() {
+            return;
+        }
+        let steering = self.steering.as_ref();
+        let pass = |host: &IpAddr| steering.map_or(Ok(()), |one| one.pass(*host));
+        let take = |host: &IpAddr| steering.map_or(Ok(()), |one| one.take(*host));
+        let taken: Vec<IpAddr> = idle.into_iter().filter(|one| take(one).is_ok()).collect();
+        // A connection may have begun before the frames were redirected.
+        let busy = self.busy();
+        let mut failed = Vec::new();
+        for host in taken {
+            let is_busy = busy.as_ref().map_or(true, |busy| busy.contains(&host));
+            let result = if is_busy {
+                pass(&host).map_err(ServiceError::from)
+            } else {
+                self.routes.take_over(host).map_err(ServiceError::from)
+            };
+            match result {
+                Ok(()) if !is_busy => {
+                    locked(&self.left).remove(&host);
+                }
+                Ok(()) => {}
+                Err(error) => failed.push(error),
+            }
+        }
+        for error in failed {
+            self.tell(error.to_string());
+        }
+    }
+
+    /// Hosts with which the kernel has connections itself.
+    fn busy(&self) -> io::Result<BTreeSet<IpAddr>> {
+        let mut busy = BTreeSet::new();
+        for served in &self.ruled {
+            busy.extend(existing::hosts(*served)?);
+        }
+        Ok(busy)
+    }
+
+    /// Tells what failed, each message once. The gateway goes on.
+    fn tell(&mut self, message: String) {
+        if self.told.len() < 64 && !self.told.contains(&message) {
+            // A closed stderr does not end the service.
+            let _told = writeln!(io::stderr(), "saiga: {message}");
+            self.told.insert(message);
+        }
+    }
+}

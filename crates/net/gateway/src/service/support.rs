@@ -1,0 +1,58 @@
+//! What this version can serve.
+//!
+//! A limit or a service that the operator has asked for must not be missing without a word.
+
+use super::ServiceError;
+use crate::settings::{Device, Kind, Runtime, Settings};
+
+/// The device, if this version can serve the settings.
+///
+/// # Errors
+/// What it cannot do.
+pub fn supported(settings: &Settings) -> Result<&Device, ServiceError> {
+    let [device] = settings.devices.as_slice() else {
+        return Err(ServiceError::Absent(
+            "this version serves one `[[device]]`: remove the others",
+        ));
+    };
+    match &device.kind {
+        Kind::Dpdk { .. } => Err(ServiceError::Absent(
+            "this version serves devices of the kinds \"xdp\" and \"tap\" only: change \
+             `device.kind`",
+        )),
+        // The replies of connections on other queues would come to the gateway.
+        Kind::Xdp {
+            queues: Some(_), ..
+        } => Err(ServiceError::Absent(
+            "this version serves all queues of an interface: remove `device.queues`",
+        )),
+        Kind::Xdp { .. } | Kind::Tap { .. } => Ok(()),
+    }?;
+    refuse_without_effect(device, settings)?;
+    Ok(device)
+}
+
+fn refuse_without_effect(device: &Device, settings: &Settings) -> Result<(), ServiceError> {
+    let has_limit = settings.serve.iter().any(|one| one.connections.is_some());
+    let keys = [
+        ("device.vlan", device.vlan.is_some()),
+        ("device.frames", device.has_frames()),
+        ("serve.connections", has_limit),
+        (
+            "workers.memory_bind",
+            !settings.workers.memory_bind.is_empty(),
+        ),
+        ("tcp.memory", settings.tcp.memory.is_some()),
+        ("outgoing.prefixes", !settings.outgoing.prefixes.is_empty()),
+        ("metrics.listen", settings.metrics.listen.is_some()),
+        // The service must not be root when the operator has asked for less.
+        (
+            "runtime.user",
+            settings.runtime.user != Runtime::default().user,
+        ),
+    ];
+    match keys.into_iter().find(|(_, is_set)| *is_set) {
+        Some((key, _)) => Err(ServiceError::NoEffect(key)),
+        None => Ok(()),
+    }
+}
