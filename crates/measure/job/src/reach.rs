@@ -11,6 +11,7 @@ mod tools;
 use std::net::IpAddr;
 
 use saiga_experiment::file::{Arm, Experiment, Kind, Server};
+use saiga_hosts::SERVER;
 use saiga_tpcc::db::options::Options;
 use saiga_tpcc::props::{Engine, Props};
 
@@ -35,6 +36,17 @@ pub enum ReachError {
         arm: String,
         /// Advice on measuring a server on another host.
         advice: &'static str,
+    },
+    /// With `[hosts]`, servers have the address of the server's host.
+    #[error(
+        "{origin} points to {host}, but with [hosts] the servers of arm {arm:?} have the address \
+         {server}; write {server} there, and let the server listen on it",
+        server = SERVER
+    )]
+    OtherHost {
+        origin: String,
+        host: String,
+        arm: String,
     },
     /// The address is on this machine, but its port is not that of a server of `arm`.
     #[error(
@@ -114,10 +126,29 @@ fn check_with_environment(
 ) -> Result<(), ReachError> {
     for arm in file.arms.iter().filter(|arm| !arm.servers.is_empty()) {
         for address in addresses(&file.workload.kind, arm, props, inherited) {
-            check(address, arm, machine)?;
+            if file.wire.is_some() && matches!(&address.destination, Destination::Host(_)) {
+                check_served(address, arm)?;
+            } else {
+                check(address, arm, machine)?;
+            }
         }
     }
     Ok(())
+}
+
+/// Checks that `address` is that of the server's host, to which a client on another host connects.
+fn check_served(address: Address, arm: &Arm) -> Result<(), ReachError> {
+    match address.destination {
+        Destination::Host(host) if host != SERVER => Err(ReachError::OtherHost {
+            origin: address.origin,
+            host,
+            arm: arm.name.clone(),
+        }),
+        Destination::Host(_)
+        | Destination::Port(_)
+        | Destination::Socket(_)
+        | Destination::Unparsed => Ok(()),
+    }
 }
 
 fn check(address: Address, arm: &Arm, machine: &dyn Machine) -> Result<(), ReachError> {
@@ -279,6 +310,24 @@ mod tests {
         let error = of_tpcc("/p.toml", &own).unwrap_err().to_string();
         let start = format!("/p.toml: database.url points to {too_long} (it has no address: ");
         assert!(error.starts_with(&start), "{error}");
+    }
+
+    #[test]
+    fn a_client_on_another_host_connects_to_the_server_s_host() {
+        let text = "[hosts]\nwire = \"veth\"\n[[arm]]\nname = \"a\"\n[[arm]]\nname = \"b\"\n\
+                    [[server]]\nname = \"db\"\ncommand = \"x\"\nport = 3306\n\
+                    [workload]\nkind = \"tpcc\"\nprops = \"x\"";
+        let file = Experiment::parse(Path::new("/e.toml"), text, &[]).unwrap();
+        let checked = |host: &str| {
+            let props = format!("conn=jdbc:mysql://{host}:3306/t\nwarehouses=1\n");
+            let props = Props::parse(PathBuf::from("/p"), &props).unwrap();
+            check_reach(&file, &[props], &ThisMachine)
+        };
+        assert_eq!(checked("10.77.0.1"), Ok(()));
+        let error = checked("127.0.0.1").unwrap_err().to_string();
+        let wanted = "/p: conn= points to 127.0.0.1, but with [hosts] the servers of arm \"a\" have \
+                      the address 10.77.0.1; write 10.77.0.1 there";
+        assert!(error.starts_with(wanted), "{error}");
     }
 
     #[test]
