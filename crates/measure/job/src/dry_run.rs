@@ -217,8 +217,8 @@ fn describe(
             "drop the page cache of the kernel".to_owned(),
             vec!["sync && echo 3 > /proc/sys/vm/drop_caches".to_owned()],
         ),
-        Step::MakeHosts => of_hosts(file, own, "make the hosts of server and client", Layout::steps),
-        Step::RemoveHosts => of_hosts(file, own, "remove the hosts", Layout::last_steps),
+        Step::MakeHosts => of_hosts(file, own, "make the two hosts", Layout::steps),
+        Step::RemoveHosts => of_hosts(file, own, "remove the two hosts", Layout::last_steps),
         Step::Start(index) => {
             let server = server(index);
             let mut line = line::with_launch(&server.launch, &server.command, Path::new(TOOL));
@@ -228,7 +228,7 @@ fn describe(
                 vec![format!("{line} &")],
             )
         }
-        Step::AwaitReady(index) => ready(server(index), places.map(|places| places.server)),
+        Step::AwaitReady(index) => ready(server(index), places.map(|places| places.client)),
         Step::Logical(hook) => {
             let words = format!("restore through the server{}", rules(hook));
             (words, vec![hook_line(hook)])

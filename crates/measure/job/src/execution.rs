@@ -269,9 +269,8 @@ impl Execution {
 
     fn start(&mut self, context: Context<'_>, index: usize) -> Result<(), Failure> {
         let log = self.log(&format!("server-{index}"));
-        let network = self.hosts.as_ref().map(|hosts| hosts.places().server);
-        let server = &self.arm.servers[index];
-        self.servers[index] = Some(Running::start(server, context.tool, &log, network)?);
+        let (server, hosts) = (&self.arm.servers[index], self.hosts.as_ref());
+        self.servers[index] = Some(Running::start(server, context.tool, &log, hosts)?);
         Ok(())
     }
 

@@ -325,8 +325,8 @@ mod tests {
         };
         assert_eq!(checked("10.77.0.1"), Ok(()));
         let error = checked("127.0.0.1").unwrap_err().to_string();
-        let wanted = "/p: conn= points to 127.0.0.1, but with [hosts] the servers of arm \"a\" have \
-                      the address 10.77.0.1; write 10.77.0.1 there";
+        let wanted = "/p: conn= points to 127.0.0.1, but with [hosts] the servers of arm \"a\" \
+                      have the address 10.77.0.1; write 10.77.0.1 there";
         assert!(error.starts_with(wanted), "{error}");
     }
 

@@ -6,12 +6,12 @@
 //! `command` can log in.
 
 use std::io::{self, Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use saiga_redis::remote::Remote;
 
-/// Timeout of each read and write.
+/// Timeout of connecting, and of each read and write.
 const ANSWER_LIMIT: Duration = Duration::from_secs(2);
 /// Protocol version in the first payload byte of MySQL's handshake packet.
 const MYSQL_PROTOCOL: u8 = 10;
@@ -83,7 +83,9 @@ fn startup() -> Vec<u8> {
 }
 
 fn connect(at: Address<'_>) -> io::Result<TcpStream> {
-    let stream = TcpStream::connect(at)?;
+    let (ip, port) = at;
+    let address = SocketAddr::new(ip.parse().map_err(io::Error::other)?, port);
+    let stream = TcpStream::connect_timeout(&address, ANSWER_LIMIT)?;
     stream.set_read_timeout(Some(ANSWER_LIMIT))?;
     stream.set_write_timeout(Some(ANSWER_LIMIT))?;
     Ok(stream)

@@ -53,8 +53,9 @@ pub(crate) enum InUseError {
 #[derive(Debug)]
 pub(crate) struct Running {
     pub(crate) process: server::Server,
-    /// File of its network namespace; `None` for that of this process.
-    network: Option<PathBuf>,
+    /// File of the network namespace of its clients; `None` for that of this process. The server
+    /// need not admit others.
+    clients: Option<PathBuf>,
 }
 
 /// The processes on the side of the servers, which a run of the load watches.
@@ -112,24 +113,26 @@ pub(crate) fn check_free(server: &Server, has_own_host: bool) -> Result<(), Fail
 }
 
 impl Running {
-    /// Starts `server` with its output in `log`, in the network namespace with the file `network`;
+    /// Starts `server` with its output in `log`, on the server's host of `hosts` or on this host;
     /// fails if its data are only partly restored.
     pub(crate) fn start(
         server: &Server,
         tool: &Path,
         log: &Path,
-        network: Option<PathBuf>,
+        hosts: Option<&Hosts>,
     ) -> Result<Self, Failure> {
         check_ready(&server.data).map_err(Failure::impossible)?;
+        let places = hosts.map(Hosts::places);
         let line = CommandLine {
-            network: network.clone(),
+            network: places.as_ref().map(|places| places.server.clone()),
             ..line::with_launch(&server.launch, &server.command, tool)
         };
         let name = format!("server {:?}", server.name);
         let process =
             server::Server::start(&line, &name, "the package of the server", log.to_owned())
                 .map_err(Failure::impossible)?;
-        Ok(Self { process, network })
+        let clients = places.map(|places| places.client);
+        Ok(Self { process, clients })
     }
 
     /// Waits until the readiness probe of `server` succeeds.
@@ -144,17 +147,15 @@ impl Running {
             Probe::Port | Probe::Redis | Probe::MySql | Probe::Postgres => PAUSE,
         };
         let limit = server.ready.limit;
-        let Self { process, network } = self;
-        let waited =
-            process.await_ready(WaitLimits { limit, pause }, interrupt, |_| {
-                match probe(server, network.as_deref(), interrupt) {
-                    Ok(()) => true,
-                    Err(reason) => {
-                        *last.borrow_mut() = reason;
-                        false
-                    }
-                }
-            });
+        let Self { process, clients } = self;
+        let is_ready = |_: &server::Server| match probe(server, clients.as_deref(), interrupt) {
+            Ok(()) => true,
+            Err(reason) => {
+                *last.borrow_mut() = reason;
+                false
+            }
+        };
+        let waited = process.await_ready(WaitLimits { limit, pause }, interrupt, is_ready);
         match waited {
             Ok(()) => Ok(()),
             Err(NotReady::Died(died)) => Err(Failure::impossible(died)),
@@ -238,7 +239,8 @@ pub(crate) fn await_port_closed(server: &Server) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Probes `server` once, in its network namespace; the error is the reason why it is not ready.
+/// Probes `server` once, from the network namespace `place`; the error is the reason why it is not
+/// ready.
 fn probe(server: &Server, place: Option<&Path>, interrupt: &Interrupt) -> Result<(), String> {
     let port = server.port.unwrap_or(0);
     let at = (hosts::address(place), port);

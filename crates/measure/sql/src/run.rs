@@ -218,8 +218,9 @@ impl PreparedRun<'_> {
         metrics.extend(used.metrics());
         if let Some(hosts) = self.hosts {
             let gateway = after.gateway.saturating_sub(before.gateway);
-            let of_hosts = hosts.cpu_seconds(used, own_client, gateway).into_iter();
-            metrics.extend(of_hosts.map(|(name, cpu_s)| (name.to_owned(), cpu_s * 1e6 / operations)));
+            let per_op = |(name, cpu_s): (&str, f64)| (name.to_owned(), cpu_s * 1e6 / operations);
+            let of_hosts = hosts.cpu_seconds(used, own_client, gateway);
+            metrics.extend(of_hosts.into_iter().map(per_op));
         }
         // The tools differ in whether the time for connecting is a part of the transaction.
         let percentiles = [(50, "latency_p50_us"), (99, "latency_p99_us")];

@@ -47,7 +47,8 @@ fn the_check_of_tables_is_a_key_and_the_old_option_means_none() {
 
 /// The problems of a file whose client is on another host, with `to` in place of `from`.
 fn problems_of_hosts(from: &str, to: &str) -> String {
-    let text = "[hosts]\nwire = \"tap\"\n[[arm]]\nname = \"a\"\n[[arm]]\nname = \"b\"\ngateway = true\n\
+    let text = "[hosts]\nwire = \"tap\"\n\
+                [[arm]]\nname = \"a\"\n[[arm]]\nname = \"b\"\ngateway = true\n\
                 [[arm.server]]\nname = \"s\"\nsaiga = true\n\
                 [[server]]\nname = \"s\"\ncommand = \"x\"\nport = 1\n\
                 [workload]\nkind = \"tpcc\"\nprops = \"p\"\n";
