@@ -317,15 +317,12 @@ fn check_free(server: &Server, has_own_host: bool) -> (String, Vec<String>) {
             .iter()
             .map(|dir| format!("fuser -v {}", quoted(&dir.to_string_lossy()))),
     );
-    let words = format!(
-        "check that no process uses the port{} of server {:?}",
-        if server.data.is_empty() {
-            ""
-        } else {
-            " or the directories"
-        },
-        server.name
-    );
+    let what = match (has_own_host, server.data.is_empty()) {
+        (true, _) => "the directories",
+        (false, true) => "the port",
+        (false, false) => "the port or the directories",
+    };
+    let words = format!("check that no process uses {what} of server {:?}", server.name);
     (words, commands)
 }
 

@@ -126,32 +126,20 @@ fn check_with_environment(
 ) -> Result<(), ReachError> {
     for arm in file.arms.iter().filter(|arm| !arm.servers.is_empty()) {
         for address in addresses(&file.workload.kind, arm, props, inherited) {
-            if file.wire.is_some() && matches!(&address.destination, Destination::Host(_)) {
-                check_served(address, arm)?;
-            } else {
-                check(address, arm, machine)?;
-            }
+            check(address, arm, file.wire.map(|_| SERVER), machine)?;
         }
     }
     Ok(())
 }
 
-/// Checks that `address` is that of the server's host, to which a client on another host connects.
-fn check_served(address: Address, arm: &Arm) -> Result<(), ReachError> {
-    match address.destination {
-        Destination::Host(host) if host != SERVER => Err(ReachError::OtherHost {
-            origin: address.origin,
-            host,
-            arm: arm.name.clone(),
-        }),
-        Destination::Host(_)
-        | Destination::Port(_)
-        | Destination::Socket(_)
-        | Destination::Unparsed => Ok(()),
-    }
-}
-
-fn check(address: Address, arm: &Arm, machine: &dyn Machine) -> Result<(), ReachError> {
+/// Checks an address that the load of `arm` connects to. `served` is the address of the server's
+/// host; `None` if the servers are on `machine`.
+fn check(
+    address: Address,
+    arm: &Arm,
+    served: Option<&str>,
+    machine: &dyn Machine,
+) -> Result<(), ReachError> {
     let Address {
         origin,
         destination,
@@ -160,6 +148,12 @@ fn check(address: Address, arm: &Arm, machine: &dyn Machine) -> Result<(), Reach
     let has = |port| arm.servers.iter().any(|server| server.port == Some(port));
     let name = arm.name.clone();
     match destination {
+        Destination::Host(host) if served == Some(host.as_str()) => Ok(()),
+        Destination::Host(host) if served.is_some() => Err(ReachError::OtherHost {
+            origin,
+            host,
+            arm: name,
+        }),
         Destination::Host(host) => check_host(&host, machine).map_err(|reason| ReachError::Host {
             origin,
             host,
