@@ -43,6 +43,7 @@ pub(crate) use options::{
 };
 use options::{Expectation, RedisArgs, SqlArgs, WorkloadArgs};
 use outlook::{Outlook, Spreads};
+use over::WireName;
 pub(crate) use plan::{
     arm_kinds, check_arms, check_connections, check_idle, raise_descriptor_limit, tests, this_tool,
 };
@@ -82,14 +83,21 @@ fn sql(args: &SqlArgs) -> anyhow::Result<ExitCode> {
     let common = &args.common;
     let engines = plan::engines(args)?;
     let (plan, window) = plan::sql(args, &engines)?;
-    let kinds = at_least_two(kinds(args.arms.arms(), &args.arms.library)?)?;
+    let hosts = args.over.map(WireName::over).transpose()?;
+    let kinds = match hosts {
+        Some(_) => over::kinds(args.arms())?,
+        None => at_least_two(kinds(args.arms(), &args.arms.library)?)?,
+    };
     if common.dry_run {
-        let workload = SqlWorkload::without_programs(&engines, &kinds, args.port, window);
+        let workload = SqlWorkload::without_programs(&engines, &kinds, args.port, hosts, window);
         return plan::print_steps(&workload, &plan, &announcements(&workload, &plan, common)?);
+    }
+    if hosts.is_some() {
+        over::check_rights()?;
     }
     let out = out(common)?;
     let probe = Some(probe::status_pages());
-    let workload = SqlWorkload::new(&engines, &kinds, args.port, window, probe)?;
+    let workload = SqlWorkload::new(&engines, &kinds, args.port, hosts, window, probe)?;
     experiment("sql", &workload, &plan, common, out)
 }
 

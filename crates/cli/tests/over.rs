@@ -1,5 +1,5 @@
-//! `saiga compare redis --over`: real servers on a host of their own, with and without a gateway.
-//! Needs root, ip(8), /dev/net/tun and Redis.
+//! `saiga compare redis|sql|tpcc --over`: real servers on a host of their own, with and without a
+//! gateway. Needs root, ip(8), /dev/net/tun and Redis; with `soak` also MariaDB and PostgreSQL.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod marked;
@@ -105,6 +105,9 @@ fn a_gateway_serves_every_request_of_another_host() {
         assert_eq!(run.metrics.get("gateway_cpu_us_per_op"), None);
         assert_eq!(run.metrics.get("channel_share"), None);
     }
+    let described = result.arms[1].description.as_deref().unwrap();
+    assert!(described.contains("over a TAP device (wire0)"), "{described}");
+    assert!(!result.host.kernel.is_empty());
     let is_host_cpu = |metric: &str| metric == "server_host_cpu_us_per_op";
     let mut compared = result.comparisons.iter();
     assert!(compared.any(|one| is_host_cpu(&one.metric)));
@@ -174,6 +177,103 @@ fn a_dry_run_prints_the_commands_of_both_hosts() {
     assert_eq!(shown, fs::read_to_string(file).unwrap(), "{file}");
 }
 
+/// The lines of `saiga compare` with these arguments, one pair and `--dry-run`.
+fn dry_run(test: &Marked, words: &[&str]) -> Vec<String> {
+    let more = ["--over", "tap", "--pairs", "1", "--seed", "1", "--dry-run"];
+    let words = [&["compare"][..], words, &more].concat();
+    let said = test.said(&mut test.saiga(&words));
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(!said.stdout.contains("refused"), "{}", said.stdout);
+    test.assert_nothing_left();
+    said.stdout.lines().map(str::to_owned).collect()
+}
+
+/// Checks that lines with these parts follow each other; other lines may be between them.
+fn assert_in_order(lines: &[String], wanted: &[&[&str]]) {
+    let mut rest = lines.iter();
+    for parts in wanted {
+        let has_all = |line: &String| parts.iter().all(|part| line.contains(part));
+        assert!(rest.any(has_all), "{parts:?} in {lines:#?}");
+    }
+}
+
+#[test]
+fn a_dry_run_of_sql_prints_the_commands_of_both_hosts() {
+    let test = Marked::with_library();
+    let cell = "point-select-c1-unpinned";
+    let lines = dry_run(&test, &["sql", "--engine", "mariadb", "--only", cell]);
+    let server = "--bind-address=10.77.0.1 --port=3306 ";
+    let client = "--mysql-host=10.77.0.1 --mysql-port=3306 ";
+    let settings = "'addresses = [\"10.77.0.1/24\"]' '[[serve]]' 'port = 3306' ";
+    assert_in_order(
+        &lines,
+        &[
+            &["# arm kernel"],
+            &["ip link add wire0 type veth peer name wire1 netns {client}"],
+            &["nsenter --net={server} ", "mariadbd ", server],
+            &["nsenter --net={client} ", "sysbench ", client],
+            &["umount {server} {client}"],
+            &["# arm gateway"],
+            &[settings],
+            &["nsenter --net={server} ", "saiga gateway up --config ", " &"],
+            &["nsenter --net={server} ", "LD_PRELOAD=", "mariadbd ", server],
+            &["nsenter --net={client} ", "env SYSBENCH_TEST=", client],
+            &["kill (PID of saiga gateway)"],
+            &["umount {server} {client}"],
+        ],
+    );
+}
+
+#[test]
+fn a_dry_run_of_tpcc_makes_the_hosts_of_each_run() {
+    let test = Marked::with_library();
+    let lines = dry_run(&test, &["tpcc", "--engine", "postgres"]);
+    let server = "-c listen_addresses=10.77.0.1 -c port=5432 ";
+    let run = "nsenter --net={client} saiga bench tpcc run ";
+    assert_in_order(
+        &lines,
+        &[
+            &["pair 1, arm kernel"],
+            &["# make the two hosts"],
+            &["nsenter --net={server} ", "postgres ", server],
+            &["nsenter --net={client} pg_isready -h 10.77.0.1 -p 5432"],
+            &["nsenter --net={client} saiga bench tpcc check "],
+            &[run],
+            &["# remove the two hosts"],
+            &["pair 1, arm gateway"],
+            &["nsenter --net={server} saiga gateway up --config "],
+            &["nsenter --net={server} ", "saiga run --require -- ", server],
+            &[run],
+            &["kill (PID of saiga gateway)"],
+        ],
+    );
+}
+
+/// The servers admit clients of the address 10.77.0.2: they refuse a client whose address they do
+/// not see.
+#[cfg(feature = "soak")]
+#[test]
+fn sql_servers_admit_the_client_by_its_address() {
+    let test = Marked::with_real_library();
+    let mut saiga = test.saiga(&["compare", "sql", "--engine", "mariadb,postgres"]);
+    saiga.args(["--over", "tap", "--only", "select-c16-unpinned", "--pairs", "1"]);
+    saiga.args(["--seconds", "0.3", "--max-foreign", "100", "--seed", "1"]);
+    let said = test.said(saiga.args(["--out", &test.text("out")]));
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let result = test.result();
+    assert_eq!(result.runs.len(), 4);
+    for run in &result.runs {
+        assert_eq!(run.rejected, None, "{} {}", run.cell, run.arm);
+        assert!(run.metrics["server_host_cpu_us_per_op"] > 0.0, "{}", run.cell);
+    }
+    for run in runs(&result, "gateway") {
+        let gateway = run.metrics["gateway_cpu_us_per_op"];
+        assert!(gateway > 0.0 && gateway < run.metrics["server_cpu_us_per_op"]);
+        assert!(run.metrics["channel_share"] >= 0.9, "{:?}", run.metrics);
+    }
+    test.assert_nothing_left();
+}
+
 #[test]
 fn bad_input_is_refused() {
     let test = Marked::with_library();
@@ -208,8 +308,28 @@ fn bad_input_is_refused() {
             "the gateway arm needs two hosts: saiga compare redis --over",
         ),
         (
-            &["sql", "--engine", "mariadb", "--over", "tap"],
-            "unexpected argument '--over' found",
+            &["redis", "-c", "50,10001"],
+            "-c 10001: redis-benchmark uses at most 10000 connections",
+        ),
+        (
+            &["sql", "--engine", "mariadb", "--over", "memif"],
+            "invalid value 'memif' for '--over <WIRE>'",
+        ),
+        (
+            &["sql", "--engine", "mariadb", "--over", "tap", "--port", "1"],
+            "the argument '--over <WIRE>' cannot be used with '--port <PORT>'",
+        ),
+        (
+            &["sql", "--engine", "mariadb", "--over", "tap", "--arms", "kernel,unix"],
+            "--arms: with --over, server and client are on two hosts; give kernel or gateway",
+        ),
+        (
+            &["tpcc", "--engine", "mariadb", "--over", "tap", "--arms", "kernel,saiga"],
+            "--arms: with --over, server and client are on two hosts; give kernel or gateway",
+        ),
+        (
+            &["tpcc", "--over", "tap", "--props", "p"],
+            "the argument '--over <WIRE>' cannot be used with '--props <FILE>'",
         ),
         (
             &["tpcc", "--engine", "mariadb", "--arms", "kernel,gateway"],

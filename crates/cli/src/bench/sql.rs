@@ -55,6 +55,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         &engines,
         &arm_kinds(&[conditions.arm])?,
         conditions.port,
+        None,
         window,
         Some(probe::status_pages()),
     )?;

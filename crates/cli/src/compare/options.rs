@@ -7,7 +7,7 @@ use saiga_experiment::file::TableCheck;
 use saiga_process::cpu::default_foreign_cores;
 use saiga_redis::{Test, Topology};
 
-use super::over::WireName;
+use super::over::{self, WireName};
 use super::stopping::Stopping;
 
 /// Options of `saiga compare`.
@@ -92,8 +92,13 @@ pub(crate) struct SqlArgs {
     pub(crate) full: bool,
     #[command(flatten)]
     pub(crate) cells: CellFlags,
+    /// Put server and client on two hosts with this wire between them, to measure `saiga gateway`
+    /// (docs/gateway.md). The hosts are network namespaces of this machine, which needs root. The
+    /// arms are kernel and gateway
+    #[arg(long, value_enum, value_name = "WIRE", conflicts_with_all = ["library", "port"])]
+    pub(crate) over: Option<WireName>,
     /// Length of a run in seconds, with few connections, after the warm-up (default: 0.4, with
-    /// --full 0.6)
+    /// --full 0.6, with --over 1)
     #[arg(long, value_name = "S", value_parser = seconds)]
     pub(crate) seconds: Option<f64>,
     /// First port of the private servers on 127.0.0.1 (default: free ports)
@@ -113,6 +118,11 @@ pub(crate) struct TpccArgs {
     /// is given twice (kernel,kernel) is compared with itself (default: kernel,saiga)
     #[arg(long, value_enum, value_delimiter = ',')]
     pub(crate) arms: Vec<ArmName>,
+    /// Put the private server and the client on two hosts with this wire between them, to measure
+    /// `saiga gateway` (docs/gateway.md). The hosts are network namespaces of this machine, which
+    /// needs root. The arms are kernel and gateway
+    #[arg(long, value_enum, value_name = "WIRE", conflicts_with_all = ["props", "port"])]
+    pub(crate) over: Option<WireName>,
     /// Length of a run in seconds (default: 30 on a private server, otherwise that of the props
     /// file)
     #[arg(long, value_name = "S", value_parser = seconds)]
@@ -275,6 +285,9 @@ pub(crate) struct LoadFlags {
     /// Size of a value in bytes
     #[arg(short = 'd', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_073_741_824))]
     pub(crate) value_bytes: Option<u32>,
+    /// 0 makes a connection for each request, 1 keeps connections (default)
+    #[arg(short = 'k', value_name = "BOOL", value_parser = clap::value_parser!(u8).range(..=1))]
+    pub(crate) keep_alive: Option<u8>,
     /// Use N random keys, all of which exist for GET
     #[arg(short = 'r', long, value_name = "N")]
     pub(crate) keys: Option<u32>,
@@ -339,6 +352,7 @@ impl LoadFlags {
             tests,
             clients,
             value_bytes,
+            keep_alive,
             keys,
             threads,
             cluster: _,
@@ -347,6 +361,7 @@ impl LoadFlags {
             ("-t", !tests.is_empty()),
             ("-c", !clients.is_empty()),
             ("-d", value_bytes.is_some()),
+            ("-k", keep_alive.is_some()),
             ("-r", keys.is_some()),
             ("--threads", threads.is_some()),
         ];
@@ -370,10 +385,20 @@ impl RedisArgs {
     pub(crate) fn arms(&self) -> &[ArmName] {
         let several = self.topology() != Topology::Standalone || self.idle > 0;
         match self.arms.arms.as_slice() {
-            [] if self.over.is_some() => &[ArmName::Kernel, ArmName::Gateway],
+            given if self.over.is_some() => over::arm_names(given),
             [] if several => &[ArmName::Kernel, ArmName::Saiga],
             [] => &ArmName::ALL,
             chosen => chosen,
+        }
+    }
+}
+
+impl SqlArgs {
+    /// The arms: those given, or those that the hosts allow.
+    pub(crate) fn arms(&self) -> &[ArmName] {
+        match self.over {
+            Some(_) => over::arm_names(&self.arms.arms),
+            None => self.arms.arms(),
         }
     }
 }

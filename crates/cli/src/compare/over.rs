@@ -3,10 +3,12 @@
 use anyhow::bail;
 use clap::ValueEnum;
 use saiga_experiment::arm::ArmKind;
+use saiga_hosts::{Over, Wire};
 use saiga_program::library;
-use saiga_redis::{RedisArm, Topology, Wire};
+use saiga_redis::{RedisArm, Topology};
 
 use super::options::ArmName;
+use super::plan::this_tool;
 
 /// The wire between the hosts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -18,14 +20,14 @@ pub(crate) enum WireName {
 }
 
 impl WireName {
-    fn wire(self) -> Wire {
+    pub(super) fn wire(self) -> Wire {
         match self {
             Self::Veth => Wire::Veth,
             Self::Tap => Wire::Tap,
         }
     }
 
-    /// The arms over this wire.
+    /// The arms of Redis over this wire.
     pub(super) fn arms(
         self,
         names: &[ArmName],
@@ -34,13 +36,33 @@ impl WireName {
         if topology != Topology::Standalone {
             bail!("--over needs --topology standalone, not {topology}");
         }
-        if names.len() < 2 {
-            bail!("--arms needs two arms with --over: kernel,gateway");
-        }
-        let kinds: Vec<ArmKind> = names.iter().map(kind).collect::<Result<_, _>>()?;
-        let arms = RedisArm::named(&kinds).into_iter();
+        let arms = RedisArm::named(&kinds(names)?).into_iter();
         Ok(arms.map(|arm| arm.over(self.wire())).collect())
     }
+
+    /// Two hosts with this wire; the gateway is this program.
+    pub(super) fn over(self) -> anyhow::Result<Over> {
+        Ok(Over {
+            wire: self.wire(),
+            tool: this_tool()?,
+        })
+    }
+}
+
+/// The names of the arms on two hosts: those given, or kernel and gateway.
+pub(super) fn arm_names(given: &[ArmName]) -> &[ArmName] {
+    match given {
+        [] => &[ArmName::Kernel, ArmName::Gateway],
+        given => given,
+    }
+}
+
+/// The transports of the arms on two hosts.
+pub(super) fn kinds(names: &[ArmName]) -> anyhow::Result<Vec<ArmKind>> {
+    if names.len() < 2 {
+        bail!("--arms needs two arms with --over: kernel,gateway");
+    }
+    names.iter().map(kind).collect()
 }
 
 fn kind(name: &ArmName) -> anyhow::Result<ArmKind> {

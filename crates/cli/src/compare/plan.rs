@@ -34,6 +34,8 @@ const REDIS_FULL_RUN: f64 = 0.6;
 const SQL_RUN: f64 = 0.4;
 /// Seconds of a run with --full, which takes hours.
 const SQL_FULL_RUN: f64 = 0.6;
+/// Seconds of a run between two hosts, as for Redis.
+const SQL_OVER_RUN: f64 = REDIS_OVER_RUN;
 /// The minimum for a verdict.
 const USUAL_PAIRS: u32 = 6;
 /// Default number of connections of redis-benchmark.
@@ -63,7 +65,11 @@ pub(super) fn redis(args: &RedisArgs) -> anyhow::Result<Plan<RedisLoad>> {
 /// The plan for these database systems, and the measured length of each run.
 pub(super) fn sql(args: &SqlArgs, engines: &[Engine]) -> anyhow::Result<(Plan<SqlLoad>, Duration)> {
     let cores = cores()?;
-    let usual = if args.full { SQL_FULL_RUN } else { SQL_RUN };
+    let usual = match args.over {
+        Some(_) => SQL_OVER_RUN,
+        None if args.full => SQL_FULL_RUN,
+        None => SQL_RUN,
+    };
     let window = Duration::from_secs_f64(args.seconds.unwrap_or(usual));
     let mut cells = Vec::new();
     for &engine in engines {
@@ -157,7 +163,7 @@ fn redis_cells(args: &RedisArgs, cores: &Cores) -> anyhow::Result<Vec<Cell<Redis
     let topology = args.topology();
     let own = own_loads(&args.load, topology)?;
     if own.is_some() && args.full {
-        bail!("--full selects the loads; do not combine it with -t, -c, -d, -r or --threads");
+        bail!("--full selects the loads; do not combine it with -t, -c, -d, -k, -r or --threads");
     }
     let few = own.is_some() || !args.full || topology != Topology::Standalone;
     if few {
@@ -183,6 +189,7 @@ fn own_loads(flags: &LoadFlags, topology: Topology) -> anyhow::Result<Option<Vec
         tests,
         clients,
         value_bytes,
+        keep_alive,
         keys,
         threads,
         cluster: _,
@@ -200,11 +207,19 @@ fn own_loads(flags: &LoadFlags, topology: Topology) -> anyhow::Result<Option<Vec
     if counts.is_empty() {
         counts.push(USUAL_CLIENTS);
     }
+    if let Some(many) = counts.iter().find(|count| **count > RedisLoad::MAX_CLIENTS) {
+        bail!(
+            "-c {many}: redis-benchmark uses at most {} connections and opens more in vain; \
+             --idle {many} measures the cost of idle connections",
+            RedisLoad::MAX_CLIENTS
+        );
+    }
     let load = |test, clients| {
         let usual = RedisLoad::new(test, clients);
         RedisLoad {
             value_bytes: value_bytes.unwrap_or(usual.value_bytes),
             keys: keys.unwrap_or(usual.keys),
+            reconnect: *keep_alive == Some(0),
             client_threads: threads.unwrap_or(usual.client_threads),
             topology,
             ..usual

@@ -50,6 +50,7 @@ pub(super) fn run(args: TpccArgs) -> anyhow::Result<ExitCode> {
     let content = ExperimentFile {
         goal: tpcc::goal(&arms),
         pace: pace(&args),
+        wire: None,
         servers: servers.collect(),
         arms,
         props: absolute(&args.tpcc.props)?,

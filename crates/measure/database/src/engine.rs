@@ -34,6 +34,15 @@ impl Engine {
         }
     }
 
+    /// The usual port, for a server on a host of its own.
+    #[must_use]
+    pub fn port(self) -> u16 {
+        match self {
+            Self::MariaDb => 3306,
+            Self::Postgres => 5432,
+        }
+    }
+
     /// The program that creates an empty data directory.
     #[must_use]
     pub fn installer(self) -> Program {

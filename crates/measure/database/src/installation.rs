@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use saiga_experiment::tool::{self, Unsuccessful};
 use saiga_experiment::workload::Failure;
+use saiga_hosts::SERVER;
 use saiga_process::account::Account;
 use saiga_process::child::CommandLine;
 use saiga_process::interrupt::Interrupt;
@@ -27,6 +28,8 @@ const TOOL_LIMIT: Duration = Duration::from_secs(120);
 const TOOL_LOG: &str = "tool.log";
 /// Name of the file with SQL for the first start of MariaDB.
 const INIT_FILE: &str = "init.sql";
+/// The address of servers on this host.
+pub(crate) const LOOPBACK: &str = "127.0.0.1";
 /// Minimum size of the buffer pool for loaded data.
 const MIN_POOL_MIB: u32 = 256;
 
@@ -35,8 +38,28 @@ const MIN_POOL_MIB: u32 = 256;
 pub enum Endpoint {
     /// A port of 127.0.0.1, or a placeholder for it.
     Tcp(String),
+    /// A port of the server's host ([`SERVER`]).
+    Remote(String),
     /// A Unix socket in the folder of the installation.
     Unix,
+}
+
+impl Endpoint {
+    /// The usual port of `engine` on the server's host.
+    #[must_use]
+    pub fn remote(engine: Engine) -> Self {
+        Self::Remote(engine.port().to_string())
+    }
+
+    /// Address and port; `None` for a Unix socket.
+    #[must_use]
+    pub fn tcp(&self) -> Option<(&'static str, &str)> {
+        match self {
+            Self::Tcp(port) => Some((LOOPBACK, port.as_str())),
+            Self::Remote(port) => Some((SERVER, port.as_str())),
+            Self::Unix => None,
+        }
+    }
 }
 
 /// The sizes that depend on the load of a server.
@@ -104,7 +127,8 @@ impl Installation {
     }
 
     /// Creates the folder and an empty data directory. The first start of MariaDB adds a database
-    /// and a user without password, both called `name`; PostgreSQL has those of its administrator.
+    /// and users without password, all called `name`; PostgreSQL has those of its administrator.
+    /// Clients of this host and of the client's host are admitted, by their addresses.
     ///
     /// # Errors
     /// Fails if the folder exists, the server's user cannot use it, or the installer fails.
@@ -122,7 +146,11 @@ impl Installation {
             Engine::Postgres => postgres::initialise(self),
         };
         let installer = self.engine.installer();
-        self.run(installer, &self.line(installer.0, args), interrupt)
+        self.run(installer, &self.line(installer.0, args), interrupt)?;
+        if self.engine == Engine::Postgres {
+            postgres::admit_client(self).map_err(|error| self.unprepared(error))?;
+        }
+        Ok(())
     }
 
     /// Writes a file that the server's account owns.

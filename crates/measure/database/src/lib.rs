@@ -15,4 +15,4 @@ mod server;
 pub use engine::{Engine, Program};
 pub use installation::{Endpoint, Installation, Sizes};
 pub use programs::{Programs, find};
-pub use server::Server;
+pub use server::{Listen, Server};

@@ -1,7 +1,9 @@
 //! The command lines of MariaDB. The redo log is written once per second, and no file is
 //! synchronised.
 
-use crate::installation::{Endpoint, Installation, Sizes};
+use saiga_hosts::CLIENT;
+
+use crate::installation::{Endpoint, Installation, LOOPBACK, Sizes};
 
 /// Creates the data directory.
 pub(crate) fn initialise(installation: &Installation) -> Vec<String> {
@@ -16,12 +18,17 @@ pub(crate) fn initialise(installation: &Installation) -> Vec<String> {
     ]
 }
 
-/// SQL for the first start.
+/// SQL for the first start. The users are those of the Unix socket, of this host and of the
+/// client's host: a client whose address the server does not see is refused.
 pub(crate) fn first_sql(name: &str) -> String {
-    format!(
-        "CREATE DATABASE {name};\nCREATE USER {name}@'%' IDENTIFIED BY '';\n\
-         GRANT ALL ON {name}.* TO {name}@'%';\n"
-    )
+    let user = |host: &str| {
+        format!(
+            "CREATE USER {name}@'{host}' IDENTIFIED BY '';\n\
+             GRANT ALL ON {name}.* TO {name}@'{host}';\n"
+        )
+    };
+    let users: String = ["localhost", LOOPBACK, CLIENT].map(user).concat();
+    format!("CREATE DATABASE {name};\n{users}")
 }
 
 pub(crate) fn server(
@@ -36,14 +43,12 @@ pub(crate) fn server(
         format!("--pid-file={}", installation.file("pid")),
         format!("--socket={}", installation.file("socket")),
     ];
-    match endpoint {
-        Endpoint::Tcp(port) => {
-            args.extend([
-                "--bind-address=127.0.0.1".to_owned(),
-                format!("--port={port}"),
-            ]);
-        }
-        Endpoint::Unix => args.push("--skip-networking".to_owned()),
+    match endpoint.tcp() {
+        Some((address, port)) => args.extend([
+            format!("--bind-address={address}"),
+            format!("--port={port}"),
+        ]),
+        None => args.push("--skip-networking".to_owned()),
     }
     args.extend([
         format!("--max-connections={}", sizes.connections + 20),
@@ -60,4 +65,23 @@ pub(crate) fn server(
         "--skip-innodb-buffer-pool-load-at-startup".to_owned(),
     ]);
     args
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_user_is_admitted_from_one_address() {
+        let sql = first_sql("a");
+        let users: Vec<&str> = sql.lines().filter(|line| line.starts_with("CREATE USER")).collect();
+        assert_eq!(
+            users,
+            [
+                "CREATE USER a@'localhost' IDENTIFIED BY '';",
+                "CREATE USER a@'127.0.0.1' IDENTIFIED BY '';",
+                "CREATE USER a@'10.77.0.2' IDENTIFIED BY '';",
+            ]
+        );
+    }
 }

@@ -1,5 +1,10 @@
 //! The command lines of PostgreSQL: no fsync, no full-page writes, asynchronous commits.
 
+use std::fs::File;
+use std::io::{self, Write as _};
+
+use saiga_hosts::CLIENT;
+
 use crate::installation::{Endpoint, Installation, Sizes};
 
 /// Creates the data directory.
@@ -11,6 +16,14 @@ pub(crate) fn initialise(installation: &Installation) -> Vec<String> {
     args.map(str::to_owned).collect()
 }
 
+/// Admits clients with the address of the client's host, as initdb admits those of 127.0.0.1: a
+/// client whose address the server does not see is refused.
+pub(crate) fn admit_client(installation: &Installation) -> io::Result<()> {
+    let path = installation.file("data/pg_hba.conf");
+    let mut rules = File::options().append(true).open(path)?;
+    writeln!(rules, "host all all {CLIENT}/32 trust")
+}
+
 pub(crate) fn server(
     installation: &Installation,
     endpoint: &Endpoint,
@@ -18,13 +31,13 @@ pub(crate) fn server(
 ) -> Vec<String> {
     let mut args = vec!["-D".to_owned(), installation.file("data")];
     let mut set = |setting: String| args.extend(["-c".to_owned(), setting]);
-    match endpoint {
-        Endpoint::Tcp(port) => {
-            set("listen_addresses=127.0.0.1".to_owned());
+    match endpoint.tcp() {
+        Some((address, port)) => {
+            set(format!("listen_addresses={address}"));
             set(format!("port={port}"));
             set("unix_socket_directories=".to_owned());
         }
-        Endpoint::Unix => {
+        None => {
             set("listen_addresses=".to_owned());
             set(format!("unix_socket_directories={}", installation.dir));
         }

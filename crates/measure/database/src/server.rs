@@ -4,6 +4,7 @@
 //! mistake. Data are created and loaded once and are kept from run to run.
 
 use std::io;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use saiga_experiment::server::{self, NotReady, WaitLimits, start_with_retries};
@@ -66,6 +67,16 @@ pub(crate) enum ServerError {
     },
 }
 
+/// Where a server is to listen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Listen {
+    /// On this port of 127.0.0.1, or on any free port.
+    Tcp(Option<u16>),
+    /// On the usual port of the server's host, where every port is free.
+    Remote,
+    Unix,
+}
+
 /// A server process and its address.
 #[derive(Debug)]
 pub struct Server {
@@ -75,35 +86,41 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts a server on a port (the user's or a free one) or on a socket, and waits until it is
-    /// ready. `finish` adds CPUs and environment to its command line.
+    /// Starts a server and waits until it is ready. `finish` adds CPUs, environment and network to
+    /// its command line.
     ///
     /// # Errors
     /// Fails after an interrupt, or if the server does not become ready.
     pub fn start(
         installation: &Installation,
-        tcp: Option<Option<u16>>,
+        listen: Listen,
         sizes: &Sizes,
         finish: impl Fn(&mut CommandLine),
         interrupt: &Interrupt,
     ) -> Result<Self, Failure> {
         let attempt = || {
-            let endpoint = match tcp {
-                Some(wanted) => {
+            let endpoint = match listen {
+                Listen::Tcp(wanted) => {
                     let port = port::choose(wanted).map_err(Failure::impossible)?;
                     Endpoint::Tcp(port.to_string())
                 }
-                None => Endpoint::Unix,
+                Listen::Remote => Endpoint::remote(installation.engine),
+                Listen::Unix => Endpoint::Unix,
             };
             let mut line = installation.server_line(&endpoint, sizes);
             finish(&mut line);
             Self::spawn(installation, &line, endpoint, interrupt)
         };
+        let chosen = match listen {
+            Listen::Tcp(chosen) => chosen,
+            Listen::Remote | Listen::Unix => None,
+        };
         let taken = |port| Failure::impossible(PortError::taken(port));
-        start_with_retries(attempt, || tcp.flatten().map(taken))
+        start_with_retries(attempt, || chosen.map(taken))
     }
 
-    /// Starts the server for the first time, so that its data can be loaded.
+    /// Starts the server for the first time, so that its data can be loaded. `network` is the file
+    /// of its network namespace; `None` for that of this process.
     ///
     /// # Errors
     /// After a failure, no run is possible.
@@ -111,9 +128,13 @@ impl Server {
         installation: &Installation,
         endpoint: Endpoint,
         sizes: &Sizes,
+        network: Option<PathBuf>,
         interrupt: &Interrupt,
     ) -> Result<Self, Failure> {
-        let line = installation.first_line(&endpoint, sizes);
+        let line = CommandLine {
+            network,
+            ..installation.first_line(&endpoint, sizes)
+        };
         let started = Self::spawn(installation, &line, endpoint, interrupt);
         started.map_err(|not_ready| match not_ready {
             NotReady::Died(died) => Failure::impossible(died),

@@ -7,6 +7,8 @@
 
 use std::ops::Range;
 
+use saiga_process::proc;
+
 use crate::workload::Measured;
 
 /// Minimum share of the bytes of the measured interval that must go through channels.
@@ -32,6 +34,9 @@ pub struct Acceleration {
     pub tcp_bytes: u64,
 }
 
+/// The counters of a process, or the reason why they are unknown.
+pub type Counters = Result<Acceleration, String>;
+
 /// Reads the counters of a running process under Saiga.
 pub trait AccelerationProbe {
     /// The counters of process `pid`, which has at most `clients` connections.
@@ -39,6 +44,34 @@ pub trait AccelerationProbe {
     /// # Errors
     /// Returns the reason as a message.
     fn observe(&self, pid: u32, clients: u32) -> Result<Acceleration, String>;
+}
+
+/// The counters of the server `server` and its children together, for a server whose clients have
+/// nothing preloaded. A server with a process per connection has helpers without counters, which
+/// are left out.
+///
+/// # Errors
+/// Returns the reason if no process has counters.
+pub fn of_server(probe: &dyn AccelerationProbe, server: u32, connections: u32) -> Counters {
+    let pids = std::iter::once(server).chain(proc::children(server));
+    let mut read = pids.map(|pid| probe.observe(pid, connections));
+    let first = read.next().unwrap_or_else(|| Err(NO_SAMPLE.to_owned()));
+    read.fold(first, |total, one| match (total, one) {
+        (Ok(total), Ok(one)) => Ok(total.and(one)),
+        (Ok(known), Err(_)) | (Err(_), Ok(known)) => Ok(known),
+        (Err(reason), Err(_)) => Err(reason),
+    })
+}
+
+impl Acceleration {
+    /// The sum for two processes.
+    fn and(self, other: Self) -> Self {
+        Self {
+            upgraded_sockets: self.upgraded_sockets + other.upgraded_sockets,
+            channel_bytes: self.channel_bytes + other.channel_bytes,
+            tcp_bytes: self.tcp_bytes + other.tcp_bytes,
+        }
+    }
 }
 
 /// Bytes that the connections of a process moved in an interval.
@@ -223,6 +256,31 @@ mod tests {
             samples.add(f64::from(at_s), Ok(counters));
         }
         samples
+    }
+
+    /// A probe that knows only the process with this PID.
+    struct Only(u32);
+
+    impl AccelerationProbe for Only {
+        fn observe(&self, pid: u32, _: u32) -> Counters {
+            let counters = Acceleration {
+                channel_bytes: 9,
+                ..Acceleration::default()
+            };
+            (pid == self.0).then_some(counters).ok_or("no page".to_owned())
+        }
+    }
+
+    #[test]
+    fn the_children_of_a_server_count_and_processes_without_counters_do_not() {
+        let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+        let server = std::process::id();
+        let total = of_server(&Only(child.id()), server, 2);
+        let none = of_server(&Only(0), server, 2);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(total.unwrap().channel_bytes, 9);
+        assert_eq!(none, Err("no page".to_owned()));
     }
 
     fn moved(samples: &ProbeSamples, time: Range<f64>) -> (u64, u64) {

@@ -428,7 +428,7 @@ impl<W: Workload> Engine<'_, '_, W> {
         };
         self.announce(cell, arm, visit.pair, false);
         let operations = self.operations_of(cell, arm);
-        let limit = self.limit();
+        let limit = self.limit(cell);
         let planned = self.planned(cell);
         let observer = self.extras.observer.as_deref_mut();
         let observation = observer.map(|observer| (observer, run.arm.as_str(), planned));
@@ -486,9 +486,12 @@ impl<W: Workload> Engine<'_, '_, W> {
         }
     }
 
-    fn limit(&self) -> Duration {
+    /// Timeout of a run of `cell`, which is planned for longer with many clients.
+    fn limit(&self, cell: &Cell<W::Load>) -> Duration {
         match self.plan.size {
-            RunSize::Lasting(length) | RunSize::Timed(length) => RUN_GRACE + length * 30,
+            RunSize::Lasting(length) | RunSize::Timed(length) => {
+                RUN_GRACE + length.mul_f64(cell.load.length_factor().max(1.0)) * 30
+            }
             RunSize::Operations(_) => RUN_GRACE * 40,
         }
     }

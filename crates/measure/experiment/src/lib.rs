@@ -20,4 +20,5 @@ pub mod result;
 pub mod server;
 pub mod stats;
 pub mod tool;
+pub mod two_hosts;
 pub mod workload;

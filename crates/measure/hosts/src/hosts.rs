@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use saiga_experiment::server::{NotReady, Server, WaitLimits};
 use saiga_experiment::tool::{self, Unsuccessful};
+use saiga_experiment::two_hosts;
 use saiga_experiment::workload::Failure;
 use saiga_process::child::CommandLine;
+use saiga_process::cpu::Used;
 use saiga_process::interrupt::Interrupt;
 use saiga_process::network::Namespace;
 use tempfile::TempDir;
@@ -104,6 +106,19 @@ impl Hosts {
         gateway.map_or(Ok(Duration::ZERO), |gateway| gateway.child.cpu_time())
     }
 
+    /// CPU seconds of a run of this client by the name of the metric per operation; `gateway` is
+    /// the CPU time of the gateway in the run.
+    #[must_use]
+    pub fn cpu_seconds(
+        &self,
+        used: &Used,
+        client: Duration,
+        gateway: Duration,
+    ) -> Vec<(&'static str, f64)> {
+        let gateway = self.gateway.is_some().then_some(gateway);
+        two_hosts::cpu_seconds(used, client, gateway)
+    }
+
     /// The exit report of a gateway that ended by itself.
     pub fn exit_report(&mut self) -> Option<String> {
         self.gateway.as_mut()?.exit_report()
@@ -165,7 +180,7 @@ mod tests {
     use saiga_process::network::within;
 
     use super::*;
-    use crate::layout::{SERVER, Wire};
+    use crate::{SERVER, Wire};
 
     const PLAIN: Layout = Layout {
         wire: Wire::Veth,

@@ -2,12 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
+use saiga_experiment::arm::ArmKind;
+use saiga_experiment::two_hosts::Wire;
 use saiga_process::child::{CommandLine, quoted};
 
 /// Address of the server's host.
 pub const SERVER: &str = "10.77.0.1";
 /// Address of the client's host.
-const CLIENT: &str = "10.77.0.2";
+pub const CLIENT: &str = "10.77.0.2";
 /// Length of the network's prefix.
 const PREFIX: u8 = 24;
 /// The device at the server's end of the wire.
@@ -16,31 +18,6 @@ const DEVICE: &str = "wire0";
 const PEER: &str = "wire1";
 /// File name of the gateway's settings.
 const SETTINGS: &str = "gateway.toml";
-
-/// The wire between the hosts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wire {
-    /// A veth pair (`man 4 veth`). A gateway serves its end by AF_XDP.
-    Veth,
-    /// A TAP device of the gateway, whose other end belongs to the client's host. Without a gateway
-    /// no program owns such a device, so the wire is a veth pair.
-    Tap,
-}
-
-impl Wire {
-    /// A warning about figures over this wire, and advice.
-    #[must_use]
-    pub fn caveat(self) -> Option<[&'static str; 2]> {
-        match self {
-            Self::Veth => None,
-            Self::Tap => Some([
-                "The kernel arm uses a veth pair, because a TAP device needs a program that owns \
-                 it. The ratio therefore contains the difference between the two devices.",
-                "Use --over veth for the same device in both arms.",
-            ]),
-        }
-    }
-}
 
 /// The gateway at the server's end of the wire.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,6 +28,40 @@ pub struct Gateway {
     pub port: u16,
     /// CPU affinity; empty for that of this process.
     pub cpus: Vec<usize>,
+}
+
+/// Two hosts for each run of a comparison.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Over {
+    pub wire: Wire,
+    /// The `saiga` to start as the gateway.
+    pub tool: PathBuf,
+}
+
+impl Over {
+    /// The hosts of an arm, whose server has the port `port` and the CPUs `cpus`. The gateway runs
+    /// on these CPUs, too.
+    #[must_use]
+    pub fn layout(&self, kind: &ArmKind, port: u16, cpus: &[usize]) -> Layout {
+        let gateway = || Gateway {
+            tool: self.tool.clone(),
+            port,
+            cpus: cpus.to_vec(),
+        };
+        Layout {
+            wire: self.wire,
+            gateway: matches!(kind, ArmKind::Gateway(_)).then(gateway),
+        }
+    }
+
+    /// The same wire with the name of the program in place of its path, for results.
+    #[must_use]
+    pub fn shown(&self) -> Self {
+        Self {
+            wire: self.wire,
+            tool: "saiga".into(),
+        }
+    }
 }
 
 /// The hosts of an arm.
@@ -94,20 +105,21 @@ impl Layout {
     pub fn description(&self) -> &'static str {
         match (self.wire, &self.gateway) {
             (Wire::Veth, None) => {
-                "client on another host over a veth pair, kernel TCP on both hosts, nothing \
-                 preloaded"
+                "client on another host over a veth pair (wire0, wire1), kernel TCP on both hosts, \
+                 nothing preloaded"
             }
             (Wire::Veth, Some(_)) => {
-                "client on another host over a veth pair, kernel TCP on the client's host; saiga \
-                 gateway on the server's host (AF_XDP), server and gateway under Saiga"
+                "client on another host over a veth pair (wire0, wire1), kernel TCP on the client's \
+                 host; saiga gateway on the server's host (AF_XDP on wire0), server and gateway \
+                 under Saiga"
             }
             (Wire::Tap, None) => {
-                "client on another host over a veth pair in place of a TAP device, which needs a \
-                 program that owns it; kernel TCP on both hosts, nothing preloaded"
+                "client on another host over a veth pair (wire0, wire1) in place of a TAP device, \
+                 which needs a program that owns it; kernel TCP on both hosts, nothing preloaded"
             }
             (Wire::Tap, Some(_)) => {
-                "client on another host over a TAP device, kernel TCP on the client's host; saiga \
-                 gateway on the server's host owns the device, server and gateway under Saiga"
+                "client on another host over a TAP device (wire0), kernel TCP on the client's host; \
+                 saiga gateway on the server's host owns the device, server and gateway under Saiga"
             }
         }
     }
@@ -145,10 +157,25 @@ impl Layout {
         stop.into_iter().chain([remove]).collect()
     }
 
-    /// The command line that starts the gateway in the foreground; `None` without a gateway.
+    /// The commands that run on the server's host, with placeholders, for results: that of the
+    /// gateway, if there is one, and `server`.
     #[must_use]
-    pub fn gateway_line(&self, places: &Places) -> Option<CommandLine> {
-        self.gateway.as_ref().map(|gateway| gateway.line(places))
+    pub fn shown_server(&self, server: CommandLine) -> String {
+        let places = Places::placeholders();
+        let gateway = self.gateway.as_ref().map(|gateway| gateway.line(&places));
+        let gateway = gateway.map(|line| format!("{line}; ")).unwrap_or_default();
+        let server = CommandLine {
+            network: Some(places.server),
+            ..server
+        };
+        format!("{gateway}{server}")
+    }
+
+    /// The command of the client on its host, with placeholders, for results.
+    #[must_use]
+    pub fn shown_client(&self, client: CommandLine) -> String {
+        let network = Some(Places::placeholders().client);
+        CommandLine { network, ..client }.to_string()
     }
 
     /// Whether the wire is a TAP device.

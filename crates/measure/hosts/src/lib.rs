@@ -12,4 +12,5 @@ mod hosts;
 mod layout;
 
 pub use hosts::{Hosts, HostsError};
-pub use layout::{Gateway, Layout, Places, SERVER, Wire};
+pub use layout::{CLIENT, Gateway, Layout, Over, Places, SERVER};
+pub use saiga_experiment::two_hosts::Wire;

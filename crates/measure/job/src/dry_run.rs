@@ -5,12 +5,15 @@
 //! nearest shell command. Secrets in commands are masked.
 
 use std::fmt::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use saiga_experiment::file::{Hook, How, Kind, Point, Probe, Reflink, Server, Stop, StopHow};
+use saiga_experiment::file::{
+    Arm, Experiment, Hook, How, Kind, Point, Probe, Reflink, Server, Stop, StopHow,
+};
 use saiga_experiment::plan::{Cell, Plan};
 use saiga_experiment::workload::Workload;
-use saiga_process::child::quoted;
+use saiga_hosts::{Layout, Places};
+use saiga_process::child::{CommandLine, quoted};
 use saiga_process::numbers::ranges;
 use saiga_process::secret;
 
@@ -19,7 +22,7 @@ use crate::machine::{self, Machine};
 use crate::reach::check_reach;
 use crate::step::{Side, Step, Steps};
 use crate::workload::Job;
-use crate::{client, line};
+use crate::{client, hosts, line};
 
 /// The name of this program in printed commands, in place of its full path.
 const TOOL: &str = "saiga";
@@ -202,8 +205,9 @@ fn describe(
     let file = &job.core.file;
     let own = &file.arms[arm];
     let server = |index: &usize| &own.servers[*index];
+    let places = file.wire.map(|_| Places::placeholders());
     match step {
-        Step::CheckFree(index) => check_free(server(index)),
+        Step::CheckFree(index) => check_free(server(index), file.wire.is_some()),
         Step::Hook { point, side, hook } => {
             let words = format!("hook {} {}{}", side.name(), point.name(), rules(hook));
             (words, vec![hook_line(hook)])
@@ -213,15 +217,18 @@ fn describe(
             "drop the page cache of the kernel".to_owned(),
             vec!["sync && echo 3 > /proc/sys/vm/drop_caches".to_owned()],
         ),
+        Step::MakeHosts => of_hosts(file, own, "make the two hosts", Layout::steps),
+        Step::RemoveHosts => of_hosts(file, own, "remove the two hosts", Layout::last_steps),
         Step::Start(index) => {
             let server = server(index);
-            let line = line::with_launch(&server.launch, &server.command, Path::new(TOOL));
+            let mut line = line::with_launch(&server.launch, &server.command, Path::new(TOOL));
+            line.network = places.map(|places| places.server);
             (
                 format!("start server {:?}", server.name),
                 vec![format!("{line} &")],
             )
         }
-        Step::AwaitReady(index) => ready(server(index)),
+        Step::AwaitReady(index) => ready(server(index), places.map(|places| places.client)),
         Step::Logical(hook) => {
             let words = format!("restore through the server{}", rules(hook));
             (words, vec![hook_line(hook)])
@@ -244,7 +251,8 @@ fn describe(
             (words, vec![command])
         }
         Step::Check { side, check } => {
-            let line = client::check_line(file, own, *check, Path::new(TOOL));
+            let mut line = client::check_line(file, own, *check, Path::new(TOOL));
+            line.network = places.map(|places| places.client);
             let words = format!("check the tables {} the run", side.name());
             (words, vec![line.to_string()])
         }
@@ -286,9 +294,21 @@ fn hook_line(hook: &Hook) -> String {
     secret::line(hook.command.trim_end())
 }
 
-fn check_free(server: &Server) -> (String, Vec<String>) {
+/// A step with commands for the hosts of `arm`.
+fn of_hosts(
+    file: &Experiment,
+    arm: &Arm,
+    words: &str,
+    commands: fn(&Layout) -> Vec<String>,
+) -> (String, Vec<String>) {
+    let layout = hosts::layout(file, arm, Path::new(TOOL));
+    let commands = layout.as_ref().map_or_else(Vec::new, commands);
+    (words.to_owned(), commands)
+}
+
+fn check_free(server: &Server, has_own_host: bool) -> (String, Vec<String>) {
     let mut commands = Vec::new();
-    if let Some(port) = server.port {
+    if let Some(port) = server.port.filter(|_| !has_own_host) {
         commands.push(format!("ss -ltnp 'sport = :{port}'"));
     }
     commands.extend(
@@ -297,15 +317,12 @@ fn check_free(server: &Server) -> (String, Vec<String>) {
             .iter()
             .map(|dir| format!("fuser -v {}", quoted(&dir.to_string_lossy()))),
     );
-    let words = format!(
-        "check that no process uses the port{} of server {:?}",
-        if server.data.is_empty() {
-            ""
-        } else {
-            " or the directories"
-        },
-        server.name
-    );
+    let what = match (has_own_host, server.data.is_empty()) {
+        (true, _) => "the directories",
+        (false, true) => "the port",
+        (false, false) => "the port or the directories",
+    };
+    let words = format!("check that no process uses {what} of server {:?}", server.name);
     (words, commands)
 }
 
@@ -336,7 +353,7 @@ fn snapshot(how: &How, restoring: bool) -> (String, Vec<String>) {
     (words, vec![format!("saiga snapshot restore {from}{flag}")])
 }
 
-fn ready(server: &Server) -> (String, Vec<String>) {
+fn ready(server: &Server, network: Option<PathBuf>) -> (String, Vec<String>) {
     let (condition, command) = match &server.ready.probe {
         Probe::Port => ("accepts connections".to_owned(), None),
         Probe::Redis => (
@@ -346,7 +363,7 @@ fn ready(server: &Server) -> (String, Vec<String>) {
         Probe::MySql => ("sends the handshake of MySQL".to_owned(), None),
         Probe::Postgres => (
             "accepts log-ins of PostgreSQL".to_owned(),
-            Some(format!("pg_isready -h 127.0.0.1 -p {}", port(Some(server)))),
+            Some(pg_isready(&port(Some(server)), network).to_string()),
         ),
         Probe::Command(command) => {
             let words = "is ready according to its command".to_owned();
@@ -359,6 +376,14 @@ fn ready(server: &Server) -> (String, Vec<String>) {
         server.name
     );
     (words, command.into_iter().collect())
+}
+
+fn pg_isready(port: &str, network: Option<PathBuf>) -> CommandLine {
+    let address = hosts::address(network.as_deref());
+    CommandLine {
+        network,
+        ..CommandLine::new("pg_isready", ["-h", address, "-p", port])
+    }
 }
 
 fn stop(server: &Server) -> (String, Vec<String>) {
@@ -381,7 +406,8 @@ fn load_step(job: &Job, arm: usize, load: &JobLoad, seed: Option<u64>) -> (Strin
     let own = &file.arms[arm];
     // redis-benchmark's `--seed` depends on its version, and a dry run starts no program.
     let seed = seed.filter(|_| !matches!(file.workload.kind, Kind::Redis { .. }));
-    let line = client::line(file, own, load.test.as_deref(), Path::new(TOOL), seed, None);
+    let mut line = client::line(file, own, load.test.as_deref(), Path::new(TOOL), seed, None);
+    line.network = file.wire.map(|_| Places::placeholders().client);
     let mut words = match file.workload.limit() {
         Some(limit) => format!(
             "run the load for at most {}; record CPU time",

@@ -12,6 +12,7 @@ use saiga_experiment::file::{Arm, Experiment, Hook, How, OnFailure, Point, print
 use saiga_experiment::result::Metric;
 use saiga_experiment::tool::{self, Unsuccessful};
 use saiga_experiment::workload::{Failure, Figures};
+use saiga_hosts::Hosts;
 use saiga_process::interrupt::Interrupt;
 use saiga_process::secret;
 use saiga_redis::remote::Remote;
@@ -19,10 +20,10 @@ use saiga_snapshot::DropError;
 use saiga_tpcc::results::record::Consistency;
 use tempfile::TempDir;
 
-use crate::running::{self, Running};
+use crate::running::{self, Processes, Running};
 use crate::step::{Side, Step, Steps};
 use crate::tables::{CheckResult, DatabaseCheck};
-use crate::{client, line, snapshots, tables};
+use crate::{client, hosts, line, snapshots, tables};
 
 /// A step failed in a way that ends the experiment.
 #[derive(Debug, thiserror::Error)]
@@ -61,6 +62,8 @@ pub(crate) struct Execution {
     steps: Steps,
     /// By index in the file; `None` for servers that were not started yet or were stopped.
     pub(crate) servers: Vec<Option<Running>>,
+    /// The hosts of servers and client; `None` if they are on this host, or not made yet or removed.
+    pub(crate) hosts: Option<Hosts>,
     /// The points of which a step was reached; only their hooks `after` run.
     begun: Vec<Point>,
     /// Results of the table checks so far.
@@ -84,6 +87,7 @@ impl Execution {
         let mut execution = Self {
             arm: arm.clone(),
             servers: arm.servers.iter().map(|_| None).collect(),
+            hosts: None,
             begun: Vec::new(),
             checks: Vec::new(),
             figures: Figures::default(),
@@ -114,6 +118,19 @@ impl Execution {
 
     pub(crate) fn dir(&self) -> &Path {
         self.dir.path()
+    }
+
+    /// The processes on the side of the servers.
+    pub(crate) fn processes(&mut self) -> Processes<'_> {
+        Processes {
+            servers: &mut self.servers,
+            hosts: self.hosts.as_mut(),
+        }
+    }
+
+    /// File of the client's network namespace; `None` for that of this process.
+    pub(crate) fn client_network(&self) -> Option<PathBuf> {
+        self.hosts.as_ref().map(|hosts| hosts.places().client)
     }
 
     /// Runs the steps between the load and the stop of the servers: the hooks of the run, then the
@@ -187,7 +204,9 @@ impl Execution {
         interrupt: &Interrupt,
     ) -> Result<(), Failure> {
         match step {
-            Step::CheckFree(index) => running::check_free(&self.arm.servers[*index]),
+            Step::CheckFree(index) => {
+                running::check_free(&self.arm.servers[*index], context.file.wire.is_some())
+            }
             Step::Hook { point, side, hook } => {
                 if *side == Side::Before {
                     self.begin(*point);
@@ -206,13 +225,15 @@ impl Execution {
             }
             Step::DropCaches => saiga_snapshot::drop_caches()
                 .map_err(|error| Failure::impossible(StepError::DropCaches(error))),
+            Step::MakeHosts => self.make_hosts(context, interrupt),
+            Step::RemoveHosts => {
+                let stopped = self.hosts.take().map_or(Ok(()), Hosts::stop);
+                stopped.map_err(Failure::impossible)
+            }
             Step::Start(index) => {
                 self.begin(Point::Arm);
                 self.begin(Point::Start);
-                let server = &self.arm.servers[*index];
-                let log = self.log(&format!("server-{index}"));
-                self.servers[*index] = Some(Running::start(server, context.tool, &log)?);
-                Ok(())
+                self.start(context, *index)
             }
             Step::AwaitReady(index) => match &mut self.servers[*index] {
                 Some(running) => running.await_ready(&self.arm.servers[*index], interrupt),
@@ -239,6 +260,20 @@ impl Execution {
         }
     }
 
+    fn make_hosts(&mut self, context: Context<'_>, interrupt: &Interrupt) -> Result<(), Failure> {
+        let layout = hosts::layout(context.file, &self.arm, context.tool);
+        let made = layout.map(|layout| Hosts::start(&layout, interrupt));
+        self.hosts = made.transpose()?;
+        Ok(())
+    }
+
+    fn start(&mut self, context: Context<'_>, index: usize) -> Result<(), Failure> {
+        let log = self.log(&format!("server-{index}"));
+        let (server, hosts) = (&self.arm.servers[index], self.hosts.as_ref());
+        self.servers[index] = Some(Running::start(server, context.tool, &log, hosts)?);
+        Ok(())
+    }
+
     /// Adds the figures that a hook printed; fails if another hook printed one of them.
     fn keep(&mut self, printed: Figures) -> Result<(), Failure> {
         for (name, value) in printed.values {
@@ -263,7 +298,8 @@ impl Execution {
         if interrupt.raised() {
             return Err(Failure::Interrupted);
         }
-        let line = client::check_line(context.file, &self.arm, check, context.tool);
+        let mut line = client::check_line(context.file, &self.arm, check, context.tool);
+        line.network = self.client_network();
         let consistency = tables::check(&line, side, &self.log("check"), interrupt)?;
         let fault = consistency.fault().filter(|_| side == Side::Before);
         self.checks.push(CheckResult {

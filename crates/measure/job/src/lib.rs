@@ -11,6 +11,7 @@ mod dry_run;
 mod execution;
 mod fill;
 mod fingerprint;
+mod hosts;
 mod line;
 mod load;
 mod loads;

@@ -11,14 +11,16 @@ use std::time::{Duration, Instant};
 
 use saiga_experiment::acceleration;
 use saiga_experiment::file::Kind;
+use saiga_experiment::two_hosts::{GATEWAY_CPU, SERVER_HOST_CPU};
 use saiga_experiment::workload::{Conditions, Failure, Measured, Meter};
+use saiga_hosts::Hosts;
 use saiga_process::child::{Child, CommandLine, Ended, Waited};
 use saiga_process::log;
 
 use crate::amplification::Amplification;
 use crate::client::{self, Output};
 use crate::record::Times;
-use crate::running::Running;
+use crate::running::Processes;
 use crate::time_series::{ProbedProcess, TimeSeries};
 
 /// Interval between two samples of the servers while the load runs.
@@ -55,7 +57,7 @@ pub(crate) struct LoadOutcome {
 /// interrupt.
 pub(crate) fn run(
     spec: LoadSpec<'_>,
-    servers: &mut [Option<Running>],
+    mut processes: Processes<'_>,
     conditions: &Conditions<'_>,
 ) -> Result<LoadOutcome, Failure> {
     let LoadSpec {
@@ -71,7 +73,7 @@ pub(crate) fn run(
     let (stdout, stderr) = files.map_err(Failure::impossible)?;
     let meter = Meter::start(conditions).map_err(Failure::impossible)?;
     let mut series = TimeSeries::default();
-    let before = series.sample(servers)?;
+    let before = series.sample(&processes)?;
     let began = Instant::now();
     let mut client = line
         .spawn("the package of the load", stdout, stderr)
@@ -82,11 +84,11 @@ pub(crate) fn run(
         series: &mut series,
         amplification: amplification.as_mut(),
     };
-    let ended = await_end(&mut client, servers, sampling, conditions)?;
+    let ended = await_end(&mut client, &mut processes, sampling, conditions)?;
     let elapsed = began.elapsed();
-    let after = series.sample(servers);
+    let after = series.sample(&processes);
     let written = amplification.map(Amplification::end);
-    if let Some(report) = exit_report(servers) {
+    if let Some(report) = processes.exit_report() {
         return Err(Failure::run(report));
     }
     if !client::has_measured(kind, ended.status.code()) {
@@ -97,7 +99,7 @@ pub(crate) fn run(
     let used = meter.stop(children_s).map_err(Failure::impossible)?;
     let bytes = fs::read(&out).map_err(Failure::impossible)?;
     let output = client::read(kind, &String::from_utf8_lossy(&bytes)).map_err(Failure::run)?;
-    let mut metrics = figures(&output, &series);
+    let mut metrics = figures(&output, &series, processes.hosts.as_deref());
     metrics.extend(used.metrics());
     for (name, cpu) in [("server_cpu_s", server_cpu), ("client_cpu_s", ended.cpu)] {
         let seconds = used.with_interrupts(cpu).as_secs_f64();
@@ -155,11 +157,18 @@ fn ended_early(ended: &Ended, err: &Path, out: &Path) -> Failure {
 
 /// The figures of the output. If the output contains the measured interval, the servers' CPU time
 /// per operation in this interval is added.
-fn figures(output: &Output, series: &TimeSeries) -> BTreeMap<String, f64> {
+fn figures(
+    output: &Output,
+    series: &TimeSeries,
+    hosts: Option<&Hosts>,
+) -> BTreeMap<String, f64> {
     let mut metrics = output.metrics.clone();
     let Some(times) = &output.times else {
         return metrics;
     };
+    if hosts.is_some() {
+        metrics.extend(figures_of_hosts(output, series, times));
+    }
     let used = series.used_within(&times.measured);
     if let Some(used) = used.filter(|_| times.transactions > 0.0) {
         // If the kernel does not include interrupts in the CPU time of processes, both sides get
@@ -176,6 +185,24 @@ fn figures(output: &Output, series: &TimeSeries) -> BTreeMap<String, f64> {
     metrics
 }
 
+/// CPU time per operation of the gateway, if there is one, and of the server's host.
+fn figures_of_hosts(output: &Output, series: &TimeSeries, times: &Times) -> Vec<(String, f64)> {
+    let measured = &times.measured;
+    let per_op = |seconds: f64| seconds * 1e6 / times.transactions;
+    let client = output.metrics.get("client_cpu_us_per_op");
+    // The interrupts of both hosts are part of it; the client's share of them is not known.
+    let host = series.host_used_within(measured).zip(client);
+    let host = host.map(|(busy_s, client)| (per_op(busy_s) - client).max(0.0));
+    let gateway = series.gateway_used_within(measured).map(|cpu_s| {
+        per_op(cpu_s) * (1.0 + series.interrupts_beside(measured))
+    });
+    let named = [(SERVER_HOST_CPU, host), (GATEWAY_CPU, gateway)];
+    let known = named.into_iter().filter(|_| times.transactions > 0.0);
+    known
+        .filter_map(|(name, value)| Some((name.to_owned(), value?)))
+        .collect()
+}
+
 /// The samples to take while a load runs, and its timeout.
 struct Sampling<'a> {
     limit: Option<Duration>,
@@ -187,7 +214,7 @@ struct Sampling<'a> {
 /// Waits until the load ends, and takes samples at regular intervals.
 fn await_end(
     client: &mut Child,
-    servers: &mut [Option<Running>],
+    processes: &mut Processes<'_>,
     sampling: Sampling<'_>,
     conditions: &Conditions<'_>,
 ) -> Result<Ended, Failure> {
@@ -219,11 +246,11 @@ fn await_end(
                         limit.as_secs_f64()
                     )));
                 }
-                if let Some(report) = exit_report(servers) {
+                if let Some(report) = processes.exit_report() {
                     client.kill().map_err(Failure::impossible)?;
                     return Err(Failure::run(report));
                 }
-                series.sample(servers)?;
+                series.sample(processes)?;
                 if let Some(amplification) = amplification.as_deref_mut() {
                     amplification.sample_if_due();
                 }
@@ -233,12 +260,4 @@ fn await_end(
             }
         }
     }
-}
-
-/// The exit report of the first server that has ended.
-fn exit_report(servers: &mut [Option<Running>]) -> Option<String> {
-    servers
-        .iter_mut()
-        .flatten()
-        .find_map(|one| one.process.exit_report())
 }

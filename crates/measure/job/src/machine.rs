@@ -145,6 +145,12 @@ pub(crate) fn missing(
                 .iter()
                 .for_each(|dir| found.path("directory", dir));
         }
+        Step::MakeHosts => {
+            found.program("ip");
+            found.need(machine.root(), true, || {
+                "root privileges, which network namespaces need".to_owned()
+            });
+        }
         Step::Restore => {
             if let How::Snapshot {
                 parts, snapshot, ..
@@ -187,7 +193,8 @@ pub(crate) fn missing(
         | Step::Flush
         | Step::Fill { .. }
         | Step::Stop(_)
-        | Step::AwaitPortClosed(_) => {}
+        | Step::AwaitPortClosed(_)
+        | Step::RemoveHosts => {}
     }
     found.missing
 }

@@ -27,9 +27,22 @@ pub(crate) fn probed<'a>(
     let of_client = |connections: u32| ProbedProcess {
         probe,
         server: None,
+        with_children: false,
         connections,
         pause: PAUSE,
     };
+    if arm.gateway {
+        // The client has nothing preloaded. A server with a process per connection has them in its
+        // children.
+        let server = Some(*servers.first()?);
+        let runs = props.iter().filter_map(|props| props.run.as_ref());
+        let terminals = runs.map(|run| run.terminals).sum();
+        return arm.servers.iter().all(is_under).then(|| ProbedProcess {
+            server,
+            with_children: true,
+            ..of_client(terminals)
+        });
+    }
     if !arm.client.saiga || !arm.servers.iter().any(is_under) {
         return None;
     }
@@ -131,6 +144,23 @@ mod tests {
             assert_eq!(probed_in(SAIGA, &workload), wanted, "{workload}");
             assert_eq!(probed_in("", &workload), None, "{workload}");
         }
+    }
+
+    #[test]
+    fn behind_a_gateway_the_server_and_its_children_are_probed() {
+        let text = format!(
+            "[hosts]\nwire = \"tap\"\n[[server]]\nname = \"one\"\ncommand = \"x\"\nport = 1\n\
+             [[arm]]\nname = \"a\"\n[[arm]]\nname = \"b\"\ngateway = true\n\
+             [[arm.server]]\nname = \"one\"\nsaiga = true\n[workload]\n{TPCC}"
+        );
+        let file = Experiment::parse(Path::new("/e.toml"), &text, &[]).unwrap();
+        let text = "conn=jdbc:mysql://h:1/t\nwarehouses=1\nterminals=7\nrunMins=1\n";
+        let props = [Props::parse(PathBuf::from("/p"), text).unwrap()];
+        let probed = |arm: &Arm| probed(&file.workload.kind, &props, arm, &[41], &NoProbe);
+        let found = probed(&file.arms[1]).unwrap();
+        assert_eq!((found.server, found.connections), (Some(41), 7));
+        assert!(found.with_children);
+        assert!(probed(&file.arms[0]).is_none());
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod tools;
 use std::net::IpAddr;
 
 use saiga_experiment::file::{Arm, Experiment, Kind, Server};
+use saiga_hosts::SERVER;
 use saiga_tpcc::db::options::Options;
 use saiga_tpcc::props::{Engine, Props};
 
@@ -35,6 +36,17 @@ pub enum ReachError {
         arm: String,
         /// Advice on measuring a server on another host.
         advice: &'static str,
+    },
+    /// With `[hosts]`, servers have the address of the server's host.
+    #[error(
+        "{origin} points to {host}, but with [hosts] the servers of arm {arm:?} have the address \
+         {server}; write {server} there, and let the server listen on it",
+        server = SERVER
+    )]
+    OtherHost {
+        origin: String,
+        host: String,
+        arm: String,
     },
     /// The address is on this machine, but its port is not that of a server of `arm`.
     #[error(
@@ -114,13 +126,20 @@ fn check_with_environment(
 ) -> Result<(), ReachError> {
     for arm in file.arms.iter().filter(|arm| !arm.servers.is_empty()) {
         for address in addresses(&file.workload.kind, arm, props, inherited) {
-            check(address, arm, machine)?;
+            check(address, arm, file.wire.map(|_| SERVER), machine)?;
         }
     }
     Ok(())
 }
 
-fn check(address: Address, arm: &Arm, machine: &dyn Machine) -> Result<(), ReachError> {
+/// Checks an address that the load of `arm` connects to. `served` is the address of the server's
+/// host; `None` if the servers are on `machine`.
+fn check(
+    address: Address,
+    arm: &Arm,
+    served: Option<&str>,
+    machine: &dyn Machine,
+) -> Result<(), ReachError> {
     let Address {
         origin,
         destination,
@@ -129,6 +148,12 @@ fn check(address: Address, arm: &Arm, machine: &dyn Machine) -> Result<(), Reach
     let has = |port| arm.servers.iter().any(|server| server.port == Some(port));
     let name = arm.name.clone();
     match destination {
+        Destination::Host(host) if served == Some(host.as_str()) => Ok(()),
+        Destination::Host(host) if served.is_some() => Err(ReachError::OtherHost {
+            origin,
+            host,
+            arm: name,
+        }),
         Destination::Host(host) => check_host(&host, machine).map_err(|reason| ReachError::Host {
             origin,
             host,
@@ -279,6 +304,24 @@ mod tests {
         let error = of_tpcc("/p.toml", &own).unwrap_err().to_string();
         let start = format!("/p.toml: database.url points to {too_long} (it has no address: ");
         assert!(error.starts_with(&start), "{error}");
+    }
+
+    #[test]
+    fn a_client_on_another_host_connects_to_the_server_s_host() {
+        let text = "[hosts]\nwire = \"veth\"\n[[arm]]\nname = \"a\"\n[[arm]]\nname = \"b\"\n\
+                    [[server]]\nname = \"db\"\ncommand = \"x\"\nport = 3306\n\
+                    [workload]\nkind = \"tpcc\"\nprops = \"x\"";
+        let file = Experiment::parse(Path::new("/e.toml"), text, &[]).unwrap();
+        let checked = |host: &str| {
+            let props = format!("conn=jdbc:mysql://{host}:3306/t\nwarehouses=1\n");
+            let props = Props::parse(PathBuf::from("/p"), &props).unwrap();
+            check_reach(&file, &[props], &ThisMachine)
+        };
+        assert_eq!(checked("10.77.0.1"), Ok(()));
+        let error = checked("127.0.0.1").unwrap_err().to_string();
+        let wanted = "/p: conn= points to 127.0.0.1, but with [hosts] the servers of arm \"a\" \
+                      have the address 10.77.0.1; write 10.77.0.1 there";
+        assert!(error.starts_with(wanted), "{error}");
     }
 
     #[test]

@@ -1,17 +1,17 @@
 //! Readiness probes for servers: TCP port, Redis, MySQL, PostgreSQL.
 //!
-//! In: a port of 127.0.0.1. Out: success, or the reason why the server is not ready. Sources: the
+//! In: address and port. Out: success, or the reason why the server is not ready. Sources: the
 //! MySQL protocol's initial handshake packet; PostgreSQL's StartupMessage and ErrorResponse
 //! (protocol 3.0). Deliberately absent: complete log-ins, which need passwords; a probe of kind
 //! `command` can log in.
 
 use std::io::{self, Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use saiga_redis::remote::Remote;
 
-/// Timeout of each read and write.
+/// Timeout of connecting, and of each read and write.
 const ANSWER_LIMIT: Duration = Duration::from_secs(2);
 /// Protocol version in the first payload byte of MySQL's handshake packet.
 const MYSQL_PROTOCOL: u8 = 10;
@@ -22,20 +22,23 @@ const NOT_NOW: &str = "C57P03";
 /// Maximum bytes read of an ErrorResponse.
 const MAX_REFUSAL: usize = 4096;
 
+/// IP address and port of a server.
+type Address<'a> = (&'a str, u16);
+
 /// Succeeds if the port accepts connections.
-pub(crate) fn port(port: u16) -> io::Result<()> {
-    connect(port).map(drop)
+pub(crate) fn port(at: Address<'_>) -> io::Result<()> {
+    connect(at).map(drop)
 }
 
-/// Succeeds if redis-server answers PING.
+/// Succeeds if redis-server at this port of 127.0.0.1 answers PING.
 pub(crate) fn redis(port: u16) -> io::Result<()> {
     Remote::at(port).ping()
 }
 
 /// Succeeds if mysqld sends its handshake packet, which it does once log-ins are possible.
-pub(crate) fn mysql(port: u16) -> io::Result<()> {
+pub(crate) fn mysql(at: Address<'_>) -> io::Result<()> {
     let mut head = [0; 5];
-    connect(port)?.read_exact(&mut head)?;
+    connect(at)?.read_exact(&mut head)?;
     match head[4] {
         MYSQL_PROTOCOL => Ok(()),
         other => Err(io::Error::other(format!(
@@ -46,8 +49,8 @@ pub(crate) fn mysql(port: u16) -> io::Result<()> {
 
 /// Succeeds if PostgreSQL or openGauss begins a log-in or refuses the user. A refusal because the
 /// server is starting is an error.
-pub(crate) fn postgres(port: u16) -> io::Result<()> {
-    let mut stream = connect(port)?;
+pub(crate) fn postgres(at: Address<'_>) -> io::Result<()> {
+    let mut stream = connect(at)?;
     stream.write_all(&startup())?;
     let mut head = [0; 5];
     stream.read_exact(&mut head)?;
@@ -79,8 +82,10 @@ fn startup() -> Vec<u8> {
     [length.to_be_bytes().to_vec(), body].concat()
 }
 
-fn connect(port: u16) -> io::Result<TcpStream> {
-    let stream = TcpStream::connect(("127.0.0.1", port))?;
+fn connect(at: Address<'_>) -> io::Result<TcpStream> {
+    let (ip, port) = at;
+    let address = SocketAddr::new(ip.parse().map_err(io::Error::other)?, port);
+    let stream = TcpStream::connect_timeout(&address, ANSWER_LIMIT)?;
     stream.set_read_timeout(Some(ANSWER_LIMIT))?;
     stream.set_write_timeout(Some(ANSWER_LIMIT))?;
     Ok(stream)
@@ -94,7 +99,10 @@ mod tests {
     use super::*;
 
     /// The result of `probe` on a server that sends `answer` to its client.
-    fn probe_of(answer: &'static [u8], probe: fn(u16) -> io::Result<()>) -> Result<(), String> {
+    fn probe_of(
+        answer: &'static [u8],
+        probe: fn(Address<'_>) -> io::Result<()>,
+    ) -> Result<(), String> {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let server = thread::spawn(move || {
@@ -104,7 +112,7 @@ mod tests {
             let mut request = [0; 256];
             let _ = stream.read(&mut request);
         });
-        let result = probe(port).map_err(|error| error.to_string());
+        let result = probe(("127.0.0.1", port)).map_err(|error| error.to_string());
         server.join().unwrap();
         result
     }

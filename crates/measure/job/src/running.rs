@@ -4,18 +4,21 @@
 //! that quotes the log. A stop that fails is followed by SIGKILL, so no server outlives its run.
 
 use std::cell::RefCell;
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use saiga_experiment::file::{Probe, Server, Stop, StopHow};
 use saiga_experiment::server::{self, NotReady, WaitLimits};
 use saiga_experiment::tool::{self, Unsuccessful};
 use saiga_experiment::workload::Failure;
-use saiga_process::child::{Signal, Waited};
+use saiga_hosts::Hosts;
+use saiga_process::child::{CommandLine, Signal, Waited};
 use saiga_process::interrupt::Interrupt;
+use saiga_process::network;
 use saiga_snapshot::{InUse, Unseen, check_not_running, check_ready};
 
-use crate::{line, port_owner, ready};
+use crate::{hosts, line, port_owner, ready};
 
 /// Interval between two probes for readiness, or for a closed port.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -50,13 +53,50 @@ pub(crate) enum InUseError {
 #[derive(Debug)]
 pub(crate) struct Running {
     pub(crate) process: server::Server,
+    /// File of the network namespace of its clients; `None` for that of this process. The server
+    /// need not admit others.
+    clients: Option<PathBuf>,
 }
 
-/// Fails if a process listens on the port of `server` or uses its directories.
-pub(crate) fn check_free(server: &Server) -> Result<(), Failure> {
+/// The processes on the side of the servers, which a run of the load watches.
+pub(crate) struct Processes<'a> {
+    /// By index in the file.
+    pub(crate) servers: &'a mut [Option<Running>],
+    /// The hosts, whose gateway is one of these processes; `None` on this host.
+    pub(crate) hosts: Option<&'a mut Hosts>,
+}
+
+impl Processes<'_> {
+    /// CPU time of the servers and of the gateway so far, and of the gateway alone.
+    ///
+    /// # Errors
+    /// Fails if one of them is gone.
+    pub(crate) fn cpu_time(&self) -> io::Result<(Duration, Duration)> {
+        let servers = self.servers.iter().flatten();
+        let servers: io::Result<Duration> =
+            servers.map(|one| one.process.child.tree_cpu_time()).sum();
+        let gateway = match &self.hosts {
+            Some(hosts) => hosts.gateway_cpu_time()?,
+            None => Duration::ZERO,
+        };
+        Ok((servers? + gateway, gateway))
+    }
+
+    /// The exit report of the first server that has ended, or of the gateway.
+    pub(crate) fn exit_report(&mut self) -> Option<String> {
+        let mut servers = self.servers.iter_mut().flatten();
+        let of_server = servers.find_map(|one| one.process.exit_report());
+        of_server.or_else(|| self.hosts.as_mut()?.exit_report())
+    }
+}
+
+/// Fails if a process listens on the port of `server` or uses its directories. On a host of its
+/// own, every port is free.
+pub(crate) fn check_free(server: &Server, has_own_host: bool) -> Result<(), Failure> {
     let name = || format!("server {:?}", server.name);
     if let Some((port, owner)) = server
         .port
+        .filter(|_| !has_own_host)
         .and_then(|port| Some((port, port_owner::find(port)?)))
     {
         let (server, owner) = (name(), owner.to_string());
@@ -73,15 +113,26 @@ pub(crate) fn check_free(server: &Server) -> Result<(), Failure> {
 }
 
 impl Running {
-    /// Starts `server` with its output in `log`; fails if its data are only partly restored.
-    pub(crate) fn start(server: &Server, tool: &Path, log: &Path) -> Result<Self, Failure> {
+    /// Starts `server` with its output in `log`, on the server's host of `hosts` or on this host;
+    /// fails if its data are only partly restored.
+    pub(crate) fn start(
+        server: &Server,
+        tool: &Path,
+        log: &Path,
+        hosts: Option<&Hosts>,
+    ) -> Result<Self, Failure> {
         check_ready(&server.data).map_err(Failure::impossible)?;
-        let line = line::with_launch(&server.launch, &server.command, tool);
+        let places = hosts.map(Hosts::places);
+        let line = CommandLine {
+            network: places.as_ref().map(|places| places.server.clone()),
+            ..line::with_launch(&server.launch, &server.command, tool)
+        };
         let name = format!("server {:?}", server.name);
         let process =
             server::Server::start(&line, &name, "the package of the server", log.to_owned())
                 .map_err(Failure::impossible)?;
-        Ok(Self { process })
+        let clients = places.map(|places| places.client);
+        Ok(Self { process, clients })
     }
 
     /// Waits until the readiness probe of `server` succeeds.
@@ -96,17 +147,15 @@ impl Running {
             Probe::Port | Probe::Redis | Probe::MySql | Probe::Postgres => PAUSE,
         };
         let limit = server.ready.limit;
-        let waited = self
-            .process
-            .await_ready(WaitLimits { limit, pause }, interrupt, |_| {
-                match probe(server, interrupt) {
-                    Ok(()) => true,
-                    Err(reason) => {
-                        *last.borrow_mut() = reason;
-                        false
-                    }
-                }
-            });
+        let Self { process, clients } = self;
+        let is_ready = |_: &server::Server| match probe(server, clients.as_deref(), interrupt) {
+            Ok(()) => true,
+            Err(reason) => {
+                *last.borrow_mut() = reason;
+                false
+            }
+        };
+        let waited = process.await_ready(WaitLimits { limit, pause }, interrupt, is_ready);
         match waited {
             Ok(()) => Ok(()),
             Err(NotReady::Died(died)) => Err(Failure::impossible(died)),
@@ -190,14 +239,16 @@ pub(crate) fn await_port_closed(server: &Server) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Probes `server` once; the error is the reason why it is not ready.
-fn probe(server: &Server, interrupt: &Interrupt) -> Result<(), String> {
+/// Probes `server` once, from the network namespace `place`; the error is the reason why it is not
+/// ready.
+fn probe(server: &Server, place: Option<&Path>, interrupt: &Interrupt) -> Result<(), String> {
     let port = server.port.unwrap_or(0);
+    let at = (hosts::address(place), port);
     let answered = match &server.ready.probe {
-        Probe::Port => ready::port(port),
+        Probe::Port => network::within(place, || ready::port(at)),
         Probe::Redis => ready::redis(port),
-        Probe::MySql => ready::mysql(port),
-        Probe::Postgres => ready::postgres(port),
+        Probe::MySql => network::within(place, || ready::mysql(at)),
+        Probe::Postgres => network::within(place, || ready::postgres(at)),
         Probe::Command(command) => return probe_by_command(command, interrupt),
     };
     answered.map_err(|error| error.to_string())

@@ -26,6 +26,8 @@ pub(crate) enum Step {
     Verify,
     /// Drops the page cache of the kernel.
     DropCaches,
+    /// Makes the hosts of server and client, and waits until the gateway serves if there is one.
+    MakeHosts,
     Start(usize),
     /// Waits until the server's readiness probe succeeds.
     AwaitReady(usize),
@@ -49,6 +51,8 @@ pub(crate) enum Step {
     Stop(usize),
     /// Waits until no process listens on the port of the stopped server.
     AwaitPortClosed(usize),
+    /// Stops the gateway and removes the hosts.
+    RemoveHosts,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,6 +90,7 @@ pub(crate) fn steps(
         before.push(Step::DropCaches);
     }
     before.extend(hooks(file, arm, Point::Start, Side::Before));
+    before.extend(file.wire.map(|_| Step::MakeHosts));
     before.extend(
         servers
             .clone()
@@ -101,6 +106,11 @@ pub(crate) fn steps(
             .rev()
             .flat_map(|i| [Step::Stop(i), Step::AwaitPortClosed(i)]),
     );
+    if file.wire.is_some() {
+        // The ports of a server end with its host.
+        after.retain(|step| !matches!(step, Step::AwaitPortClosed(_)));
+        after.push(Step::RemoveHosts);
+    }
     after.extend(hooks(file, arm, Point::Start, Side::After));
     after.extend(hooks(file, arm, Point::Arm, Side::After));
     Steps { before, after }

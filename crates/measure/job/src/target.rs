@@ -138,7 +138,8 @@ impl OwnTarget {
             ..
         } = self;
         let file = &core.file;
-        core.read_settings(*arm)?;
+        let network = execution.client_network();
+        core.read_settings(*arm, network.as_deref())?;
         let results = core.results_folder(&execution.arm.name)?;
         let results = results.as_deref();
         let servers = pids(execution);
@@ -148,7 +149,7 @@ impl OwnTarget {
             devices: &file.metrics.devices,
         });
         let seed = core.takes_seed().then_some(conditions.seed);
-        let line = client::line(
+        let mut line = client::line(
             file,
             &execution.arm,
             test.as_deref(),
@@ -156,6 +157,7 @@ impl OwnTarget {
             seed,
             of_run,
         );
+        line.network = network;
         let before = fill::levels(&file.metrics.fill, "before");
         let lookups = lookups(&execution.arm, test.as_deref())?;
         let dir = execution.dir().to_owned();
@@ -179,7 +181,7 @@ impl OwnTarget {
         let LoadOutcome {
             mut measured,
             unanswered,
-        } = load::run(spec, &mut execution.servers, conditions)?;
+        } = load::run(spec, execution.processes(), conditions)?;
         measured.metrics.extend(before);
         if let (Some(detail), Some(dir)) = (&mut measured.detail, results) {
             detail.folder = core.relative_to_result(dir);

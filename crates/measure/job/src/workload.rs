@@ -17,6 +17,7 @@ use saiga_experiment::result::{self, Metric, Warning};
 use saiga_experiment::workload::{Failure, Load, Workload};
 use saiga_process::cores::{Hog, Placement};
 use saiga_process::interrupt::Interrupt;
+use saiga_process::network;
 use saiga_process::numbers::ranges;
 use saiga_process::secret;
 use saiga_redis::{RedisLoad, RedisWorkload};
@@ -31,7 +32,7 @@ use crate::setup::SetupError;
 use crate::step::{Side, Step, Steps, steps};
 use crate::tables::DatabaseCheck;
 use crate::target::{JobTarget, OwnTarget};
-use crate::{client, fingerprint, line, settings, snapshots, tables};
+use crate::{client, fingerprint, hosts, line, settings, snapshots, tables};
 
 /// The workload of an experiment file, to be executed or shown by [`dry_run`](crate::dry_run()).
 pub struct Job {
@@ -281,11 +282,16 @@ impl Job {
 
 impl Core {
     /// Reads the settings of an arm's servers in the arm's first run; later calls do nothing.
+    /// `network` is the file of the client's network namespace; `None` for that of this process.
     ///
     /// # Errors
     /// Fails if a server does not report its settings, or if its version differs from that in
     /// earlier runs of the campaign.
-    pub(crate) fn read_settings(&self, arm: usize) -> Result<(), Failure> {
+    pub(crate) fn read_settings(
+        &self,
+        arm: usize,
+        network: Option<&Path>,
+    ) -> Result<(), Failure> {
         if self.settings.borrow().contains_key(&arm) {
             return Ok(());
         }
@@ -301,7 +307,9 @@ impl Core {
                     let number = format!("database {}", index + 1);
                     let by_port = servers.iter().find(|one| one.port == Some(props.url.port));
                     let name = by_port.map_or(&number, |server| &server.name);
-                    add(name, settings::of_database(props).map_err(Failure::run)?);
+                    let read = network::within(network, || Ok(settings::of_database(props)));
+                    let read = read.map_err(Failure::impossible)?;
+                    add(name, read.map_err(Failure::run)?);
                 }
             }
             Kind::Redis { .. } => {
@@ -390,6 +398,7 @@ impl Workload for Job {
             .as_ref()
             .map(Workload::caveats)
             .unwrap_or_default();
+        caveats.extend(self.core.file.wire.iter().flat_map(|wire| wire.caveats()));
         if self.core.file.restore.how == How::None && self.private.is_none() {
             caveats.push(Warning::caveat(
                 "The data were not restored between runs: each run began with the data that the \
@@ -489,7 +498,12 @@ impl Job {
 
     fn described_arm(&self, index: usize, arm: &Arm) -> result::Arm {
         let line = |server: &Server| {
-            line::with_launch(&server.launch, &server.command, Path::new("saiga")).to_string()
+            line::with_launch(&server.launch, &server.command, Path::new("saiga"))
+        };
+        let layout = hosts::layout(&self.core.file, arm, Path::new("saiga"));
+        let line = |server: &Server| match &layout {
+            Some(layout) => layout.shown_server(line(server)),
+            None => line(server).to_string(),
         };
         let servers: Vec<String> = arm.servers.iter().map(line).collect();
         let load = self.loads().into_iter().next();
@@ -501,7 +515,10 @@ impl Job {
         result::Arm {
             name: arm.name.clone(),
             server: servers.join("\n"),
-            client: client.to_string(),
+            client: match &layout {
+                Some(layout) => layout.shown_client(client),
+                None => client.to_string(),
+            },
             env: arm
                 .servers
                 .first()

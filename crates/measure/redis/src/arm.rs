@@ -5,7 +5,7 @@ use std::path::Path;
 
 use saiga_experiment::arm::{self, ArmKind};
 use saiga_experiment::result::Arm;
-use saiga_hosts::{Gateway, Layout, Places, SERVER, Wire};
+use saiga_hosts::{Layout, Over, SERVER, Wire};
 use saiga_process::child::CommandLine;
 
 use crate::idle;
@@ -79,15 +79,11 @@ impl RedisArm {
     /// The hosts of server and client; `None` if both are on this host. `tool` is the path of this
     /// program, and `cpus` are the CPUs of the server.
     pub(crate) fn layout(&self, tool: &Path, cpus: &[usize]) -> Option<Layout> {
-        let gateway = || Gateway {
-            tool: tool.to_owned(),
-            port: PORT,
-            cpus: cpus.to_vec(),
-        };
-        Some(Layout {
+        let over = Over {
             wire: self.wire?,
-            gateway: matches!(self.kind, ArmKind::Gateway(_)).then(gateway),
-        })
+            tool: tool.to_owned(),
+        };
+        Some(over.layout(&self.kind, PORT, cpus))
     }
 
     /// The port of a server on a host of its own, where every port is free.
@@ -233,17 +229,16 @@ impl RedisArm {
             ..RedisLoad::new(crate::Test::Set, 50)
         };
         let layout = self.layout(Path::new("saiga"), &[]);
-        let hosts = layout.as_ref().map(|_| Places::placeholders());
-        let bare = |line: CommandLine, place: fn(&Places) -> &Path| {
-            CommandLine {
-                env: BTreeMap::new(),
-                network: hosts.as_ref().map(|hosts| place(hosts).to_owned()),
-                ..line
-            }
-            .to_string()
+        let bare = |line: CommandLine| CommandLine {
+            env: BTreeMap::new(),
+            ..line
         };
         let client = self.client(&endpoint, &load, "{requests}");
-        let client = bare(client, |hosts| &hosts.client);
+        let client = bare(client);
+        let client = match &layout {
+            Some(layout) => layout.shown_client(client),
+            None => client.to_string(),
+        };
         let client = [
             ("-t set", "-t {test}"),
             ("-c 50", "-c {clients}"),
@@ -258,13 +253,14 @@ impl RedisArm {
                 self.member(Role::Master, "{dir}")
             }
         };
-        let gateway = hosts.as_ref().zip(layout.as_ref());
-        let gateway = gateway.and_then(|(hosts, layout)| layout.gateway_line(hosts));
-        let gateway = gateway.map(|line| format!("{line}; "));
-        let server = bare(server, |hosts| &hosts.server);
+        let server = bare(server);
+        let server = match &layout {
+            Some(layout) => layout.shown_server(server),
+            None => server.to_string(),
+        };
         Arm {
             name: self.name.clone(),
-            server: gateway.unwrap_or_default() + &server,
+            server,
             client,
             env: self.kind.env(),
             description: Some(self.description(layout.as_ref())),
@@ -345,7 +341,7 @@ mod tests {
 
         let cpus = [1];
         let layout = gateway.layout(Path::new("/bin/saiga"), &cpus).unwrap();
-        let expected = Gateway {
+        let expected = saiga_hosts::Gateway {
             tool: "/bin/saiga".into(),
             port: 6379,
             cpus: vec![1],

@@ -20,11 +20,6 @@ use crate::acceleration::ChannelWatch;
 use crate::fleet::Fleet;
 use crate::server::PACKAGE;
 
-/// CPU time of the machine without redis-benchmark, per operation, with server and client on two
-/// hosts.
-pub(crate) const SERVER_HOST_CPU: &str = "server_host_cpu_us_per_op";
-/// The part of `server_cpu_us_per_op` that a gateway used.
-const GATEWAY_CPU: &str = "gateway_cpu_us_per_op";
 /// Interval between samples of the servers' CPU time, for clients with threads.
 const SAMPLE_PAUSE: Duration = Duration::from_millis(4);
 /// Servers that used more CPU time than this between two samples count as busy.
@@ -118,18 +113,15 @@ fn cpu_seconds(
     used: &Used,
 ) -> Vec<(&'static str, f64)> {
     let ServerCpu { total, gateway } = server;
-    let [server_s, gateway_s, client_s] =
-        [total, gateway, client].map(|cpu| used.with_interrupts(cpu).as_secs_f64());
+    let seconds = |cpu| used.with_interrupts(cpu).as_secs_f64();
+    let (server_s, client_s) = (seconds(total), seconds(client));
     let mut all = vec![
         ("server_cpu_us_per_op", server_s),
         ("client_cpu_us_per_op", client_s),
         ("total_cpu_us_per_op", server_s + client_s),
     ];
     if let Some(hosts) = &fleet.hosts {
-        // The interrupts of both hosts are part of it; the client's share of them is not known.
-        let host_s = used.busy_s - client.as_secs_f64();
-        all.push((SERVER_HOST_CPU, host_s.max(0.0)));
-        all.extend(hosts.gateway_pid().map(|_| (GATEWAY_CPU, gateway_s)));
+        all.extend(hosts.cpu_seconds(used, client, gateway));
     }
     all
 }

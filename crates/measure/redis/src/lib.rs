@@ -32,6 +32,5 @@ pub mod writer;
 
 pub use arm::RedisArm;
 pub use load::{RedisLoad, Test};
-pub use saiga_hosts::Wire;
 pub use topology::Topology;
 pub use workload::{RedisTarget, RedisWorkload};

@@ -65,6 +65,11 @@ impl Test {
 }
 
 impl RedisLoad {
+    /// The largest number of connections that redis-benchmark uses. Its event loop has places for
+    /// the descriptors below 10,240 (`aeCreateEventLoop(1024*10)` in `redis-benchmark.c`). It opens
+    /// further connections and sends nothing on them, also with `--threads`.
+    pub const MAX_CLIENTS: u32 = 10_000;
+
     /// A load with three-byte values, no pipeline, one thread on each side, and a single key.
     #[must_use]
     pub fn new(test: Test, clients: u32) -> Self {
@@ -84,10 +89,10 @@ impl RedisLoad {
 
 impl Load for RedisLoad {
     fn slug(&self) -> String {
-        let name = if self.reconnect {
-            "connect"
-        } else {
-            self.test.name()
+        let name = match (self.reconnect, self.test) {
+            (true, Test::Ping) => "connect".to_owned(),
+            (true, test) => format!("connect-{}", test.name()),
+            (false, test) => test.name().to_owned(),
         };
         let mut slug = format!("{name}-c{}", self.clients);
         let mut part = |wanted: bool, text: String| {
@@ -256,9 +261,14 @@ mod tests {
         let short = RedisLoad {
             test: Test::Ping,
             reconnect: true,
-            ..plain
+            ..plain.clone()
         };
         assert_eq!(short.slug(), "connect-c50");
+        let set = RedisLoad {
+            reconnect: true,
+            ..plain
+        };
+        assert_eq!(set.slug(), "connect-set-c50");
     }
 
     #[test]

@@ -8,7 +8,8 @@ use std::rc::Rc;
 
 use saiga_experiment::acceleration::AccelerationProbe;
 use saiga_experiment::plan::Cell;
-use saiga_experiment::result::{Arm, Better, Metric, Warning};
+use saiga_experiment::result::{Arm, Metric, Warning};
+use saiga_experiment::two_hosts;
 use saiga_experiment::workload::{Conditions, Failure, Figures, Measured, Target, Workload};
 use saiga_hosts::Wire;
 use saiga_process::interrupt::Interrupt;
@@ -23,15 +24,6 @@ use crate::remote::Lookups;
 use crate::server::{PACKAGE, Server};
 use crate::topology::Topology;
 use crate::{benchmark, failover, hits, seed, steps};
-
-/// A warning about figures over a wire, and advice.
-const TWO_HOSTS: [&str; 2] = [
-    "Both hosts are network namespaces of this machine: they share its CPUs and its kernel, and no \
-     network card is involved. The CPU time of the server's host is that of the whole machine \
-     without redis-benchmark. It contains redis-server, saiga gateway, the interrupts of both \
-     hosts, kernel threads and all other processes of this machine.",
-    "Compare it between arms. Between two machines, measure the CPU time of the server's machine.",
-];
 
 /// redis-server under test with redis-benchmark as load.
 pub struct RedisWorkload {
@@ -128,10 +120,7 @@ impl Workload for RedisWorkload {
 
     fn caveats(&self) -> Vec<Warning> {
         if let Some(wire) = self.wire() {
-            let both = [Some(TWO_HOSTS), wire.caveat()].into_iter().flatten();
-            return both
-                .map(|[text, action]| Warning::caveat(text, action))
-                .collect();
+            return wire.caveats();
         }
         let mut caveats = vec![Warning::caveat(
             "redis-benchmark makes five epoll_ctl calls per request, which cost nothing on a channel. \
@@ -147,13 +136,8 @@ impl Workload for RedisWorkload {
     }
 
     fn metrics(&self) -> Vec<Metric> {
-        let host_cpu = Metric {
-            name: benchmark::SERVER_HOST_CPU.to_owned(),
-            unit: "µs/op".to_owned(),
-            better: Better::Lower,
-            decides: false,
-        };
-        self.wire().map(|_| host_cpu).into_iter().collect()
+        let metric = self.wire().map(|_| two_hosts::metric());
+        metric.into_iter().collect()
     }
 
     fn steps(&self, arm: usize, cell: &Cell<RedisLoad>, operations: u64) -> Vec<String> {

@@ -5,7 +5,8 @@
 //! plan. The workloads measure the path between client and server: the tables are small and in
 //! memory, and no operation waits for a disk. They are loaded once and kept from run to run: reads
 //! do not change them, writes of sysbench keep their size, and pgbench removes the rows that its
-//! previous run added. Deliberately absent: how connections are accelerated.
+//! previous run added. Server and client may be on two hosts (`saiga_hosts`). Deliberately absent:
+//! how connections are accelerated.
 
 pub mod cells;
 mod events;
@@ -13,7 +14,9 @@ mod load;
 mod mariadb;
 mod postgres;
 mod run;
+mod target;
 mod workload;
 
 pub use load::{SqlLoad, Test};
-pub use workload::{SqlTarget, SqlWorkload};
+pub use target::SqlTarget;
+pub use workload::SqlWorkload;

@@ -51,12 +51,12 @@ pub(crate) fn seed(line: &mut CommandLine, seed: &str) {
 
 fn connection_options(installation: &Installation, endpoint: &Endpoint) -> Vec<String> {
     let mut args = vec![format!("--mysql-user={NAME}"), format!("--mysql-db={NAME}")];
-    match endpoint {
-        Endpoint::Tcp(port) => args.extend([
-            "--mysql-host=127.0.0.1".to_owned(),
+    match endpoint.tcp() {
+        Some((address, port)) => args.extend([
+            format!("--mysql-host={address}"),
             format!("--mysql-port={port}"),
         ]),
-        Endpoint::Unix => args.push(format!("--mysql-socket={}", installation.file("socket"))),
+        None => args.push(format!("--mysql-socket={}", installation.file("socket"))),
     }
     args
 }

@@ -56,11 +56,11 @@ pub(crate) fn seed(line: &mut CommandLine, seed: &str) {
 }
 
 fn add_connection(line: &mut CommandLine, installation: &Installation, endpoint: &Endpoint) {
-    match endpoint {
-        Endpoint::Tcp(port) => line
+    match endpoint.tcp() {
+        Some((address, port)) => line
             .args
-            .extend(["-h", "127.0.0.1", "-p", port].map(str::to_owned)),
-        Endpoint::Unix => line
+            .extend(["-h", address, "-p", port].map(str::to_owned)),
+        None => line
             .args
             .extend(["-h", &installation.dir].map(str::to_owned)),
     }

@@ -2,7 +2,8 @@
 //!
 //! Connecting and the time before upgrades do not count: the load is warm when all connections
 //! work, and under Saiga when all are upgraded or should be. Both samples contain the CPU time of
-//! the server's process tree and of the client; transactions are counted by their ends.
+//! the server's process tree, of the gateway and of the client; transactions are counted by their
+//! ends.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -11,8 +12,9 @@ use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use saiga_database::{Engine, Installation, Server};
-use saiga_experiment::acceleration::{self, Acceleration, AccelerationProbe, Moved};
+use saiga_experiment::acceleration::{self, AccelerationProbe, Counters, Moved};
 use saiga_experiment::workload::{Conditions, Failure, Measured, Meter};
+use saiga_hosts::Hosts;
 use saiga_process::child::{Child, CommandLine, Signal, Waited};
 use saiga_process::cpu::Used;
 use saiga_process::log::last_lines;
@@ -31,21 +33,24 @@ const CLIENT_LOG: &str = "client.log";
 /// A server and a client command line, ready for one run.
 pub(crate) struct PreparedRun<'a> {
     pub(crate) installation: &'a Installation,
-    pub(crate) server: &'a mut Server,
+    pub(crate) server: &'a Server,
     pub(crate) load: &'a SqlLoad,
     /// The client with its CPUs and environment.
     pub(crate) line: &'a CommandLine,
     pub(crate) window: Duration,
-    /// Present if the client must prove that its connections are accelerated.
+    /// Present if the connections must be proved to be accelerated.
     pub(crate) probe: Option<&'a dyn AccelerationProbe>,
+    /// The hosts of server and client; `None` if both are on this host.
+    pub(crate) hosts: Option<&'a Hosts>,
 }
 
-/// CPU times and counters at one time.
+/// CPU times at one time.
 struct Sample {
     at_us: u64,
+    /// The server's process tree and the gateway.
     server: Duration,
+    gateway: Duration,
     client: Duration,
-    counters: Option<Result<Acceleration, String>>,
 }
 
 impl PreparedRun<'_> {
@@ -62,6 +67,7 @@ impl PreparedRun<'_> {
             .map_err(Failure::impossible)?;
 
         self.warm_up(&mut client, dir, conditions)?;
+        let counters_before = self.counters(&client);
         // The meter reads all processes before its interval begins.
         let meter = Meter::start(conditions).map_err(Failure::impossible)?;
         let before = self.sample(&client).map_err(Failure::impossible)?;
@@ -69,6 +75,7 @@ impl PreparedRun<'_> {
         let after = self.sample(&client).map_err(Failure::impossible)?;
         let children_s = after.since(&before).as_secs_f64();
         let used = meter.stop(children_s).map_err(Failure::impossible)?;
+        let counters_after = self.counters(&client);
 
         self.end(client, conditions)?;
         let window = Window {
@@ -88,7 +95,8 @@ impl PreparedRun<'_> {
             invalid: None,
             detail: None,
         };
-        judge(&mut measured, before, after, self.load.connections);
+        let counters = [counters_before, counters_after];
+        judge(&mut measured, counters, self.load.connections);
         Ok(measured)
     }
 
@@ -108,18 +116,11 @@ impl PreparedRun<'_> {
             self.let_run(client, WARM_UP_PAUSE, conditions)?;
         }
         self.let_run(client, SETTLING, conditions)?;
-        let Some(probe) = self.probe else {
-            return Ok(());
-        };
         let settled = Instant::now();
-        let connections = self.load.connections;
-        let all = u64::from(connections);
+        let all = u64::from(self.load.connections);
         // If the probe fails, the run is rejected later.
-        while probe
-            .observe(client.pid(), connections)
-            .is_ok_and(|counters| counters.upgraded_sockets < all)
-            && settled.elapsed() < UPGRADE_LIMIT
-        {
+        let waits = |counters: Counters| counters.is_ok_and(|seen| seen.upgraded_sockets < all);
+        while self.counters(client).is_some_and(waits) && settled.elapsed() < UPGRADE_LIMIT {
             self.let_run(client, WARM_UP_PAUSE, conditions)?;
         }
         Ok(())
@@ -142,18 +143,27 @@ impl PreparedRun<'_> {
         }
     }
 
+    /// The counters of the processes under Saiga that have the connections: the client, or the
+    /// server behind a gateway, whose client has nothing preloaded. `None` without a probe.
+    fn counters(&self, client: &Child) -> Option<Counters> {
+        let (probe, connections) = (self.probe?, self.load.connections);
+        let server = self.server.process.child.pid();
+        Some(match self.hosts {
+            None => probe.observe(client.pid(), connections),
+            Some(_) => acceleration::of_server(probe, server, connections),
+        })
+    }
+
     fn sample(&self, client: &Child) -> io::Result<Sample> {
-        let counters = self
-            .probe
-            .map(|probe| probe.observe(client.pid(), self.load.connections));
+        let gateway = self.hosts.map_or(Ok(Duration::ZERO), Hosts::gateway_cpu_time)?;
         let since_1970 = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();
         Ok(Sample {
             at_us: u64::try_from(since_1970.as_micros()).unwrap_or(u64::MAX),
-            server: self.server.process.child.tree_cpu_time()?,
+            server: self.server.process.child.tree_cpu_time()? + gateway,
+            gateway,
             client: client.cpu_time()?,
-            counters,
         })
     }
 
@@ -195,8 +205,9 @@ impl PreparedRun<'_> {
         }
         #[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^53")]
         let operations = events.count() as f64;
+        let own_client = after.client.saturating_sub(before.client);
         let server = used.with_interrupts(after.server.saturating_sub(before.server));
-        let client = used.with_interrupts(after.client.saturating_sub(before.client));
+        let client = used.with_interrupts(own_client);
         let per_op_us = |cpu: Duration| cpu.as_secs_f64() * 1e6 / operations;
         let mut metrics = BTreeMap::from([
             ("throughput_ops_s".to_owned(), operations / seconds),
@@ -205,6 +216,12 @@ impl PreparedRun<'_> {
             ("total_cpu_us_per_op".to_owned(), per_op_us(server + client)),
         ]);
         metrics.extend(used.metrics());
+        if let Some(hosts) = self.hosts {
+            let gateway = after.gateway.saturating_sub(before.gateway);
+            let per_op = |(name, cpu_s): (&str, f64)| (name.to_owned(), cpu_s * 1e6 / operations);
+            let of_hosts = hosts.cpu_seconds(used, own_client, gateway);
+            metrics.extend(of_hosts.into_iter().map(per_op));
+        }
         // The tools differ in whether the time for connecting is a part of the transaction.
         let percentiles = [(50, "latency_p50_us"), (99, "latency_p99_us")];
         for (per_cent, name) in percentiles.into_iter().filter(|_| !self.load.reconnect) {
@@ -230,9 +247,10 @@ impl Sample {
     }
 }
 
-/// Rejects a run unless nearly all bytes of the window went through channels.
-fn judge(measured: &mut Measured, before: Sample, after: Sample, connections: u32) {
-    let (Some(before), Some(after)) = (before.counters, after.counters) else {
+/// Rejects a run unless nearly all bytes between two readings of the counters went through
+/// channels.
+fn judge(measured: &mut Measured, counters: [Option<Counters>; 2], connections: u32) {
+    let [Some(before), Some(after)] = counters else {
         return;
     };
     let moved = before.and_then(|before| {
@@ -244,9 +262,11 @@ fn judge(measured: &mut Measured, before: Sample, after: Sample, connections: u3
 
 #[cfg(test)]
 mod tests {
+    use saiga_experiment::acceleration::Acceleration;
+
     use super::*;
 
-    fn sample(counters: Option<Result<(u64, u64), &str>>) -> Sample {
+    fn read(counters: Option<Result<(u64, u64), &str>>) -> Option<Counters> {
         let answer = |one: Result<(u64, u64), &str>| {
             one.map_err(str::to_owned)
                 .map(|(channel_bytes, tcp_bytes)| Acceleration {
@@ -255,15 +275,10 @@ mod tests {
                     tcp_bytes,
                 })
         };
-        Sample {
-            at_us: 0,
-            server: Duration::ZERO,
-            client: Duration::ZERO,
-            counters: counters.map(answer),
-        }
+        counters.map(answer)
     }
 
-    fn invalid(before: Sample, after: Sample) -> Option<String> {
+    fn invalid(before: Option<Counters>, after: Option<Counters>) -> Option<String> {
         let mut measured = Measured {
             seconds: 1.0,
             metrics: BTreeMap::new(),
@@ -272,15 +287,15 @@ mod tests {
             invalid: None,
             detail: None,
         };
-        judge(&mut measured, before, after, 16);
+        judge(&mut measured, [before, after], 16);
         measured.invalid
     }
 
     #[test]
     fn only_bytes_of_the_window_count() {
-        let early = || sample(Some(Ok((0, 5000))));
-        assert_eq!(invalid(early(), sample(Some(Ok((9000, 6000))))), None);
-        let late = invalid(early(), sample(Some(Ok((8999, 6001))))).unwrap();
+        let early = || read(Some(Ok((0, 5000))));
+        assert_eq!(invalid(early(), read(Some(Ok((9000, 6000))))), None);
+        let late = invalid(early(), read(Some(Ok((8999, 6001))))).unwrap();
         assert_eq!(
             late,
             "not accelerated: 8999 bytes went through channels and 1001 by TCP, and 16 of the client's \
@@ -294,8 +309,8 @@ mod tests {
 
     #[test]
     fn a_failed_probe_is_the_reason_and_without_a_probe_there_is_none() {
-        let failed = invalid(sample(Some(Err("no page"))), sample(Some(Ok((1, 0)))));
+        let failed = invalid(read(Some(Err("no page"))), read(Some(Ok((1, 0)))));
         assert_eq!(failed.unwrap(), "not accelerated: no page");
-        assert_eq!(invalid(sample(None), sample(None)), None);
+        assert_eq!(invalid(read(None), read(None)), None);
     }
 }

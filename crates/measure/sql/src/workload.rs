@@ -10,19 +10,23 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 
-use saiga_database::{self as database, Endpoint, Engine, Installation, Programs, Server, Sizes};
+use saiga_database::{
+    self as database, Endpoint, Engine, Installation, Listen, Programs, Server, Sizes,
+};
 use saiga_experiment::acceleration::AccelerationProbe;
 use saiga_experiment::arm::{self, ArmKind};
 use saiga_experiment::plan::Cell;
-use saiga_experiment::result::{Arm, Warning};
-use saiga_experiment::workload::{Conditions, Failure, Figures, Load, Measured, Target, Workload};
+use saiga_experiment::result::{Arm, Metric, Warning};
+use saiga_experiment::two_hosts;
+use saiga_experiment::workload::{Failure, Load, Workload};
+use saiga_hosts::{Hosts, Layout, Over, Places};
 use saiga_process::child::CommandLine;
 use saiga_process::interrupt::Interrupt;
 use saiga_process::version::{self, ProgramError};
 use tempfile::TempDir;
 
 use crate::load::{SqlLoad, Test, generator};
-use crate::run::PreparedRun;
+use crate::target::SqlTarget;
 use crate::{mariadb, postgres};
 
 /// Placeholder for the seed of a pair.
@@ -35,6 +39,8 @@ pub struct SqlWorkload {
     engines: Vec<Engine>,
     kinds: Vec<ArmKind>,
     port: Option<u16>,
+    /// The hosts of server and client; `None` if both are on this host.
+    over: Option<Over>,
     window: Duration,
     probe: Option<Rc<dyn AccelerationProbe>>,
     programs: BTreeMap<Engine, Programs>,
@@ -57,8 +63,8 @@ impl fmt::Debug for SqlWorkload {
 }
 
 impl SqlWorkload {
-    /// Finds all programs. Servers listen on `port`, or on any free port; each run is measured for
-    /// `window`.
+    /// Finds all programs. Servers listen on `port`, or on any free port; with `over`, server and
+    /// client are on two hosts and `port` has no effect. Each run is measured for `window`.
     ///
     /// # Errors
     /// Fails if a program is missing or does not print its version.
@@ -66,12 +72,13 @@ impl SqlWorkload {
         engines: &[Engine],
         kinds: &[ArmKind],
         port: Option<u16>,
+        over: Option<Over>,
         window: Duration,
         probe: Option<Rc<dyn AccelerationProbe>>,
     ) -> Result<Self, ProgramError> {
         let mut found = Self {
             probe,
-            ..Self::without_programs(engines, kinds, port, window)
+            ..Self::without_programs(engines, kinds, port, over, window)
         };
         for &engine in engines {
             let programs = database::find(engine, &[generator(engine)])?;
@@ -92,12 +99,14 @@ impl SqlWorkload {
         engines: &[Engine],
         kinds: &[ArmKind],
         port: Option<u16>,
+        over: Option<Over>,
         window: Duration,
     ) -> Self {
         Self {
             engines: engines.to_vec(),
             kinds: kinds.to_vec(),
             port,
+            over,
             window,
             probe: None,
             programs: BTreeMap::new(),
@@ -139,7 +148,7 @@ impl SqlWorkload {
         Ok(installation)
     }
 
-    /// Environment variables of both processes of an arm.
+    /// Environment variables of the server of an arm.
     fn env(
         &self,
         arm: usize,
@@ -170,14 +179,65 @@ impl SqlWorkload {
         Ok(ArmKind::Saiga(chosen).env())
     }
 
-    /// The address of an arm's servers, with the placeholder `{port}` unless the user chose a port.
-    fn described_endpoint(&self, arm: usize) -> Endpoint {
+    /// The hosts of a run; `None` if server and client are on this host.
+    fn layout(&self, arm: usize, cell: &Cell<SqlLoad>) -> Option<Layout> {
+        let over = self.over.as_ref()?;
+        let port = cell.load.engine.port();
+        Some(over.layout(&self.kinds[arm], port, &cell.cpus[0]))
+    }
+
+    /// Where the servers of an arm listen.
+    fn listen(&self, arm: usize) -> Listen {
         match self.kinds[arm] {
-            ArmKind::Kernel | ArmKind::Saiga(_) | ArmKind::Gateway(_) => Endpoint::Tcp(
-                self.port
-                    .map_or("{port}".to_owned(), |port| port.to_string()),
-            ),
-            ArmKind::Unix => Endpoint::Unix,
+            ArmKind::Unix => Listen::Unix,
+            ArmKind::Kernel | ArmKind::Saiga(_) | ArmKind::Gateway(_) => match self.over {
+                Some(_) => Listen::Remote,
+                None => Listen::Tcp(self.port),
+            },
+        }
+    }
+
+    /// The address of an arm's servers, with the placeholder `{port}` unless the user chose a port.
+    fn described_endpoint(&self, arm: usize, engine: Engine) -> Endpoint {
+        match self.listen(arm) {
+            Listen::Tcp(port) => {
+                Endpoint::Tcp(port.map_or("{port}".to_owned(), |port| port.to_string()))
+            }
+            Listen::Remote => Endpoint::remote(engine),
+            Listen::Unix => Endpoint::Unix,
+        }
+    }
+
+    fn described_arm(&self, arm: usize, name: String) -> Arm {
+        let kind = &self.kinds[arm];
+        let over = self.over.as_ref().map(Over::shown);
+        let mut description = kind.description();
+        let (mut servers, mut clients) = (Vec::new(), Vec::new());
+        for &engine in &self.engines {
+            let (installation, load) = (described(engine), SqlLoad::new(engine, Test::Select, 16));
+            let endpoint = self.described_endpoint(arm, engine);
+            let server = installation.server_line(&endpoint, &sizes(&load));
+            let client = seeded_line(&installation, &endpoint, &load, SEED_PLACEHOLDER);
+            let (server, client) = match &over {
+                None => (server.to_string(), client.to_string()),
+                Some(over) => {
+                    let layout = over.layout(kind, engine.port(), &[]);
+                    description = layout.description();
+                    (layout.shown_server(server), layout.shown_client(client))
+                }
+            };
+            servers.push(server);
+            let client = client.replace("-c 16", "-c {clients}");
+            clients.push(client.replace("--threads=16", "--threads={clients}"));
+        }
+        Arm {
+            name,
+            server: servers.join("; "),
+            client: clients.join("; "),
+            env: kind.env(),
+            varies: None,
+            configuration: BTreeMap::new(),
+            description: Some(description.to_owned()),
         }
     }
 }
@@ -203,7 +263,7 @@ fn create(installation: &Installation, interrupt: &Interrupt) -> Result<(), Fail
         Engine::Postgres => postgres::fill(installation),
     };
     let sizes = Sizes::small(engine, LOADING_CONNECTIONS);
-    let server = Server::start_to_load(installation, Endpoint::Unix, &sizes, interrupt)?;
+    let server = Server::start_to_load(installation, Endpoint::Unix, &sizes, None, interrupt)?;
     installation.run(generator(engine), &fill, interrupt)?;
     server.stop().map_err(Failure::impossible)
 }
@@ -227,7 +287,8 @@ fn seeded_line(
     line
 }
 
-fn seed_line(engine: Engine, line: &mut CommandLine, seed: &str) {
+/// Adds `seed`, a number or a placeholder, to the command line of a load generator.
+pub(crate) fn seed_line(engine: Engine, line: &mut CommandLine, seed: &str) {
     match engine {
         Engine::MariaDb => mariadb::seed(line, seed),
         Engine::Postgres => postgres::seed(line, seed),
@@ -243,33 +304,8 @@ impl Workload for SqlWorkload {
     }
 
     fn arms(&self) -> Vec<Arm> {
-        let names = arm::names(&self.kinds);
-        let described = |(arm, name): (usize, String)| {
-            let endpoint = self.described_endpoint(arm);
-            let sides = |of: &dyn Fn(&Installation, &SqlLoad) -> CommandLine| {
-                let line = |engine: &Engine| {
-                    let load = SqlLoad::new(*engine, Test::Select, 16);
-                    let line = of(&described(*engine), &load).to_string();
-                    line.replace("-c 16", "-c {clients}")
-                        .replace("--threads=16", "--threads={clients}")
-                };
-                self.engines.iter().map(line).collect::<Vec<_>>().join("; ")
-            };
-            Arm {
-                name,
-                server: sides(&|installation, load| {
-                    installation.server_line(&endpoint, &sizes(load))
-                }),
-                client: sides(&|installation, load| {
-                    seeded_line(installation, &endpoint, load, SEED_PLACEHOLDER)
-                }),
-                env: self.kinds[arm].env(),
-                varies: None,
-                configuration: BTreeMap::new(),
-                description: Some(self.kinds[arm].description().to_owned()),
-            }
-        };
-        names.into_iter().enumerate().map(described).collect()
+        let names = arm::names(&self.kinds).into_iter().enumerate();
+        names.map(|(arm, name)| self.described_arm(arm, name)).collect()
     }
 
     fn versions(&self) -> BTreeMap<String, String> {
@@ -277,7 +313,7 @@ impl Workload for SqlWorkload {
     }
 
     fn caveats(&self) -> Vec<Warning> {
-        vec![
+        let mut caveats = vec![
             Warning::caveat(
                 "This measures the path between client and server: the tables are small and in \
                  memory, and no operation waits for a disk (MariaDB: \
@@ -291,19 +327,32 @@ impl Workload for SqlWorkload {
                  tpcb-like.",
                 "Compare arms, not engines.",
             ),
-        ]
+        ];
+        caveats.extend(self.over.iter().flat_map(|over| over.wire.caveats()));
+        caveats
+    }
+
+    fn metrics(&self) -> Vec<Metric> {
+        let metric = self.over.as_ref().map(|_| two_hosts::metric());
+        metric.into_iter().collect()
     }
 
     fn steps(&self, arm: usize, cell: &Cell<SqlLoad>, _operations: u64) -> Vec<String> {
         let load = &cell.load;
-        let (installation, endpoint) = (described(load.engine), self.described_endpoint(arm));
+        let installation = described(load.engine);
+        let endpoint = self.described_endpoint(arm, load.engine);
+        let layout = self.layout(arm, cell);
+        let places = layout.as_ref().map(|_| Places::placeholders());
         let mut server = installation.server_line(&endpoint, &sizes(load));
         server.cpus.clone_from(&cell.cpus[0]);
         server.env.extend(self.kinds[arm].env());
+        server.network = places.as_ref().map(|places| places.server.clone());
         let mut client = seeded_line(&installation, &endpoint, load, SEED_PLACEHOLDER);
         client.cpus.clone_from(&cell.cpus[1]);
-        client.env.extend(self.kinds[arm].env());
-        let mut steps = vec![server.to_string()];
+        client.env.extend(self.kinds[arm].client_env());
+        client.network = places.map(|places| places.client);
+        let mut steps = layout.as_ref().map_or_else(Vec::new, Layout::steps);
+        steps.push(server.to_string());
         steps.extend(cell.hog_steps());
         steps.push(client.to_string());
         steps.push(format!(
@@ -314,6 +363,7 @@ impl Workload for SqlWorkload {
             Engine::MariaDb => "printf '\\001' >{dir}/stop; kill -TERM {mariadbd}".to_owned(),
             Engine::Postgres => "kill -ALRM {pgbench}; kill -INT {postgres}".to_owned(),
         });
+        steps.extend(layout.iter().flat_map(Layout::last_steps));
         steps
     }
 
@@ -326,80 +376,33 @@ impl Workload for SqlWorkload {
         let load = &cell.load;
         let installation = self.installation(load.engine, interrupt)?;
         let env = self.env(arm, &installation, interrupt)?;
-        let tcp = match self.kinds[arm] {
-            ArmKind::Kernel | ArmKind::Saiga(_) | ArmKind::Gateway(_) => Some(self.port),
-            ArmKind::Unix => None,
-        };
+        let layout = self.layout(arm, cell);
+        let hosts = layout.map(|layout| Hosts::start(&layout, interrupt));
+        let hosts = hosts.transpose()?;
+        let places = hosts.as_ref().map(Hosts::places);
         let finish = |line: &mut CommandLine| {
             line.cpus.clone_from(&cell.cpus[0]);
             line.env.extend(env.clone());
+            line.network = places.as_ref().map(|places| places.server.clone());
         };
-        let server = Server::start(&installation, tcp, &sizes(load), finish, interrupt)?;
+        let listen = self.listen(arm);
+        let server = Server::start(&installation, listen, &sizes(load), finish, interrupt)?;
         let mut client = client_line(&installation, &server.endpoint, load);
         client.cpus.clone_from(&cell.cpus[1]);
-        client.env.extend(env.clone());
+        client.network = places.as_ref().map(|places| places.client.clone());
+        if !matches!(self.kinds[arm], ArmKind::Gateway(_)) {
+            client.env.extend(env);
+        }
         // Connections that end after one transaction stay on TCP by design.
         let expects = self.kinds[arm].library().is_some() && !load.reconnect;
         Ok(SqlTarget {
             server,
+            hosts,
             installation,
             client,
             load: load.clone(),
             window: self.window.mul_f64(load.length_factor()),
             probe: self.probe.clone().filter(|_| expects),
         })
-    }
-}
-
-/// A running server with its data, ready for the load.
-pub struct SqlTarget {
-    server: Server,
-    installation: Rc<Installation>,
-    client: CommandLine,
-    load: SqlLoad,
-    window: Duration,
-    probe: Option<Rc<dyn AccelerationProbe>>,
-}
-
-impl fmt::Debug for SqlTarget {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SqlTarget")
-            .field("server", &self.server)
-            .finish_non_exhaustive()
-    }
-}
-
-impl Target for SqlTarget {
-    fn run(&mut self, _operations: u64, conditions: &Conditions<'_>) -> Result<Measured, Failure> {
-        let mut line = self.client.clone();
-        if conditions.seed != 0 {
-            seed_line(
-                self.installation.engine,
-                &mut line,
-                &conditions.seed.to_string(),
-            );
-        }
-        let prepared = PreparedRun {
-            installation: &self.installation,
-            server: &mut self.server,
-            load: &self.load,
-            line: &line,
-            window: self.window,
-            probe: self.probe.as_deref(),
-        };
-        let measured = prepared.run(conditions);
-        match (measured, self.server.process.exit_report()) {
-            (_, Some(exit_report)) => Err(Failure::run(exit_report)),
-            (measured, None) => measured,
-        }
-    }
-
-    fn servers(&self) -> Vec<u32> {
-        vec![self.server.process.child.pid()]
-    }
-
-    fn teardown(self) -> (Figures, Result<(), Failure>) {
-        let stopped = self.server.stop().map_err(Failure::impossible);
-        (Figures::default(), stopped)
     }
 }

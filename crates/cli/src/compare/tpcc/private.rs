@@ -18,6 +18,7 @@ use saiga_database::{Engine, Installation, Server};
 use saiga_experiment::campaign::Claim;
 use saiga_experiment::draft::Draft;
 use saiga_experiment::file::Experiment;
+use saiga_hosts::{Hosts, Layout};
 use saiga_job::tpcc::PrivatePlan;
 use saiga_process::child::{CommandLine, Waited};
 use saiga_process::interrupt::Interrupt;
@@ -30,6 +31,7 @@ use saiga_document::number::counted;
 
 use super::super::file::Prepared;
 use super::super::options::{ArmName, TpccArgs};
+use super::super::over::{self, WireName};
 use super::super::{file, out};
 use super::{EXPERIMENT, check_goes_on, pace, parsed, preface, take_if_missing, this_tool};
 
@@ -49,6 +51,9 @@ pub(super) fn run(args: TpccArgs) -> anyhow::Result<ExitCode> {
     if args.common.dry_run {
         return describe(engine, args);
     }
+    if args.over.is_some() {
+        over::check_rights()?;
+    }
     let dir = out(&args.common)?;
     // Declared before `claim`, and thus dropped after it: an unused claim first removes its
     // campaign file. Only without this file does the draft remove its own files.
@@ -59,7 +64,10 @@ pub(super) fn run(args: TpccArgs) -> anyhow::Result<ExitCode> {
     // Before the claim, no file is written or removed: another process may use the directory.
     let claim = Claim::take(&real, args.common.stopping.begin())?;
     let interrupt = Interrupt::on_signals().context("cannot watch for Ctrl-C")?;
-    let port = chosen_port(&args, &claim, &real)?;
+    let port = match args.over {
+        Some(_) => engine.port(),
+        None => chosen_port(&args, &claim, &real)?,
+    };
     let folder = std::env::temp_dir().join(format!("saiga-tpcc-{:016x}", hash(&real)));
     let plan = plan(&args, engine, port, folder, real.join(PROPS));
     let private = plan.installation(saiga_database::find(engine, &[])?);
@@ -87,6 +95,7 @@ pub(super) fn run(args: TpccArgs) -> anyhow::Result<ExitCode> {
 fn describe(engine: Engine, args: TpccArgs) -> anyhow::Result<ExitCode> {
     let dir = tempfile::tempdir().context("cannot create a temporary directory")?;
     let port = match args.port {
+        _ if args.over.is_some() => engine.port(),
         Some(port) => port,
         None => port::choose(None)?,
     };
@@ -125,9 +134,10 @@ fn plan(
         props,
         warehouses,
         terminals: args.tpcc.terminals.unwrap_or(USUAL_TERMINALS.min(most)),
+        wire: args.over.map(WireName::wire),
         under_saiga: match args.arms.as_slice() {
             [] => vec![false, true],
-            given => given.iter().map(|arm| *arm == ArmName::Saiga).collect(),
+            given => given.iter().map(|arm| *arm != ArmName::Kernel).collect(),
         },
         length: Duration::from_secs_f64(args.seconds.unwrap_or(USUAL_SECONDS)),
         pace: pace(args),
@@ -148,14 +158,19 @@ fn prepare(
         plan.folder.display()
     ));
     private.create("tpcc", interrupt)?;
-    let loading = Server::start_to_load(private, plan.endpoint(), &plan.sizes(), interrupt)?;
-    bench(
-        tool,
-        &["build", "--seed", BUILD_SEED],
-        &plan.props,
-        interrupt,
-    )?;
-    bench(tool, &["check"], &plan.props, interrupt)?;
+    // Declared before the server, and thus dropped after it.
+    let hosts = plan.wire.map(|wire| {
+        let gateway = None;
+        Hosts::start(&Layout { wire, gateway }, interrupt)
+    });
+    let hosts = hosts.transpose()?;
+    let places = hosts.as_ref().map(Hosts::places);
+    let (sizes, of_server) = (plan.sizes(), places.as_ref().map(|places| places.server.clone()));
+    let loading = Server::start_to_load(private, plan.endpoint(), &sizes, of_server, interrupt)?;
+    for step in [&["build", "--seed", BUILD_SEED][..], &["check"]] {
+        let network = places.as_ref().map(|places| places.client.clone());
+        bench(tool, step, &plan.props, network, interrupt)?;
+    }
     loading.stop_in_order()?;
     take_if_missing(&plan.restore_point(private))
 }
@@ -171,12 +186,7 @@ fn engine(args: &TpccArgs) -> anyhow::Result<Engine> {
     if let Some((flag, _)) = theirs.iter().find(|(_, given)| *given) {
         bail!("{flag} needs --props FILE, which names the database of the server");
     }
-    let foreign = [ArmName::Unix, ArmName::Gateway];
-    if args.arms.len() == 1 || args.arms.iter().any(|arm| foreign.contains(arm)) {
-        bail!(
-            "--arms: give at least two arms, each kernel or saiga, for TPC-C on a private server"
-        );
-    }
+    check_arms(args)?;
     let Some(name) = args.engine else {
         bail!(
             "give --engine mariadb or --engine postgres for a private server, or --props FILE with \
@@ -191,6 +201,20 @@ fn engine(args: &TpccArgs) -> anyhow::Result<Engine> {
     Ok(name.engine())
 }
 
+/// Checks that the arms are possible on this host, or on two hosts.
+fn check_arms(args: &TpccArgs) -> anyhow::Result<()> {
+    if args.over.is_some() {
+        return over::kinds(over::arm_names(&args.arms)).map(drop);
+    }
+    let foreign = [ArmName::Unix, ArmName::Gateway];
+    if args.arms.len() == 1 || args.arms.iter().any(|arm| foreign.contains(arm)) {
+        bail!(
+            "--arms: give at least two arms, each kernel or saiga, for TPC-C on a private server"
+        );
+    }
+    Ok(())
+}
+
 /// The given port. Without it, the port of the resumed campaign, or a free port.
 fn chosen_port(args: &TpccArgs, claim: &Claim, dir: &Path) -> anyhow::Result<u16> {
     let before = claim.resumed_file().and_then(|_| {
@@ -200,8 +224,15 @@ fn chosen_port(args: &TpccArgs, claim: &Claim, dir: &Path) -> anyhow::Result<u16
     Ok(port::choose(args.port.or(before))?)
 }
 
-/// Runs a step of `saiga bench tpcc`. Its stdout and stderr go to the stderr of this process.
-fn bench(tool: &Path, step: &[&str], props: &Path, interrupt: &Interrupt) -> anyhow::Result<()> {
+/// Runs a step of `saiga bench tpcc` in the network namespace with the file `network`. Its stdout
+/// and stderr go to the stderr of this process.
+fn bench(
+    tool: &Path,
+    step: &[&str],
+    props: &Path,
+    network: Option<PathBuf>,
+    interrupt: &Interrupt,
+) -> anyhow::Result<()> {
     let stderr = || std::io::stderr().as_fd().try_clone_to_owned();
     let (out, err) = (stderr()?, stderr()?);
     let words = ["bench", "tpcc"]
@@ -210,7 +241,10 @@ fn bench(tool: &Path, step: &[&str], props: &Path, interrupt: &Interrupt) -> any
         .copied()
         .map(str::to_owned);
     let words = words.chain(["--props".to_owned(), props.display().to_string()]);
-    let line = CommandLine::new(&tool.to_string_lossy(), words);
+    let line = CommandLine {
+        network,
+        ..CommandLine::new(&tool.to_string_lossy(), words)
+    };
     let mut child = line.spawn("saiga", out.into(), err.into())?;
     match child.wait(BUILD_LIMIT, interrupt)? {
         Waited::Ended(ended) if ended.status.success() => Ok(()),

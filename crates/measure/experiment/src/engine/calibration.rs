@@ -74,7 +74,7 @@ impl<W: Workload> Engine<'_, '_, W> {
         let mut failures = Vec::new();
         for _ in 0..MAX_CALIBRATIONS {
             self.announce(cell, arm, pair, true);
-            let limit = self.limit();
+            let limit = self.limit(cell);
             match measure(self.workload, arm, cell, operations, limit, self.interrupt) {
                 Ok(Measured { seconds, .. }) => {
                     operations = scaled(operations, wanted_s / seconds.max(1e-4)).max(least);

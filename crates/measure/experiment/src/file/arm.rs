@@ -16,6 +16,8 @@ pub struct Arm {
     pub name: String,
     /// A sentence for reports.
     pub description: Option<String>,
+    /// Whether a gateway serves the connections of the client's host.
+    pub gateway: bool,
     /// Servers start in this order and stop in reverse order.
     pub servers: Vec<Server>,
     /// Launch options of the load generator.
@@ -88,6 +90,7 @@ fn arm(
     let arm = Arm {
         name: table.required_text("name").unwrap_or_default(),
         description: table.text("description"),
+        gateway: table.flag("gateway").unwrap_or(false),
         servers,
         client: launch,
         hooks: Hooks::read(hooks.as_ref(), true, problems),

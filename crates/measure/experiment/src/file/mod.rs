@@ -34,6 +34,7 @@ pub use workload::{Extract, Kind, TableCheck, Workload};
 
 use crate::analysis;
 use crate::result::Metric;
+use crate::two_hosts::{self, Wire};
 use reader::{Problems, Table};
 
 /// The predefined variable: the folder of the file.
@@ -52,6 +53,8 @@ pub struct Experiment {
     pub plan: PlanOptions,
     /// The compared arms, the reference first.
     pub arms: Vec<Arm>,
+    /// The wire between the hosts of server and client; `None` if both are on this host.
+    pub wire: Option<Wire>,
     pub workload: Workload,
     pub restore: Restore,
     /// Hooks of all arms.
@@ -116,6 +119,7 @@ impl Experiment {
     #[must_use]
     pub fn own_metrics(&self, of_props: &[String]) -> Vec<Metric> {
         let mut all = self.workload.metrics(of_props);
+        all.extend(self.wire.map(|_| two_hosts::metric()));
         all.extend(self.hook_metrics.iter().cloned());
         if !self.metrics.waf.is_empty() {
             all.push(metric::write_amplification());
@@ -190,6 +194,7 @@ fn experiment(
     let headline = root.text("headline");
     let plan = pace(root.table("plan").as_ref());
     let arms = arm::read(root, problems);
+    let wire = root.table("hosts").and_then(|table| wire(&table));
     root.require("workload");
     let table = root.table("workload");
     let workload = table.and_then(|table| Workload::read(&table, here));
@@ -211,6 +216,7 @@ fn experiment(
         goal,
         plan,
         arms,
+        wire,
         workload: workload?,
         restore,
         hooks,
@@ -270,8 +276,34 @@ fn check_combinations(root: &Table<'_>, experiment: &Experiment) {
     if private {
         check_topology(root, experiment);
     }
+    check_hosts(root, experiment);
     check_restore(root, experiment, private);
     check_metric_names(root, experiment);
+}
+
+/// Checks that a file with two hosts has what they can run: TPC-C, one server with a port, and a
+/// client without Saiga.
+fn check_hosts(root: &Table<'_>, experiment: &Experiment) {
+    let arms = &experiment.arms;
+    if experiment.wire.is_none() {
+        if arms.iter().any(|arm| arm.gateway) {
+            root.problem("hosts", "is missing, which an arm with gateway = true needs");
+        }
+        return;
+    }
+    if experiment.workload.name() != "tpcc" {
+        root.problem("hosts", "needs the workload tpcc");
+    }
+    let has_one_port = |arm: &Arm| arm.servers.len() == 1 && arm.servers[0].port.is_some();
+    if !arms.iter().all(has_one_port) {
+        root.problem("hosts", "needs one server with a port in each arm");
+    }
+    if arms.iter().any(|arm| arm.client.saiga) {
+        root.problem(
+            "hosts",
+            "has the client on another host, which needs no Saiga; remove saiga from the client",
+        );
+    }
 }
 
 /// Checks that the kind of restore fits the workload.
@@ -376,6 +408,13 @@ fn pace(table: Option<&Table<'_>>) -> PlanOptions {
     };
     table.finish();
     pace
+}
+
+fn wire(table: &Table<'_>) -> Option<Wire> {
+    table.require("wire");
+    let wire = table.choice("wire", &Wire::EACH.map(|wire| (wire.name(), wire)));
+    table.finish();
+    wire
 }
 
 fn host_metrics(table: Option<&Table<'_>>) -> HostMetrics {

@@ -45,6 +45,46 @@ fn the_check_of_tables_is_a_key_and_the_old_option_means_none() {
     }
 }
 
+/// The problems of a file whose client is on another host, with `to` in place of `from`.
+fn problems_of_hosts(from: &str, to: &str) -> String {
+    let text = "[hosts]\nwire = \"tap\"\n\
+                [[arm]]\nname = \"a\"\n[[arm]]\nname = \"b\"\ngateway = true\n\
+                [[arm.server]]\nname = \"s\"\nsaiga = true\n\
+                [[server]]\nname = \"s\"\ncommand = \"x\"\nport = 1\n\
+                [workload]\nkind = \"tpcc\"\nprops = \"p\"\n";
+    let text = text.replace(from, to);
+    match Experiment::parse(Path::new("/f.toml"), &text, &[]) {
+        Ok(file) => {
+            assert_eq!(file.wire, Some(Wire::Tap));
+            assert!(!file.arms[0].gateway && file.arms[1].gateway);
+            let mut own = file.own_metrics(&[]).into_iter();
+            assert!(own.any(|metric| metric.name == two_hosts::SERVER_HOST_CPU));
+            String::new()
+        }
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn two_hosts_need_tpcc_one_server_and_a_client_without_saiga() {
+    assert_eq!(problems_of_hosts("tap", "tap"), "");
+    for (from, to, wanted) in [
+        ("[hosts]\nwire = \"tap\"\n", "", "hosts is missing"),
+        ("wire = \"tap\"\n", "", "wire is missing"),
+        ("\"tap\"", "\"memif\"", "memif"),
+        ("port = 1\n", "ready = { command = \"x\" }\n", "hosts needs one server with a port"),
+        ("gateway = true\n", "gateway = true\nsaiga = true\n", "remove saiga from the client"),
+        (
+            "kind = \"tpcc\"\nprops = \"p\"",
+            "kind = \"pgbench\"\ncommand = \"pgbench\"",
+            "hosts needs the workload tpcc",
+        ),
+    ] {
+        let message = problems_of_hosts(from, to);
+        assert!(message.contains(wanted), "{wanted}: {message}");
+    }
+}
+
 const WHOLE: &str = r#"
 name = "two arms"
 goal = "What Saiga is worth."

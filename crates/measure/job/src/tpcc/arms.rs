@@ -5,6 +5,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use saiga_experiment::arm::{self, ArmKind};
+use saiga_experiment::two_hosts::Wire;
+use saiga_hosts::Over;
 use saiga_process::account::Account;
 use saiga_process::child::quoted;
 use saiga_tpcc::props::{Engine, Props};
@@ -42,6 +44,7 @@ pub fn with_and_without(lines: &[StartCommand], under_saiga: &[bool]) -> Vec<Arm
             true => "the same connections with servers and client under Saiga".to_owned(),
             false => "kernel TCP, nothing preloaded".to_owned(),
         },
+        gateway: false,
         lines: lines
             .iter()
             .map(|line| StartCommand {
@@ -57,6 +60,29 @@ pub fn with_and_without(lines: &[StartCommand], under_saiga: &[bool]) -> Vec<Arm
         .collect()
 }
 
+/// The same server once for each value of `with_gateway`, with its client on another host.
+pub(super) fn over(wire: Wire, line: &StartCommand, with_gateway: &[bool]) -> Vec<Arm> {
+    let kind = |gateway: &bool| match gateway {
+        true => ArmKind::Gateway(PathBuf::new()),
+        false => ArmKind::Kernel,
+    };
+    let kinds: Vec<ArmKind> = with_gateway.iter().map(kind).collect();
+    let over = Over {
+        wire,
+        tool: PathBuf::new(),
+    };
+    let arm = |(name, kind): (String, &ArmKind)| Arm {
+        name,
+        description: over.layout(kind, 0, &[]).description().to_owned(),
+        gateway: kind.library().is_some(),
+        lines: vec![StartCommand {
+            saiga: kind.library().is_some(),
+            ..line.clone()
+        }],
+    };
+    arm::names(&kinds).into_iter().zip(&kinds).map(arm).collect()
+}
+
 /// An arm with servers of its own.
 #[must_use]
 pub fn own_arm(name: &str, lines: Vec<StartCommand>) -> Arm {
@@ -67,6 +93,7 @@ pub fn own_arm(name: &str, lines: Vec<StartCommand>) -> Arm {
     Arm {
         name: name.to_owned(),
         description: shown.collect::<Vec<_>>().join("; "),
+        gateway: false,
         lines,
     }
 }
@@ -80,6 +107,9 @@ pub fn goal(arms: &[Arm]) -> String {
                 "A comparison of {} with itself, which should show no difference",
                 first.name
             )
+        }
+        _ if arms.iter().any(|arm| arm.gateway) => {
+            "The effect of the gateway on TPC-C with a client on another host".to_owned()
         }
         _ if arms.iter().any(|arm| arm.name == "saiga") => {
             "The effect of Saiga on TPC-C".to_owned()

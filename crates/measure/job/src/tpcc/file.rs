@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use saiga_experiment::file::TableCheck;
+use saiga_experiment::two_hosts::Wire;
 use saiga_process::child;
 use saiga_snapshot::Snapshot;
 use saiga_tpcc::props::Engine;
@@ -26,6 +27,8 @@ pub struct Pace {
 pub struct ExperimentFile {
     pub goal: String,
     pub pace: Pace,
+    /// The wire between the hosts of server and client; `None` if both are on this host.
+    pub wire: Option<Wire>,
     pub servers: Vec<Server>,
     /// The reference is first.
     pub arms: Vec<Arm>,
@@ -50,6 +53,8 @@ pub struct Server {
 pub struct Arm {
     pub name: String,
     pub description: String,
+    /// Whether a gateway serves the client, which is on another host and not under Saiga.
+    pub gateway: bool,
     pub lines: Vec<StartCommand>,
 }
 
@@ -104,6 +109,10 @@ impl ExperimentFile {
         key(&mut text, "name", &quoted("tpcc"));
         key(&mut text, "goal", &quoted(&self.goal));
         self.plan(&mut text);
+        if let Some(wire) = self.wire {
+            text.push_str("\n[hosts]\n");
+            key(&mut text, "wire", &quoted(wire.name()));
+        }
         for (index, server) in self.servers.iter().enumerate() {
             self.server(index, server, &mut text);
         }
@@ -189,19 +198,23 @@ impl ExperimentFile {
         );
     }
 
-    /// The client runs under Saiga if one of its servers does.
+    /// The client runs under Saiga if one of its servers does, unless it is on another host.
     fn arm(&self, arm: &Arm, text: &mut String) {
         let Arm {
             name,
             description,
+            gateway,
             lines,
         } = arm;
         text.push_str("\n[[arm]]\n");
         key(text, "name", &quoted(name));
         key(text, "description", &quoted(description));
-        let saiga = lines.iter().any(|line| line.saiga);
+        let saiga = !gateway && lines.iter().any(|line| line.saiga);
         if saiga {
             key(text, "saiga", "true");
+        }
+        if *gateway {
+            key(text, "gateway", "true");
         }
         for (index, line) in lines.iter().enumerate() {
             let own_command = self.common(index).is_none();

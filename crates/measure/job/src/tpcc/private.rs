@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use saiga_database::{Endpoint, Engine, Installation, Programs, Sizes};
+use saiga_experiment::two_hosts::Wire;
 use saiga_process::child::{CommandLine, quoted};
 use saiga_tpcc::props;
 
-use super::arms::{goal, with_and_without};
+use super::arms::{goal, over, with_and_without};
 use super::file::{ExperimentFile, Pace, RestorePoint, Server, StartCommand};
 
 /// Ramp-up as a share of a run's length: time to upgrade connections and to fill caches.
@@ -27,7 +28,9 @@ pub struct PrivatePlan {
     pub props: PathBuf,
     pub warehouses: u32,
     pub terminals: u32,
-    /// For each arm, whether it runs under Saiga.
+    /// The wire between the hosts of server and client; `None` if both are on this host.
+    pub wire: Option<Wire>,
+    /// For each arm, whether it runs under Saiga; with a wire, whether a gateway serves the client.
     pub under_saiga: Vec<bool>,
     /// Length of a run.
     pub length: Duration,
@@ -58,24 +61,30 @@ impl PrivatePlan {
 
     #[must_use]
     pub fn endpoint(&self) -> Endpoint {
-        Endpoint::Tcp(self.port.to_string())
+        let port = self.port.to_string();
+        match self.wire {
+            Some(_) => Endpoint::Remote(port),
+            None => Endpoint::Tcp(port),
+        }
     }
 
     /// The text of the props file.
     #[must_use]
     pub fn props_text(&self) -> String {
-        let (warehouses, terminals, port) = (self.warehouses, self.terminals, self.port);
+        let (warehouses, terminals) = (self.warehouses, self.terminals);
+        let endpoint = self.endpoint();
+        let (host, port) = endpoint.tcp().unwrap_or_default();
         let (conn, user) = match self.engine {
             // Usual settings of BenchmarkSQL: prepared statements and batched inserts.
             Engine::MariaDb => (
                 format!(
-                    "jdbc:mariadb://127.0.0.1:{port}/tpcc\
+                    "jdbc:mariadb://{host}:{port}/tpcc\
                      ?useServerPrepStmts=true&rewriteBatchedStatements=true"
                 ),
                 "tpcc",
             ),
             Engine::Postgres => (
-                format!("jdbc:postgresql://127.0.0.1:{port}/postgres"),
+                format!("jdbc:postgresql://{host}:{port}/postgres"),
                 "postgres",
             ),
         };
@@ -96,7 +105,10 @@ impl PrivatePlan {
             command: words.join(" "),
             saiga: false,
         };
-        let arms = with_and_without(&[line], &self.under_saiga);
+        let arms = match self.wire {
+            Some(wire) => over(wire, &line, &self.under_saiga),
+            None => with_and_without(&[line], &self.under_saiga),
+        };
         let options = [
             "--for".to_owned(),
             milliseconds(self.length),
@@ -116,6 +128,7 @@ impl PrivatePlan {
                 user: private.account.as_ref().map(|account| account.name.clone()),
             }],
             pace: self.pace,
+            wire: self.wire,
             arms,
             props: vec![self.props.clone()],
             options: options.to_vec(),

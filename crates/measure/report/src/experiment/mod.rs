@@ -19,6 +19,7 @@ mod workloads;
 
 use saiga_experiment::result::{Cell, Comparison, ComparisonKind, ExperimentResult};
 use saiga_experiment::stats::Method;
+use saiga_experiment::two_hosts::SERVER_HOST_CPU;
 
 use saiga_document::model::{Document, Section, Visibility};
 use workloads::Workloads;
@@ -26,8 +27,6 @@ use workloads::Workloads;
 /// Metrics that can be the main metric, the preferred one first.
 const MAIN_METRICS: [&str; 2] = ["throughput_ops_s", "tpmc_no_think_time"];
 const SERVER_CPU: &str = "server_cpu_us_per_op";
-/// CPU time of the server's host, if the client is on another host.
-const SERVER_HOST_CPU: &str = "server_host_cpu_us_per_op";
 /// CPU time of the client, and of client and server together.
 const CLIENT_CPU: [&str; 2] = ["client_cpu_us_per_op", "total_cpu_us_per_op"];
 
