@@ -76,17 +76,20 @@ fn checksum(begin: u32, bytes: &[u8]) -> u16 {
     !u16::try_from(sum).unwrap()
 }
 
-/// A SYN of a host and a port that no other SYN with another number below 2^31 has.
-pub(crate) fn flood(number: u32, port: u16) -> [u8; SEGMENT] {
+/// The SYN of a host that does not exist, or the reset (`flags`) of the handshake that it has begun.
+/// Each number below 2^31 has its own host and port.
+pub(crate) fn handshake(number: u32, flags: u8, port: u16) -> [u8; SEGMENT] {
     // 2^17 addresses of 198.18.0.0/15.
     let host = Ipv4Addr::from(0xc612_0000 | (number & 0x1_ffff));
     let their_port = 1024 + u16::try_from(number >> 17).unwrap();
+    let sequence = number.wrapping_mul(0x9e37_79b9);
     let segment = Segment {
         from: SocketAddrV4::new(host, their_port),
         to: SocketAddrV4::new(SERVER, port),
-        sequence: number.wrapping_mul(0x9e37_79b9),
+        // A SYN is one unit of sequence space.
+        sequence: sequence.wrapping_add(u32::from(flags == RST)),
         acknowledgement: 0,
-        flags: SYN,
+        flags,
     };
     segment.frame()
 }

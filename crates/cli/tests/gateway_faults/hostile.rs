@@ -4,7 +4,7 @@
 //! and sees no frame of others. The test asserts service and bytes, and bounds of memory; speed is
 //! measured elsewhere.
 
-use std::io::{ErrorKind, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, ErrorKind, Write as _};
 use std::net::{SocketAddr, SocketAddrV4, TcpStream};
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ use saiga_trials::{Signal, sys};
 
 use crate::bystander::{Bystander, bulk, command};
 use crate::device::{assert_answer, assert_served, ping};
-use crate::frames::{ACK, RST, SYN, Segment, flood, garbage};
+use crate::frames::{ACK, RST, SYN, Segment, garbage, handshake};
 use crate::link::send;
 use crate::local_user;
 use crate::world::{CLIENT, Gateway, Link, OTHER_PORT, PORT, SERVER, Wire, World, in_world};
@@ -35,6 +35,13 @@ const ATTEMPT: Duration = Duration::from_millis(500);
 /// Frames of the other attacks, and how many of them follow each other without a pause.
 const FRAMES: u32 = 20_000;
 const FRAMES_OF_A_PAUSE: u32 = 100;
+/// Bursts of handshakes that are reset, and the number of the first one, which no flood has.
+const BURSTS: u32 = 200;
+const FIRST_RESET: u32 = 1 << 30;
+/// Handshakes of hosts without proof that may reach the server: at once, and in a second; some more
+/// than the limits of a listener.
+const AT_ONCE: u64 = 1_100;
+const IN_A_SECOND: u64 = 1_000;
 /// A value that is larger than all buffers between client and server.
 const VALUE: usize = 48 << 20;
 /// Both buffers of a connection at their largest, and the library's rings, in KiB.
@@ -56,6 +63,7 @@ fn attackers_do_not_stop_the_service_of_others() {
         do_not_read(world, server.pid(), &gateway, &bystander);
         inject(&mut attacker, &bystander, &mut rng);
         send_garbage(&mut attacker, &bystander, &mut rng);
+        reset_handshakes(world, &mut attacker, &bystander);
         for number in 0..by_scale(1, 10) {
             flood_with_syns(world, &mut attacker, &bystander, number * SYNS);
         }
@@ -77,7 +85,7 @@ fn flood_with_syns(world: &World, attacker: &mut Tap, bystander: &Bystander, fir
         assert!(began.elapsed() < PATIENCE, "no service during a flood");
         let slice = Instant::now();
         for _ in 0..SYNS_OF_A_SLICE {
-            send(attacker, &flood(first + sent % SYNS, PORT));
+            send(attacker, &handshake(first + sent % SYNS, SYN, PORT));
             sent += 1;
         }
         attacker.flush().unwrap();
@@ -89,6 +97,39 @@ fn flood_with_syns(world: &World, attacker: &mut Tap, bystander: &Bystander, fir
     visitor.join().unwrap();
     bystander.progress(SERVED);
     assert_served(world);
+}
+
+/// Peers that reset their own handshakes never fill the backlog. The server sees no more of them
+/// than their rate allows, because none has proven its address.
+fn reset_handshakes(world: &World, attacker: &mut Tap, bystander: &Bystander) {
+    let (began, before) = (Instant::now(), connections_received(world));
+    for burst in 0..BURSTS {
+        for flags in [SYN, RST] {
+            for nth in 0..FRAMES_OF_A_PAUSE {
+                let number = FIRST_RESET + burst * FRAMES_OF_A_PAUSE + nth;
+                send(attacker, &handshake(number, flags, PORT));
+            }
+            attacker.flush().unwrap();
+            sys::pause_1ms();
+        }
+    }
+    bystander.progress(SERVED);
+    let seen = connections_received(world) - before;
+    let seconds = began.elapsed().as_secs() + 1;
+    println!("{seen} handshakes reached the server in {seconds} s");
+    assert!(seen <= AT_ONCE + seconds * IN_A_SECOND, "{seen} in {seconds} s");
+}
+
+/// Connections that the server has accepted so far.
+fn connections_received(world: &World) -> u64 {
+    let mut stream = assert_served(world);
+    stream.write_all(b"INFO stats\r\n").unwrap();
+    let mut lines = BufReader::new(stream).lines();
+    let count = lines.find_map(|line| {
+        let line = line.unwrap();
+        line.strip_prefix("total_connections_received:")?.parse().ok()
+    });
+    count.unwrap()
 }
 
 /// New clients of the flooded listener, one after the other.

@@ -32,9 +32,9 @@ pub(crate) const SERVER: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 1);
 pub(crate) const SERVER_V6: Ipv6Addr = Ipv6Addr::new(0xfd09, 0, 0, 0, 0, 0, 0, 1);
 /// The address of the client's host.
 pub(crate) const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 2);
-/// The port of the server that suffers.
+/// The port of the server that is attacked or killed.
 pub(crate) const PORT: u16 = 6379;
-/// The port of the server that must not notice.
+/// The port of the server that must not be affected.
 pub(crate) const OTHER_PORT: u16 = 6380;
 /// MAC address of the gateway. That of a TAP device differs in the last bit.
 pub(crate) const GATEWAY_MAC: [u8; 6] = [2, 0, 0, 0, 9, 0x11];
