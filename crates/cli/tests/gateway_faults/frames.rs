@@ -63,10 +63,9 @@ fn ethernet(kind: u16) -> [u8; 14] {
 
 /// The sum of 16-bit words; the last byte of an odd number is the upper one.
 fn words(bytes: &[u8]) -> u32 {
+    let low = |pair: &[u8]| pair.get(1).map_or(0, |byte| u32::from(*byte));
     let pairs = bytes.chunks(2);
-    pairs
-        .map(|pair| (u32::from(pair[0]) << 8) + pair.get(1).map_or(0, |low| u32::from(*low)))
-        .sum()
+    pairs.map(|pair| (u32::from(pair[0]) << 8) + low(pair)).sum()
 }
 
 fn checksum(begin: u32, bytes: &[u8]) -> u16 {

@@ -148,16 +148,33 @@ impl World {
             faulty: None,
         };
         world.write_settings();
+        world.make_switch();
+        world.make_wire();
+        world.make_client(link);
+        world
+    }
+
+    fn make_switch(&self) {
         for line in [
             "link add br0 type bridge",
             "address add 10.9.0.3/24 dev br0",
             "link set br0 up",
         ] {
-            world.on_switch(line);
+            self.on_switch(line);
         }
-        world.make_wire();
-        world.make_client(link);
-        world
+        // A filter of the kernel would drop malformed packets before the gateway sees them.
+        let unfilter = || {
+            for table in ["arptables", "iptables", "ip6tables"] {
+                let file = format!("/proc/sys/net/bridge/bridge-nf-call-{table}");
+                match fs::write(file, "0") {
+                    // A kernel without br_netfilter.
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                    done => done?,
+                }
+            }
+            Ok(())
+        };
+        within(Some(&self.switch.path()), unfilter).unwrap();
     }
 
     fn write_settings(&self) {
