@@ -163,7 +163,7 @@ impl World {
             self.on_switch(line);
         }
         // A filter of the kernel would drop malformed packets before the gateway sees them.
-        let unfilter = || {
+        let unfilter = || -> io::Result<()> {
             for table in ["arptables", "iptables", "ip6tables"] {
                 let file = format!("/proc/sys/net/bridge/bridge-nf-call-{table}");
                 match fs::write(file, "0") {
