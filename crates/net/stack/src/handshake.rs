@@ -109,7 +109,7 @@ impl Stack {
             self.counters.no_route += 1;
             return;
         };
-        if !self.connections.listeners.begin(listener) {
+        if !self.connections.listeners.begin(listener, now) {
             self.on_syn_beyond(listener, flow, syn, settings, now);
             return;
         }
@@ -167,7 +167,7 @@ impl Stack {
         true
     }
 
-    /// A SYN beyond the backlog: a cookie answers it, or nothing does.
+    /// A SYN beyond the backlog or its rate: a cookie answers it, or nothing does.
     fn on_syn_beyond(
         &mut self,
         listener: ListenerId,

@@ -5,6 +5,8 @@ use core::net::{IpAddr, SocketAddr};
 
 use saiga_tcp::{Instant, Micros};
 
+use crate::limit::RateLimit;
+
 /// Most listeners of a stack.
 pub const MAX_LISTENERS: usize = 4096;
 
@@ -21,8 +23,8 @@ pub struct Listen {
     pub port: u16,
     /// Most connections in handshakes, undecided ones included (`tcp_max_syn_backlog`).
     pub backlog: u32,
-    /// Whether SYNs beyond the backlog are answered with cookies (RFC 4987 §3.6). The owner then
-    /// decides when the peer has proven its address.
+    /// Whether SYNs beyond the backlog, and beyond a rate of a thousand in a second, are answered
+    /// with cookies (RFC 4987 §3.6). The owner then decides when the peer has proven its address.
     pub has_cookies: bool,
     /// Size of the receive buffer that such an answer announces, in bytes.
     pub buffer: u32,
@@ -51,9 +53,17 @@ pub(crate) struct Listeners {
 struct Slot {
     listen: Option<Listen>,
     half_open: u32,
+    /// Limits handshakes with peers that have not proven their addresses, if there are cookies.
+    unproven: RateLimit,
     /// Until when acknowledgements of cookies may come.
     cookies_until: Instant,
 }
+
+/// SYNs about which the owner decides although their peers have not proven their addresses: in a
+/// second, and at once. The backlog is not enough of a limit: a peer that resets each of its own
+/// handshakes never fills it, and a decision can cost the owner a connection to a server.
+const UNPROVEN_PER_SECOND: u64 = 1_000;
+const UNPROVEN_AT_ONCE: u64 = 1_024;
 
 /// How long a cookie is valid, at most: two periods of a minute.
 const COOKIE_LIFETIME: Micros = Micros::from_secs(120);
@@ -77,6 +87,7 @@ impl Listeners {
         let slot = Slot {
             listen: Some(listen),
             half_open: 0,
+            unproven: RateLimit::new(UNPROVEN_PER_SECOND, UNPROVEN_AT_ONCE),
             cookies_until: Instant(0),
         };
         if place == self.slots.len() {
@@ -119,14 +130,15 @@ impl Listeners {
         found
     }
 
-    /// Counts a handshake; false if there are too many.
-    pub(crate) fn begin(&mut self, id: ListenerId) -> bool {
+    /// Counts a handshake; false if there are too many, or too many in a short time.
+    pub(crate) fn begin(&mut self, id: ListenerId, now: Instant) -> bool {
         let Some(slot) = self.slots.get_mut(usize::from(id.0)) else {
             return false;
         };
-        let has_room = slot
-            .listen
-            .is_some_and(|listen| slot.half_open < listen.backlog);
+        let has_room = slot.listen.is_some_and(|listen| {
+            let has_room = slot.half_open < listen.backlog;
+            has_room && (!listen.has_cookies || slot.unproven.allows(now))
+        });
         slot.half_open += u32::from(has_room);
         has_room
     }
@@ -203,17 +215,43 @@ mod tests {
     fn the_backlog_counts_handshakes() {
         let mut listeners = Listeners::default();
         let id = listeners.add(on(None, 80)).unwrap();
-        assert!(listeners.begin(id));
-        assert!(listeners.begin(id));
-        assert!(!listeners.begin(id));
+        assert!(listeners.begin(id, Instant(0)));
+        assert!(listeners.begin(id, Instant(0)));
+        assert!(!listeners.begin(id, Instant(0)));
         listeners.end(id);
-        assert!(listeners.begin(id));
+        assert!(listeners.begin(id, Instant(0)));
         // The place of a listener that has ended is free when its handshakes have ended.
         listeners.remove(id);
-        assert!(!listeners.begin(id));
+        assert!(!listeners.begin(id, Instant(0)));
         assert_ne!(listeners.add(on(None, 80)), Ok(id));
         listeners.end(id);
         listeners.end(id);
         assert_eq!(listeners.add(on(None, 81)), Ok(id));
+    }
+
+    /// Handshakes that end at once do not fill the backlog.
+    #[test]
+    fn with_cookies_handshakes_have_a_rate() {
+        let mut listeners = Listeners::default();
+        let with = |has_cookies, port| Listen {
+            has_cookies,
+            ..on(None, port)
+        };
+        let limited = listeners.add(with(true, 80)).unwrap();
+        let unlimited = listeners.add(with(false, 81)).unwrap();
+        let mut begun = |id, now| {
+            let begins = |_: &u32| {
+                let has_begun = listeners.begin(id, Instant(now));
+                if has_begun {
+                    listeners.end(id);
+                }
+                has_begun
+            };
+            (0..5_000).filter(begins).count()
+        };
+        assert_eq!(begun(limited, 1_000_000), 1_024);
+        assert_eq!(begun(limited, 1_500_000), 500);
+        assert_eq!(begun(limited, 9_000_000), 1_024);
+        assert_eq!(begun(unlimited, 1_000_000), 5_000);
     }
 }

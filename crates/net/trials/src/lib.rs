@@ -25,6 +25,7 @@ pub mod reaper;
 pub mod redis;
 pub mod redis_topology;
 pub mod scale;
+pub mod snapshot;
 pub mod sys;
 pub mod victim;
 pub mod witness;

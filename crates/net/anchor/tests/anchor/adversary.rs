@@ -13,9 +13,9 @@ use rustix::thread::{
     CapabilitySet, CapabilitySets, set_capabilities, set_keep_capabilities, set_thread_uid,
 };
 use saiga_anchor::Anchors;
+use saiga_trials::snapshot::network;
 use socket2::{Domain, Protocol, Socket, Type};
 
-use crate::snapshot::network;
 use crate::world::{Gateway, REMOTE, SERVER, address, connect_from, established, in_world, up};
 
 const NOBODY: u32 = 65_534;

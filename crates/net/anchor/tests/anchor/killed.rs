@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use saiga_anchor::remove_leftovers;
+use saiga_trials::snapshot::{network, sysctls};
 
-use crate::snapshot::{network, sysctls};
 use crate::world::{OTHER, REMOTE, SERVER, address, in_world, ip, talk, up};
 
 /// A process that ends with the test.

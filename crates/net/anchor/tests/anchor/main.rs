@@ -11,5 +11,4 @@ mod killed;
 mod ports;
 mod routes;
 mod self_test;
-mod snapshot;
 mod world;

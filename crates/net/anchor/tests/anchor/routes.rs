@@ -6,8 +6,8 @@ use std::thread;
 use rustix::process::Uid;
 use rustix::thread::set_thread_uid;
 use saiga_anchor::{Config, Routes, RoutesError, TunError, remove_leftovers};
+use saiga_trials::snapshot::{network, sysctls};
 
-use crate::snapshot::{network, sysctls};
 use crate::world::{REMOTE, SERVER, address, in_world, ip, talk, up};
 
 fn both(port: u16) -> [SocketAddr; 2] {

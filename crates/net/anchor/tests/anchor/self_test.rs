@@ -3,8 +3,8 @@
 use std::net::IpAddr;
 
 use saiga_anchor::{Anchors, Fault, firewall, self_test};
+use saiga_trials::snapshot::network;
 
-use crate::snapshot::network;
 use crate::world::{SERVER, address, command, in_world, ip, up};
 
 /// The fault that the self-test finds, with routes for both families.
