@@ -24,14 +24,17 @@ use saiga_stack::{
 use saiga_wire::ethernet::Tags;
 
 use crate::anchors::Admitted;
+use crate::inspection::{Inspection, InspectionError, Listeners};
+use crate::observer::{Observer, Subject};
 use crate::settings::{Addresses, Device, Kind, Polling, Runtime, Settings};
-use crate::worker::{Clock, Parts, Stop, Worker, WorkerError};
+use crate::worker::{Clock, Handle, Parts, Worker, WorkerError};
 
 /// A gateway that serves.
 #[expect(missing_debug_implementations, reason = "the routes have none")]
 pub struct Gateway {
     worker: JoinHandle<Result<(), WorkerError>>,
-    stop: Stop,
+    handle: Handle,
+    inspection: Inspection,
     routes: Routes,
     served: Vec<SocketAddr>,
     left: Vec<IpAddr>,
@@ -66,6 +69,9 @@ pub enum ServiceError {
     /// Two `[[serve]]` ask for the same port.
     #[error(transparent)]
     Listen(#[from] saiga_stack::ListenError),
+    /// Operators cannot reach the gateway.
+    #[error(transparent)]
+    Inspection(#[from] InspectionError),
     /// The worker cannot begin, or has ended.
     #[error(transparent)]
     Worker(#[from] WorkerError),
@@ -90,7 +96,9 @@ impl Gateway {
     pub fn up(settings: &Settings) -> Result<Self, ServiceError> {
         let device = supported(settings)?;
         raise_descriptors().map_err(system("cannot raise the limit of descriptors"))?;
+        let listeners = Listeners::open(settings)?;
         let tap = open(device)?;
+        let devices = vec![tap.info().clone()];
         let served = served(device, settings);
         let mut routes = Routes::up(&saiga_anchor::Config::default(), &served)?;
         let mut anchors = saiga_anchor::Anchors::new().map_err(system("netlink"))?;
@@ -115,14 +123,22 @@ impl Gateway {
             },
         };
         let mut worker = Worker::new(parts)?;
-        let stop = worker.stop();
+        let handle = worker.handle();
+        let inspection = listeners.serve(Observer {
+            subjects: vec![Subject {
+                handle: handle.clone(),
+                devices,
+            }],
+            served: served.clone(),
+        })?;
         let thread = thread::Builder::new().name("gateway-0".to_owned());
         let cpu = settings.workers.cpus.first().copied();
         let worker = on_cpu(cpu, || thread.spawn(move || worker.run()))?
             .map_err(system("cannot start the worker's thread"))?;
         Ok(Self {
             worker,
-            stop,
+            handle,
+            inspection,
             routes,
             served,
             left,
@@ -143,8 +159,8 @@ impl Gateway {
 
     /// What ends the gateway.
     #[must_use]
-    pub fn stop(&self) -> Stop {
-        self.stop.clone()
+    pub fn handle(&self) -> Handle {
+        self.handle.clone()
     }
 
     /// Waits until the gateway is stopped or fails, and removes what it has changed on this host.
@@ -153,6 +169,7 @@ impl Gateway {
     /// Why the worker has ended, or what could not be removed.
     pub fn wait(self) -> Result<(), ServiceError> {
         let ended = self.worker.join();
+        drop(self.inspection);
         let removed = self.routes.down();
         ended.map_err(|_| ServiceError::Panicked)??;
         Ok(removed?)
@@ -204,7 +221,6 @@ fn refuse_without_effect(device: &Device, settings: &Settings) -> Result<(), Ser
         ),
         ("tcp.memory", settings.tcp.memory.is_some()),
         ("outgoing.prefixes", !settings.outgoing.prefixes.is_empty()),
-        ("metrics.listen", settings.metrics.listen.is_some()),
         // The service must not be root when the operator has asked for less.
         (
             "runtime.user",

@@ -12,31 +12,36 @@
 mod buffer;
 mod clock;
 mod conversation;
+mod report;
+mod request;
 mod table;
 
 use std::io;
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::AsRawFd as _;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token, Waker};
+use saiga_netdev::capture::Captured;
 use saiga_netdev::{Device, DeviceError};
-use saiga_stack::{ConnectionId, Incoming, Instant, Micros, Settings, Stack};
+use saiga_stack::{ConnectionId, Incoming, Instant, Micros, Settings, Stack, Verdict};
 
 pub use clock::Clock;
 use conversation::{Conversation, Next};
+pub use report::{Page, Report, Rings, Shown};
+use report::{Load, since_epoch};
+use request::Inbox;
+pub use request::{AskError, Handle};
 use table::Table;
 
 /// Frames that are taken at a time, so that none waits long for its answer.
 const BATCH: usize = 64;
 /// Events of anchors that are taken at a time.
 const EVENTS: usize = 1024;
-/// The tokens of the device and of a stop; keys of conversations are smaller.
+/// The tokens of the device and of a [`Handle`]; keys of conversations are smaller.
 const DEVICE: Token = Token(usize::MAX);
-const STOP: Token = Token(usize::MAX - 1);
+const HANDLE: Token = Token(usize::MAX - 1);
 
 /// Where anchors come from.
 pub trait Anchors {
@@ -79,7 +84,7 @@ pub struct Parts<D, A> {
 /// A worker.
 #[derive(Debug)]
 pub struct Worker<D, A> {
-    device: D,
+    device: Captured<D, fn() -> Duration>,
     stack: Stack,
     anchors: A,
     table: Table,
@@ -89,26 +94,8 @@ pub struct Worker<D, A> {
     settings: Settings,
     ring_bytes: u32,
     spin: Micros,
-    stop: Stop,
-}
-
-/// Ends a worker from another thread.
-#[derive(Debug, Clone)]
-pub struct Stop(Arc<(AtomicBool, Waker)>);
-
-impl Stop {
-    /// The worker ends after its present turn.
-    ///
-    /// # Errors
-    /// If a sleeping worker cannot be woken: it ends at its next event.
-    pub fn stop(&self) -> io::Result<()> {
-        self.0.0.store(true, Ordering::Release);
-        self.0.1.wake()
-    }
-
-    fn is_set(&self) -> bool {
-        self.0.0.load(Ordering::Acquire)
-    }
+    inbox: Inbox,
+    load: Load,
 }
 
 /// Why a worker has ended.
@@ -133,9 +120,9 @@ impl<D: Device, A: Anchors> Worker<D, A> {
         poll.registry()
             .register(&mut SourceFd(&device), DEVICE, Interest::READABLE)
             .map_err(WorkerError::Poll)?;
-        let waker = Waker::new(poll.registry(), STOP).map_err(WorkerError::Poll)?;
+        let waker = Waker::new(poll.registry(), HANDLE).map_err(WorkerError::Poll)?;
         Ok(Self {
-            device: parts.device,
+            device: Captured::new(parts.device, since_epoch),
             stack: parts.stack,
             anchors: parts.anchors,
             table: Table::new(parts.ring_bytes),
@@ -145,14 +132,15 @@ impl<D: Device, A: Anchors> Worker<D, A> {
             settings: parts.settings,
             ring_bytes: parts.ring_bytes,
             spin: Micros(u64::try_from(parts.spin.as_micros()).unwrap_or(u64::MAX)),
-            stop: Stop(Arc::new((AtomicBool::new(false), waker))),
+            inbox: Inbox::new(waker),
+            load: Load::new(parts.clock.now()),
         })
     }
 
-    /// What ends the worker.
+    /// What reaches the worker from other threads.
     #[must_use]
-    pub fn stop(&self) -> Stop {
-        self.stop.clone()
+    pub fn handle(&self) -> Handle {
+        self.inbox.handle()
     }
 
     /// Works until it is stopped.
@@ -161,9 +149,14 @@ impl<D: Device, A: Anchors> Worker<D, A> {
     /// If the device or the kernel's events fail.
     pub fn run(&mut self) -> Result<(), WorkerError> {
         let mut worked_at = self.clock.now();
-        while !self.stop.is_set() {
+        let mut has_worked = false;
+        while !self.inbox.is_stopped() {
             let now = self.clock.now();
-            let has_worked = self.turn(now)?;
+            self.load.on_turn(has_worked, now);
+            for request in self.inbox.take() {
+                self.answer(request, now);
+            }
+            has_worked = self.turn(now)?;
             if has_worked {
                 worked_at = now;
             }
@@ -206,9 +199,10 @@ impl<D: Device, A: Anchors> Worker<D, A> {
             table,
             ..
         } = self;
-        let received = device.receive(BATCH, &mut |frame| {
+        let received = device.receive_with_comments(BATCH, &mut |frame| {
             let state = frame.offload.checksum_state();
-            let _verdict = stack.on_frame(frame.bytes, state, now, table);
+            let verdict = stack.on_frame(frame.bytes, state, now, table);
+            Some(comment(verdict))
         })?;
         Ok(received)
     }
@@ -326,7 +320,7 @@ impl<D: Device, A: Anchors> Worker<D, A> {
         self.table.remove(key);
     }
 
-    /// Waits for frames, anchors and a stop, at most `timeout`.
+    /// Waits for frames, anchors, requests and a stop, at most `timeout`.
     fn wait(&mut self, timeout: Option<Duration>) -> Result<(), WorkerError> {
         match self.poll.poll(&mut self.events, timeout) {
             Err(error) if error.kind() != io::ErrorKind::Interrupted => {
@@ -337,7 +331,7 @@ impl<D: Device, A: Anchors> Worker<D, A> {
         let now = self.clock.now();
         let events = std::mem::replace(&mut self.events, Events::with_capacity(0));
         for event in &events {
-            if event.token() == DEVICE || event.token() == STOP {
+            if event.token() == DEVICE || event.token() == HANDLE {
                 continue;
             }
             let key = u32::try_from(event.token().0).unwrap_or(u32::MAX);
@@ -354,5 +348,14 @@ impl<D: Device, A: Anchors> Worker<D, A> {
         }
         self.events = events;
         Ok(())
+    }
+}
+
+/// What a capture says of a received frame.
+const fn comment(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Taken => "taken by the gateway",
+        Verdict::NotOurs => "left to the kernel",
+        Verdict::Shared => "taken by the gateway and the kernel",
     }
 }

@@ -6,6 +6,7 @@ use slab::Slab;
 
 use super::buffer::Pool;
 use super::conversation::Conversation;
+use super::report::Rings;
 
 /// No conversation.
 const NONE: u32 = u32::MAX;
@@ -35,6 +36,22 @@ impl Table {
             due: Vec::new(),
             lost: Vec::new(),
         }
+    }
+
+    /// Number of conversations.
+    pub(crate) fn len(&self) -> u32 {
+        u32::try_from(self.conversations.len()).unwrap_or(u32::MAX)
+    }
+
+    /// The rings of a connection's conversation, if it has one.
+    pub(crate) fn rings(&self, id: ConnectionId) -> Option<Rings> {
+        let conversation = self.conversations.get(self.key(id)? as usize)?;
+        Some(Rings {
+            is_accepted: conversation.is_accepted,
+            inbound: conversation.inbound.len(),
+            outbound: conversation.outbound.len(),
+            capacity: self.pool.capacity(),
+        })
     }
 
     /// Adds a conversation; returns its key.

@@ -6,7 +6,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use saiga_gateway::{Clock, Parts, Stop, Worker, WorkerError};
+use saiga_gateway::{Clock, Handle, Parts, Worker, WorkerError};
 use saiga_netdev::memory::Memory;
 use saiga_netdev::{Device as _, Info, Offload};
 use saiga_stack::{
@@ -26,7 +26,7 @@ const SILENCE: Duration = Duration::from_millis(300);
 /// A worker in a thread of its own, and its client.
 pub(crate) struct World {
     pub(crate) client: Client,
-    stop: Stop,
+    pub(crate) handle: Handle,
     worker: Option<JoinHandle<Result<(), WorkerError>>>,
 }
 
@@ -149,7 +149,7 @@ impl World {
             spin: Duration::ZERO,
         };
         let mut worker = Worker::new(parts).unwrap();
-        let stop = worker.stop();
+        let handle = worker.handle();
         Self {
             client: Client {
                 device: near,
@@ -159,7 +159,7 @@ impl World {
                 streams: Streams::default(),
                 only: None,
             },
-            stop,
+            handle,
             worker: Some(std::thread::spawn(move || worker.run())),
         }
     }
@@ -167,7 +167,7 @@ impl World {
 
 impl Drop for World {
     fn drop(&mut self) {
-        self.stop.stop().unwrap();
+        self.handle.stop().unwrap();
         let ended = self.worker.take().unwrap().join();
         if !std::thread::panicking() {
             ended.unwrap().unwrap();
