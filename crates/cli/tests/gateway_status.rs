@@ -97,6 +97,10 @@ fn check_connection(world: &World) {
     assert_eq!(worker["conversations"], 1, "{status:#}");
     assert_eq!(worker["connections"]["ESTABLISHED"], 1, "{status:#}");
     assert!(worker["tcp"]["InSegs"].as_u64() > Some(1), "{status:#}");
+    for part in ["device_to_ring", "ring_to_server", "server_to_ring", "ring_to_device"] {
+        let count = worker["latency"][part]["count"].as_u64();
+        assert!(count > Some(0), "{part}: {status:#}");
+    }
     let device = &worker["devices"][0];
     assert_eq!(device["name"], "tap0", "{status:#}");
     assert!(device["received"]["frames"].as_u64() > Some(1));

@@ -96,6 +96,7 @@ fn described_worker(worker: &Worker) -> String {
         number::bytes(worker.ring_bytes)
     );
     text += &devices(worker);
+    text += &latencies(worker);
     text += &counts("connections", &worker.connections);
     text += &counts("tcp", &worker.tcp);
     text += &counts("stack", &worker.stack);
@@ -123,6 +124,33 @@ fn devices(worker: &Worker) -> String {
         ]);
     }
     table.to_string()
+}
+
+/// Quantiles of the times that bytes take; nothing before there are any.
+fn latencies(worker: &Worker) -> String {
+    if worker.latency.values().all(|times| times.count == 0) {
+        return String::new();
+    }
+    let mut table = Table::new([
+        "latency", "p50", "p90", "p99", "p99.9", "p99.99", "max", "count",
+    ]);
+    for (part, times) in &worker.latency {
+        table.row([
+            part.replace('_', " "),
+            time(times.p50_us),
+            time(times.p90_us),
+            time(times.p99_us),
+            time(times.p999_us),
+            time(times.p9999_us),
+            time(times.max_us),
+            times.count.to_string(),
+        ]);
+    }
+    table.to_string()
+}
+
+fn time(micros: u64) -> String {
+    number::seconds(Duration::from_micros(micros).as_secs_f64())
 }
 
 /// The mean number of frames in a batch.
@@ -213,7 +241,6 @@ fn anchor(one: &Connection) -> [String; 3] {
 }
 
 fn tcp(tcp: &Tcp) -> [String; 10] {
-    let time = |micros| number::seconds(Duration::from_micros(micros).as_secs_f64());
     let optional = |micros: Option<u64>| micros.map_or_else(absent, time);
     [
         tcp.cwnd_bytes.to_string(),

@@ -129,6 +129,7 @@ mod tests {
             conversations: 3,
             ring_bytes: 0,
             devices: vec![device.clone(), device],
+            latency: BTreeMap::new(),
             stack: BTreeMap::new(),
             malformed: BTreeMap::new(),
             tcp: BTreeMap::from([("RetransSegs".to_owned(), count)]),

@@ -22,8 +22,8 @@ use std::time::Duration;
 
 pub use client::{AskError, Client, Ender};
 pub use protocol::{
-    Anchor, Answer, Captured, Connection, Connections, Device, End, Question, Status, Tcp, Traffic,
-    Worker,
+    Anchor, Answer, BOUNDS_US, Captured, Connection, Connections, Device, End, Latency, Question,
+    Status, Tcp, Traffic, Worker,
 };
 pub use socket::OpenError;
 pub(crate) use socket::Socket;

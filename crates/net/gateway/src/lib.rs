@@ -21,6 +21,6 @@ mod worker;
 
 pub use inspection::InspectionError;
 pub use worker::{
-    Anchors, AskError, Clock, Handle, Opened, Page, Parts, Report, Rings, Shown, Worker,
-    WorkerError,
+    Anchors, AskError, Clock, Handle, Latency, Opened, Page, Parts, Report, Rings, Shown, Times,
+    Worker, WorkerError,
 };

@@ -10,8 +10,10 @@ use saiga_netdev::Info;
 use saiga_stack::StateName;
 use saiga_wire::Malformed;
 
-use crate::control::{Anchor, Connection, Connections, Device, Status, Tcp, Traffic, Worker};
-use crate::worker::{AskError, Handle, Report, Rings, Shown};
+use crate::control::{
+    Anchor, BOUNDS_US, Connection, Connections, Device, Latency, Status, Tcp, Traffic, Worker,
+};
+use crate::worker::{self, AskError, Handle, Report, Rings, Shown, Times};
 
 /// Most connections of one answer.
 const MOST_CONNECTIONS: usize = 1000;
@@ -107,6 +109,7 @@ fn worker(
         uptime,
         busy,
         busy_turns,
+        latency,
     } = report;
     let malformed = Malformed::ALL
         .into_iter()
@@ -126,9 +129,54 @@ fn worker(
             .zip(devices)
             .map(|(info, counters)| device(info, counters))
             .collect(),
+        latency: latencies(latency),
         stack: owned(stack.named()),
         malformed: owned(malformed),
         tcp: owned(stack.tcp.named()),
+    }
+}
+
+fn latencies(latency: &worker::Latency) -> BTreeMap<String, Latency> {
+    let worker::Latency {
+        device_to_ring,
+        ring_to_server,
+        server_to_ring,
+        ring_to_device,
+    } = latency;
+    [
+        ("device_to_ring", device_to_ring),
+        ("ring_to_server", ring_to_server),
+        ("server_to_ring", server_to_ring),
+        ("ring_to_device", ring_to_device),
+    ]
+    .into_iter()
+    .map(|(part, times)| (part.to_owned(), latency_of(times)))
+    .collect()
+}
+
+/// Quantiles and buckets of a histogram.
+fn latency_of(times: &Times) -> Latency {
+    let histogram = times.histogram();
+    let mut buckets = vec![0; BOUNDS_US.len() + 1];
+    let mut sum_us = 0_u64;
+    for one in histogram.iter_recorded() {
+        let (time, count) = (one.value_iterated_to(), one.count_at_value());
+        let bucket = BOUNDS_US.partition_point(|bound| *bound < time);
+        if let Some(bucket) = buckets.get_mut(bucket) {
+            *bucket += count;
+        }
+        sum_us = sum_us.saturating_add(time.saturating_mul(count));
+    }
+    Latency {
+        count: histogram.len(),
+        sum_us,
+        p50_us: histogram.value_at_quantile(0.5),
+        p90_us: histogram.value_at_quantile(0.9),
+        p99_us: histogram.value_at_quantile(0.99),
+        p999_us: histogram.value_at_quantile(0.999),
+        p9999_us: histogram.value_at_quantile(0.9999),
+        max_us: histogram.max(),
+        buckets,
     }
 }
 

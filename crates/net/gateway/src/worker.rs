@@ -12,6 +12,7 @@
 mod buffer;
 mod clock;
 mod conversation;
+mod latency;
 mod report;
 mod request;
 mod table;
@@ -29,6 +30,7 @@ use saiga_stack::{ConnectionId, Incoming, Instant, Micros, Settings, Stack, Verd
 
 pub use clock::Clock;
 use conversation::{Conversation, Next};
+pub use latency::{Latency, Times};
 pub use report::{Page, Report, Rings, Shown};
 use report::{Load, since_epoch};
 use request::Inbox;
@@ -96,6 +98,7 @@ pub struct Worker<D, A> {
     spin: Micros,
     inbox: Inbox,
     load: Load,
+    latency: Latency,
 }
 
 /// Why a worker has ended.
@@ -134,6 +137,7 @@ impl<D: Device, A: Anchors> Worker<D, A> {
             spin: Micros(u64::try_from(parts.spin.as_micros()).unwrap_or(u64::MAX)),
             inbox: Inbox::new(waker),
             load: Load::new(parts.clock.now()),
+            latency: Latency::new(),
         })
     }
 
@@ -173,7 +177,12 @@ impl<D: Device, A: Anchors> Worker<D, A> {
 
     /// Does everything that can be done now. Returns whether there was anything.
     fn turn(&mut self, now: Instant) -> Result<bool, WorkerError> {
+        self.table.watch.turned = now;
         let received = self.receive(now)?;
+        if received > 0 {
+            let taken = self.clock.now();
+            self.latency.on_received(received, &self.table.watch, taken);
+        }
         if self.stack.next_timeout().is_some_and(|at| at <= now) {
             self.stack.on_timeout(now, &mut self.table);
         }
@@ -188,7 +197,16 @@ impl<D: Device, A: Anchors> Worker<D, A> {
         for key in due {
             self.advance(key, now);
         }
+        if self.table.watch.has_moved() {
+            let moved = self.clock.now();
+            self.latency.on_moved(&mut self.table.watch, moved);
+            self.table.settle(moved);
+        }
         let has_sent = self.transmit(now)?;
+        if !self.table.watch.sent.is_empty() {
+            let sent = self.clock.now();
+            self.latency.on_sent(&mut self.table.watch, sent);
+        }
         Ok(received > 0 || has_moved || has_sent || !self.table.due.is_empty())
     }
 
@@ -294,14 +312,17 @@ impl<D: Device, A: Anchors> Worker<D, A> {
         if !conversation.is_accepted {
             return;
         }
-        match conversation.advance(&mut self.stack, pool, now) {
+        let connection = conversation.connection;
+        let next = conversation.advance(&mut self.stack, pool, now);
+        self.table.note(key);
+        match next {
             Next::Wait => {}
             Next::Again => self.table.make_due(key),
             Next::End => {
                 self.table.remove(key);
             }
             Next::Reset => {
-                if let Some(id) = conversation.connection {
+                if let Some(id) = connection {
                     let _closed = self.stack.abort(id, now);
                 }
                 self.table.remove(key);
@@ -338,6 +359,9 @@ impl<D: Device, A: Anchors> Worker<D, A> {
             let Some((conversation, _)) = self.table.get(key) else {
                 continue;
             };
+            if event.is_readable() {
+                conversation.since.readable.get_or_insert(now);
+            }
             let has_ended = event.is_error() || event.is_read_closed();
             conversation.may_read |= event.is_readable() || has_ended;
             conversation.may_write |= event.is_writable() || event.is_error();

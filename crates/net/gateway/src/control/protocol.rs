@@ -84,6 +84,9 @@ pub struct Worker {
     pub ring_bytes: u64,
     /// Its devices.
     pub devices: Vec<Device>,
+    /// How long bytes take through the worker: `device_to_ring`, `ring_to_server`,
+    /// `server_to_ring` and `ring_to_device`.
+    pub latency: BTreeMap<String, Latency>,
     /// Counts of the stack below TCP.
     pub stack: BTreeMap<String, u64>,
     /// Malformed packets by reason, where there were any.
@@ -91,6 +94,35 @@ pub struct Worker {
     /// Counts of TCP under their names in SNMP, as nstat(8) has them without the prefix.
     pub tcp: BTreeMap<String, u64>,
 }
+
+/// Times of one part of the way through a worker, since its start.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Latency {
+    /// Number of times.
+    pub count: u64,
+    /// Their sum.
+    pub sum_us: u64,
+    /// Half of the times are at most as long.
+    pub p50_us: u64,
+    /// 90 % of the times.
+    pub p90_us: u64,
+    /// 99 % of the times.
+    pub p99_us: u64,
+    /// 99.9 % of the times.
+    pub p999_us: u64,
+    /// 99.99 % of the times.
+    pub p9999_us: u64,
+    /// The longest time.
+    pub max_us: u64,
+    /// How many times are at most as long as each of [`BOUNDS_US`] and longer than the one before
+    /// it; the last number is that of longer ones.
+    pub buckets: Vec<u64>,
+}
+
+/// The bounds of [`Latency::buckets`], in microseconds.
+pub const BOUNDS_US: [u64; 14] = [
+    5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 25_000, 100_000, 1_000_000,
+];
 
 /// The counts of a queue of a device since it was opened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -13,7 +13,7 @@ use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 
 use super::tcp::TCP;
-use crate::control::{Device, Status, Worker};
+use crate::control::{BOUNDS_US, Device, Latency, Status, Worker};
 
 /// Labels of a sample.
 type Labels = Vec<(&'static str, String)>;
@@ -39,6 +39,17 @@ enum Samples {
     Seconds(Vec<(Labels, f64)>),
     /// A value.
     Gauges(Vec<(Labels, u64)>),
+    /// Times.
+    Histograms(Vec<(Labels, Times)>),
+}
+
+/// A histogram of seconds.
+#[derive(Debug)]
+struct Times {
+    sum: f64,
+    count: u64,
+    /// Upper bounds, and the numbers of values between them.
+    buckets: Vec<(f64, u64)>,
 }
 
 impl Snapshot {
@@ -54,6 +65,7 @@ impl Snapshot {
         let mut families = of_workers(&workers, &silent_workers);
         families.extend(of_devices(&workers));
         families.extend(of_stacks(&workers));
+        families.push(of_latency(&workers));
         families.extend(TCP.map(|(snmp, name, help)| {
             let count = |one: &Worker| one.tcp.get(snmp).copied().unwrap_or(0);
             counts(name, help, &workers, count)
@@ -76,6 +88,7 @@ impl Family {
         let kind = match self.samples {
             Samples::Counts(_) | Samples::Seconds(_) => MetricType::Counter,
             Samples::Gauges(_) => MetricType::Gauge,
+            Samples::Histograms(_) => MetricType::Histogram,
         };
         let mut metric = encoder.encode_descriptor(self.name, self.help, None, kind)?;
         match &self.samples {
@@ -89,6 +102,15 @@ impl Family {
             }),
             Samples::Gauges(samples) => samples.iter().try_for_each(|(labels, value)| {
                 metric.encode_family(labels)?.encode_gauge(value)
+            }),
+            Samples::Histograms(samples) => samples.iter().try_for_each(|(labels, times)| {
+                let Times {
+                    sum,
+                    count,
+                    buckets,
+                } = times;
+                let mut one = metric.encode_family(labels)?;
+                one.encode_histogram::<NoLabelSet>(*sum, *count, buckets, None)
             }),
         }
     }
@@ -206,6 +228,28 @@ fn of_stacks(workers: &[Worker]) -> Vec<Family> {
     ]
 }
 
+fn of_latency(workers: &[Worker]) -> Family {
+    let all = workers.iter().flat_map(|worker| {
+        let parts = worker.latency.iter();
+        parts.map(move |(part, latency)| (with(&of(worker), "part", part), times(latency)))
+    });
+    Family {
+        name: "latency_seconds",
+        help: "Time that bytes take through a part of the worker",
+        samples: Samples::Histograms(all.collect()),
+    }
+}
+
+fn times(latency: &Latency) -> Times {
+    let bounds = BOUNDS_US.iter().map(|bound| as_seconds(*bound));
+    let bounds = bounds.chain([f64::INFINITY]);
+    Times {
+        sum: as_seconds(latency.sum_us),
+        count: latency.count,
+        buckets: bounds.zip(latency.buckets.iter().copied()).collect(),
+    }
+}
+
 /// A count of each worker.
 fn counts(
     name: &'static str,
@@ -265,6 +309,18 @@ pub(super) mod tests {
         rows.iter().map(owned).collect()
     }
 
+    /// Two times, of 7 and of 5,000,000 microseconds.
+    fn latency() -> Latency {
+        let mut buckets = vec![0; BOUNDS_US.len() + 1];
+        (buckets[1], buckets[BOUNDS_US.len()]) = (1, 1);
+        Latency {
+            count: 2,
+            sum_us: 5_000_007,
+            buckets,
+            ..Latency::default()
+        }
+    }
+
     /// The state of a gateway with one worker that answers and one that does not.
     pub(in crate::metrics) fn status() -> Status {
         let traffic = |frames| Traffic {
@@ -291,6 +347,7 @@ pub(super) mod tests {
                     sent: traffic(30),
                     drops: table(&[("down", 5)]),
                 }],
+                latency: BTreeMap::from([("ring_to_server".to_owned(), latency())]),
                 stack: table(&[("no_route", 6)]),
                 malformed: table(&[("tcp_checksum", 8)]),
                 tcp: table(&[("RetransSegs", 9)]),
@@ -314,10 +371,15 @@ pub(super) mod tests {
             r#"saiga_gateway_received_frames_total{worker="0",device="tap\"0",queue="1"} 20"#,
             r#"saiga_gateway_drops_total{worker="0",device="tap\"0",queue="1",reason="down"} 5"#,
             r#"saiga_gateway_malformed_packets_total{worker="0",reason="tcp_checksum"} 8"#,
+            r#"saiga_gateway_latency_seconds_count{worker="0",part="ring_to_server"} 2"#,
             r#"saiga_gateway_tcp_retransmitted_segments_total{worker="0"} 9"#,
         ] {
             assert!(text.lines().any(|one| one == line), "{line}\n{text}");
         }
+        let buckets = text.lines().filter(|one| one.contains("latency_seconds_bucket"));
+        let counts: Vec<&str> = buckets.filter_map(|one| one.rsplit(' ').next()).collect();
+        // Each bucket has the values below it, too.
+        assert_eq!((counts[0], counts[1], counts[13], counts[14]), ("0", "1", "1", "2"));
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime};
 use saiga_netdev::Device;
 use saiga_stack::{Instant, Micros, View};
 
+use super::latency::Latency;
 use super::request::Request;
 use super::{Anchors, Worker};
 
@@ -33,6 +34,8 @@ pub struct Report {
     pub busy: Micros,
     /// Turns with work.
     pub busy_turns: u64,
+    /// How long bytes take through the worker.
+    pub latency: Latency,
 }
 
 /// Some connections of a worker.
@@ -132,6 +135,7 @@ impl<D: Device, A: Anchors> Worker<D, A> {
             uptime: now.since(self.load.began),
             busy: self.load.busy,
             busy_turns: self.load.busy_turns,
+            latency: self.latency.clone(),
         }
     }
 
