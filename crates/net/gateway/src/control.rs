@@ -2,9 +2,9 @@
 //!
 //! The adversary is a local user without rights on the gateway. The socket has mode 0600, and the
 //! kernel names the user of each client (SO_PEERCRED): nothing is read from clients that are
-//! neither root nor the gateway's own user. A question has at most 8 KiB and two seconds, and so does the
-//! answer. Clients are served one after the other by one thread. A capture goes on in a thread of
-//! its own; there is one at a time, and it ends with its client.
+//! neither root nor the gateway's own user. A question has at most 8 KiB and two seconds, and an
+//! answer two seconds. Clients are served one after the other by one thread. A capture goes on in
+//! a thread of its own; there is one at a time, and it ends with its client.
 //!
 //! Deliberately absent: any question that changes the gateway, except a capture.
 

@@ -118,7 +118,7 @@ mod tests {
     use std::net::Ipv4Addr;
     use std::thread;
 
-    use families::tests::status;
+    use super::families::tests::status;
 
     /// The answer to a request, after which the client is silent.
     fn said(request: &str) -> String {

@@ -11,6 +11,7 @@ use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -32,7 +33,15 @@ pub(super) struct Captures {
     observer: Arc<Observer>,
     settings: settings::Capture,
     ending: Ending,
-    running: Option<JoinHandle<()>>,
+    running: Option<Running>,
+}
+
+/// A capture, with the thread that follows it.
+#[derive(Debug)]
+struct Running {
+    thread: JoinHandle<()>,
+    /// Whether the capture has ended; its client may not have the last answer yet.
+    is_over: Arc<AtomicBool>,
 }
 
 impl Captures {
@@ -57,7 +66,7 @@ impl Captures {
         file: &Path,
         filter: &str,
     ) -> Result<(), (UnixStream, String)> {
-        if self.running.as_ref().is_some_and(|one| !one.is_finished()) {
+        if self.is_capturing() {
             let reason = "the gateway is capturing for another client: wait for its end";
             return Err((client, reason.to_owned()));
         }
@@ -65,16 +74,27 @@ impl Captures {
             Ok(capture) => capture,
             Err(reason) => return Err((client, reason)),
         };
-        let observer = Arc::clone(&self.observer);
-        let ending = self.ending.clone();
-        let run = move || follow(client, &capture, &observer, &ending);
+        let is_over = Arc::new(AtomicBool::new(false));
+        let follower = Follower {
+            client,
+            capture,
+            observer: Arc::clone(&self.observer),
+            ending: self.ending.clone(),
+            is_over: Arc::clone(&is_over),
+        };
         let thread = thread::Builder::new().name("gateway-capture".to_owned());
-        // Without a thread, the client sees the end of the stream.
-        self.running = thread.spawn(run).ok();
-        if self.running.is_none() {
-            end_all(&self.observer);
+        match thread.spawn(move || follower.run()) {
+            Ok(thread) => self.running = Some(Running { thread, is_over }),
+            // The client sees the end of the stream.
+            Err(_) => end_all(&self.observer),
         }
         Ok(())
+    }
+
+    /// Whether a capture has not ended.
+    fn is_capturing(&self) -> bool {
+        let running = self.running.as_ref();
+        running.is_some_and(|one| !one.is_over.load(Ordering::Acquire))
     }
 
     /// Creates the file, and makes all workers write to it.
@@ -111,28 +131,44 @@ impl Drop for Captures {
     fn drop(&mut self) {
         if let Some(running) = self.running.take() {
             // A fault of the program has ended the process already.
-            let _ended = running.join();
+            let _ended = running.thread.join();
         }
     }
 }
 
-/// Waits for the end of a capture, and tells the client of both its begin and its end.
-fn follow(mut client: UnixStream, capture: &Capture, observer: &Observer, ending: &Ending) {
-    let begun = send(&mut client, &Answer::Capturing);
-    let by = begun.map_or(End::Client, |()| wait(&client, capture, ending));
-    end_all(observer);
-    // A client that has ended does not need the answer.
-    let _told = send(&mut client, &Answer::Captured(captured(capture, by)));
+/// What follows a capture.
+struct Follower {
+    client: UnixStream,
+    capture: Capture,
+    observer: Arc<Observer>,
+    ending: Ending,
+    is_over: Arc<AtomicBool>,
 }
 
-/// Waits until the client has ended its stream, the gateway ends, or the capture has ended.
-fn wait(client: &UnixStream, capture: &Capture, ending: &Ending) -> End {
-    loop {
-        match ending.wait(client.as_fd(), Some(LOOK)) {
-            Woken::Ending => return End::Gateway,
-            Woken::Ready => return End::Client,
-            Woken::Late if capture.summary().end.is_some() => return End::FileSize,
-            Woken::Late => {}
+impl Follower {
+    /// Waits for the end of the capture, and tells the client of its begin and of its end.
+    fn run(mut self) {
+        let begun = send(&mut self.client, &Answer::Capturing);
+        let by = begun.map_or(End::Client, |()| self.wait());
+        end_all(&self.observer);
+        // The client may ask for another capture once it has the answer.
+        self.is_over.store(true, Ordering::Release);
+        // A client that has ended does not need the answer.
+        let _told = send(
+            &mut self.client,
+            &Answer::Captured(captured(&self.capture, by)),
+        );
+    }
+
+    /// Waits until the client has ended its stream, the gateway ends, or the capture has ended.
+    fn wait(&self) -> End {
+        loop {
+            match self.ending.wait(self.client.as_fd(), Some(LOOK)) {
+                Woken::Ending => return End::Gateway,
+                Woken::Ready => return End::Client,
+                Woken::Late if self.capture.summary().end.is_some() => return End::FileSize,
+                Woken::Late => {}
+            }
         }
     }
 }

@@ -1,8 +1,8 @@
 //! How long bytes take through a worker, in four parts, as histograms.
 //!
-//! The clock is read between the steps of a turn that has work, at most three times more; bytes have
-//! no instants of their own. So each time ends when a step was done for all conversations of the
-//! turn: the times of single bytes are at most as long.
+//! The clock is read between the steps of a turn that has work, at most three times more; bytes
+//! have no instants of their own. So each time ends when a step was done for all conversations of
+//! the turn: the times of single bytes are at most as long.
 //!
 //! - device to ring: from the begin of the turn that finds a frame, until its batch is taken
 //! - ring to server: from the begin of the turn in which bytes come into an empty ring, until the
