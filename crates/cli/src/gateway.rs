@@ -4,6 +4,11 @@
 //! `up` runs in the foreground, as systemd wants it, and under the library itself: so its local
 //! connections to servers under the library move to shared memory.
 
+mod capture;
+mod status;
+mod target;
+mod top;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -35,6 +40,12 @@ enum Verb {
     Down,
     /// Checks a file of settings
     Check(Check),
+    /// Shows what a running gateway does, and its connections
+    Status(status::Args),
+    /// Shows the traffic of a running gateway, refreshed each second
+    Top(top::Args),
+    /// Writes the frames of a running gateway to a file
+    Capture(capture::Args),
 }
 
 #[derive(Debug, clap::Args)]
@@ -68,6 +79,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         Verb::Up(up) => load_library(&up),
         Verb::Down => down(),
         Verb::Check(check) => show(&check),
+        Verb::Status(args) => status::run(&args),
+        Verb::Top(args) => top::run(&args),
+        Verb::Capture(args) => capture::run(&args),
     }
 }
 
@@ -87,11 +101,11 @@ fn serve(up: &Up) -> anyhow::Result<ExitCode> {
     // Before the rules: a signal must not leave any.
     let mut signals = Signals::new([SIGINT, SIGTERM]).context("cannot wait for signals")?;
     let gateway = Gateway::up(&settings)?;
-    let stop = gateway.stop();
+    let handle = gateway.handle();
     thread::spawn(move || {
         if signals.forever().next().is_some() {
             // A worker that cannot be woken ends at its next event.
-            let _woken = stop.stop();
+            let _woken = handle.stop();
         }
     });
     let mut text = String::new();

@@ -5,7 +5,7 @@
 //! restored.
 
 mod rates;
-mod screen;
+pub(crate) mod screen;
 
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;

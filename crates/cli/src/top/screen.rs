@@ -13,21 +13,21 @@ const HOME_AND_CLEAR: &str = "\x1b[H\x1b[2J\x1b[3J";
 const STDIN: i32 = 0;
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Wake {
+pub(crate) enum Wake {
     Tick,
     /// The user pressed a quit key, or a signal arrived.
     Quit,
 }
 
 /// The terminal, if there is one, and the signals that end the program.
-pub(super) struct Screen {
+pub(crate) struct Screen {
     signals: OwnedFd,
     saved: Option<libc::termios>,
 }
 
 impl Screen {
     /// Reads signals as input from here on; on a terminal, keys too.
-    pub(super) fn open() -> io::Result<Self> {
+    pub(crate) fn open() -> io::Result<Self> {
         let signals = block_signals()?;
         let is_interactive = io::stdin().is_terminal() && io::stdout().is_terminal();
         let saved = if is_interactive {
@@ -39,7 +39,7 @@ impl Screen {
     }
 
     /// Waits for a second, a quit key or a signal.
-    pub(super) fn wait_a_second(&mut self) -> io::Result<Wake> {
+    pub(crate) fn wait_a_second(&mut self) -> io::Result<Wake> {
         let end = std::time::Instant::now() + std::time::Duration::from_secs(1);
         loop {
             let left = end.saturating_duration_since(std::time::Instant::now());
@@ -68,7 +68,7 @@ impl Screen {
     }
 
     /// Cuts `frame` to the terminal's size, and prepends the codes that clear the screen.
-    pub(super) fn in_place(&self, frame: &str) -> String {
+    pub(crate) fn in_place(&self, frame: &str) -> String {
         let (columns, rows) = size();
         let lines: Vec<String> = frame
             .lines()

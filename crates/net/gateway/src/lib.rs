@@ -3,14 +3,25 @@
 //! [`settings`] reads `gateway.toml` (`docs/gateway.md` explains each key). [`lstack`] translates
 //! the `lstack.conf` of Gazelle into the same settings. Both read one file and do no other I/O:
 //! what only the machine can tell is a list of [`settings::Need`]s. [`service`] puts a gateway
-//! together; a [`Worker`] joins a stack, a queue of a packet device, and anchors.
+//! together; a [`Worker`] joins a stack, a queue of a packet device, and anchors. [`control`] and
+//! the metrics show a running gateway to its operator.
 
 mod anchors;
+pub mod control;
+mod ending;
 pub mod file;
+mod inspection;
 pub mod lstack;
+mod metrics;
+mod observer;
 mod random;
 pub mod service;
 pub mod settings;
+mod timed;
 mod worker;
 
-pub use worker::{Anchors, Clock, Handle, OnUnresolved, Opened, Parts, Worker, WorkerError};
+pub use inspection::InspectionError;
+pub use worker::{
+    Anchors, AskError, Clock, Handle, Latency, OnUnresolved, Opened, Page, Parts, Report, Rings, Shown, Times,
+    Worker, WorkerError,
+};

@@ -29,6 +29,8 @@ use saiga_interface::{NetlinkError, SnapshotError};
 use saiga_netdev::{DeviceError, tap, xdp};
 
 use crate::anchors::Admitted;
+use crate::inspection::{Inspection, InspectionError, Listeners};
+use crate::observer::{Observer, Subject};
 use crate::settings::{Polling, Settings};
 use crate::worker::{Clock, Handle, Parts, Worker, WorkerError};
 use device::{BoxedDevice, Opened};
@@ -48,6 +50,7 @@ pub struct Gateway {
     /// A message comes when a thread has ended.
     ended: mpsc::Receiver<()>,
     stop_follow: follow::Stop,
+    inspection: Inspection,
     served: Vec<SocketAddr>,
     left: Vec<IpAddr>,
     left_out: Vec<String>,
@@ -140,6 +143,9 @@ pub enum ServiceError {
     /// Two `[[serve]]` ask for the same port.
     #[error(transparent)]
     Listen(#[from] saiga_stack::ListenError),
+    /// Operators cannot reach the gateway.
+    #[error(transparent)]
+    Inspection(#[from] InspectionError),
     /// The worker cannot begin, or has ended.
     #[error(transparent)]
     Worker(#[from] WorkerError),
@@ -164,18 +170,20 @@ impl Gateway {
     pub fn up(settings: &Settings) -> Result<Self, ServiceError> {
         let device = supported(settings)?;
         raise_descriptors().map_err(system("cannot raise the limit of descriptors"))?;
+        let listeners = Listeners::open(settings)?;
         let cpus = cpu::of_workers(device, &settings.workers);
         let mut opened = device::open(device, &cpus)?;
         let (source, plan) = network::Source::open(settings, device, &opened.info)?;
         let routes = routes(&plan, &mut opened)?;
         let left: BTreeSet<IpAddr> = routes.left().collect();
-        let mut gateway = Starting {
+        let gateway = Starting {
             settings,
             plan,
             left: Arc::new(Mutex::new(left)),
             clock: Clock::start(),
             resolver: source.resolver(),
         };
+        let infos = opened.infos();
         let (asker, asked) = follow::channel()?;
         let workers = gateway.workers(opened.queues, &asker)?;
         let handles: Vec<Handle> = workers.iter().map(Worker::handle).collect();
@@ -188,7 +196,16 @@ impl Gateway {
             workers: handles.clone(),
             asked,
         })?;
-        gateway.start(workers, &cpus, follow, handles)
+        let subjects = handles.iter().zip(infos);
+        let subjects = subjects.map(|(handle, devices)| Subject {
+            handle: handle.clone(),
+            devices,
+        });
+        let inspection = listeners.serve(Observer {
+            subjects: subjects.collect(),
+            served: gateway.plan.served.clone(),
+        })?;
+        gateway.start(workers, &cpus, (follow, handles), inspection)
     }
 
     /// The addresses and ports that were served at the start.
@@ -230,6 +247,7 @@ impl Gateway {
             let ended = worker.join().map_err(|_| ServiceError::Panicked);
             first = first.and(ended.and_then(|ended| Ok(ended?)));
         }
+        drop(self.inspection);
         // The rules hold until no anchor is left, whose segments would reach the client otherwise.
         let _woken = self.stop_follow.stop();
         let follow = self.follow.join().map_err(|_| ServiceError::Panicked);
@@ -319,8 +337,8 @@ impl Starting<'_> {
         self,
         workers: Vec<OneWorker>,
         cpus: &[Option<usize>],
-        follow: Follow,
-        handles: Vec<Handle>,
+        (follow, handles): (Follow, Vec<Handle>),
+        inspection: Inspection,
     ) -> Result<Gateway, ServiceError> {
         let (ending, ended) = mpsc::channel();
         let stop_follow = follow.stop();
@@ -330,6 +348,7 @@ impl Starting<'_> {
             stop: Stop(handles),
             ended,
             stop_follow,
+            inspection,
             served: self.plan.served,
             left: locked(&self.left).iter().copied().collect(),
             left_out: self.plan.left_out,

@@ -12,10 +12,11 @@
 mod buffer;
 mod clock;
 mod conversation;
-mod handle;
+mod latency;
+mod report;
+mod request;
 mod table;
 
-use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::fd::AsRawFd as _;
@@ -23,14 +24,18 @@ use std::time::Duration;
 
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token, Waker};
+use saiga_netdev::capture::Captured;
 use saiga_netdev::{Device, DeviceError};
-use saiga_stack::{ConnectionId, Incoming, Instant, Micros, Settings, Stack};
+use saiga_stack::{ConnectionId, Incoming, Instant, Micros, Settings, Stack, Verdict};
 
 pub use clock::Clock;
 use conversation::{Conversation, Next};
-pub use handle::Handle;
-use handle::Inbox;
-pub(crate) use handle::Order;
+pub use latency::{Latency, Times};
+pub use report::{Page, Report, Rings, Shown};
+use report::{Load, since_epoch};
+use request::Inbox;
+pub(crate) use request::Change;
+pub use request::{AskError, Handle};
 use table::Table;
 
 use crate::random;
@@ -39,9 +44,9 @@ use crate::random;
 const BATCH: usize = 64;
 /// Events of anchors that are taken at a time.
 const EVENTS: usize = 1024;
-/// The tokens of the devices and of the inbox; keys of conversations are smaller.
+/// The tokens of the devices and of a [`Handle`]; keys of conversations are smaller.
 const DEVICE: Token = Token(usize::MAX);
-const INBOX: Token = Token(usize::MAX - 1);
+const HANDLE: Token = Token(usize::MAX - 1);
 
 /// Where anchors come from.
 pub trait Anchors {
@@ -88,8 +93,9 @@ pub struct Parts<D, A> {
 }
 
 /// A worker.
+#[expect(missing_debug_implementations, reason = "a closure has none")]
 pub struct Worker<D, A> {
-    devices: Vec<D>,
+    devices: Vec<Captured<D, fn() -> Duration>>,
     stack: Stack,
     anchors: A,
     table: Table,
@@ -99,8 +105,10 @@ pub struct Worker<D, A> {
     settings: Settings,
     ring_bytes: u32,
     spin: Micros,
-    inbox: Inbox,
     on_unresolved: OnUnresolved,
+    inbox: Inbox,
+    load: Load,
+    latency: Latency,
 }
 
 /// Why a worker has ended.
@@ -112,13 +120,6 @@ pub enum WorkerError {
     /// The kernel gives no events.
     #[error("cannot wait for events: {0}")]
     Poll(#[source] io::Error),
-}
-
-impl<D: fmt::Debug, A> fmt::Debug for Worker<D, A> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let devices = &self.devices;
-        f.debug_struct("Worker").field("devices", devices).finish_non_exhaustive()
-    }
 }
 
 impl<D: Device, A: Anchors> Worker<D, A> {
@@ -134,9 +135,12 @@ impl<D: Device, A: Anchors> Worker<D, A> {
                 .register(&mut SourceFd(&device), DEVICE, Interest::READABLE)
                 .map_err(WorkerError::Poll)?;
         }
-        let waker = Waker::new(poll.registry(), INBOX).map_err(WorkerError::Poll)?;
+        let waker = Waker::new(poll.registry(), HANDLE).map_err(WorkerError::Poll)?;
+        let clock: fn() -> Duration = since_epoch;
+        let devices = parts.devices.into_iter();
+        let devices = devices.map(|device| Captured::new(device, clock));
         Ok(Self {
-            devices: parts.devices,
+            devices: devices.collect(),
             stack: parts.stack,
             anchors: parts.anchors,
             table: Table::new(parts.ring_bytes),
@@ -146,12 +150,14 @@ impl<D: Device, A: Anchors> Worker<D, A> {
             settings: parts.settings,
             ring_bytes: parts.ring_bytes,
             spin: Micros(u64::try_from(parts.spin.as_micros()).unwrap_or(u64::MAX)),
-            inbox: Inbox::new(waker),
             on_unresolved: parts.on_unresolved,
+            inbox: Inbox::new(waker),
+            load: Load::new(parts.clock.now()),
+            latency: Latency::new(),
         })
     }
 
-    /// What other threads have of the worker.
+    /// What reaches the worker from other threads.
     #[must_use]
     pub fn handle(&self) -> Handle {
         self.inbox.handle()
@@ -163,9 +169,14 @@ impl<D: Device, A: Anchors> Worker<D, A> {
     /// If the device or the kernel's events fail.
     pub fn run(&mut self) -> Result<(), WorkerError> {
         let mut worked_at = self.clock.now();
-        while !self.inbox.must_stop() {
+        let mut has_worked = false;
+        while !self.inbox.is_stopped() {
             let now = self.clock.now();
-            let has_worked = self.turn(now)?;
+            self.load.on_turn(has_worked, now);
+            for request in self.inbox.take() {
+                self.answer(request, now);
+            }
+            has_worked = self.turn(now)?;
             if has_worked {
                 worked_at = now;
             }
@@ -182,16 +193,13 @@ impl<D: Device, A: Anchors> Worker<D, A> {
 
     /// Does everything that can be done now. Returns whether there was anything.
     fn turn(&mut self, now: Instant) -> Result<bool, WorkerError> {
+        self.table.watch.turned = now;
         let received = self.receive(now)?;
-        if self.stack.next_timeout().is_some_and(|at| at <= now) {
-            self.stack.on_timeout(now, &mut self.table);
+        if received > 0 {
+            let taken = self.clock.now();
+            self.latency.on_received(received, &self.table.watch, taken);
         }
-        // Without random numbers, the old key holds until the next turn.
-        if self.stack.cookie_key_ends() <= now
-            && let Ok(key) = random::key()
-        {
-            self.stack.rotate_cookie_key(key, now);
-        }
+        self.on_timeout(now);
         for (id, incoming) in std::mem::take(&mut self.table.incoming) {
             self.decide(id, &incoming, now);
         }
@@ -203,11 +211,32 @@ impl<D: Device, A: Anchors> Worker<D, A> {
         for key in due {
             self.advance(key, now);
         }
+        if self.table.watch.has_moved() {
+            let moved = self.clock.now();
+            self.latency.on_moved(&mut self.table.watch, moved);
+            self.table.settle(moved);
+        }
         let has_sent = self.transmit(now)?;
+        if !self.table.watch.sent.is_empty() {
+            let sent = self.clock.now();
+            self.latency.on_sent(&mut self.table.watch, sent);
+        }
         while let Some((interface, address)) = self.stack.poll_unresolved(now) {
             (self.on_unresolved)(interface, address);
         }
         Ok(received > 0 || has_moved || has_sent || !self.table.due.is_empty())
+    }
+
+    fn on_timeout(&mut self, now: Instant) {
+        if self.stack.next_timeout().is_some_and(|at| at <= now) {
+            self.stack.on_timeout(now, &mut self.table);
+        }
+        // Without random numbers, the old key holds until the next turn.
+        if self.stack.cookie_key_ends() <= now
+            && let Ok(key) = random::key()
+        {
+            self.stack.rotate_cookie_key(key, now);
+        }
     }
 
     fn receive(&mut self, now: Instant) -> Result<usize, WorkerError> {
@@ -219,9 +248,10 @@ impl<D: Device, A: Anchors> Worker<D, A> {
         } = self;
         let mut received = 0;
         for device in devices {
-            received += device.receive(BATCH, &mut |frame| {
+            received += device.receive_with_comments(BATCH, &mut |frame| {
                 let state = frame.offload.checksum_state();
-                let _verdict = stack.on_frame(frame.bytes, state, now, table);
+                let verdict = stack.on_frame(frame.bytes, state, now, table);
+                Some(comment(verdict))
             })?;
         }
         Ok(received)
@@ -246,6 +276,28 @@ impl<D: Device, A: Anchors> Worker<D, A> {
         };
         device.flush()?;
         Ok(has_sent || is_full)
+    }
+
+    /// Follows a change of the network.
+    fn follow(&mut self, change: Change, now: Instant) {
+        match change {
+            Change::Network(network) => {
+                let _checked = self.stack.configure(network, now);
+            }
+            Change::Neighbour {
+                interface,
+                address,
+                mac: Some(mac),
+            } => {
+                // A neighbour for which there is no room is resolved when it is needed.
+                let _has_room = self.stack.set_neighbour(interface, address, mac, now);
+            }
+            Change::Neighbour {
+                interface,
+                address,
+                mac: None,
+            } => self.stack.forget_neighbour(interface, address),
+        }
     }
 
     /// A client asks for a connection: the server's kernel decides.
@@ -317,14 +369,17 @@ impl<D: Device, A: Anchors> Worker<D, A> {
         if !conversation.is_accepted {
             return;
         }
-        match conversation.advance(&mut self.stack, pool, now) {
+        let connection = conversation.connection;
+        let next = conversation.advance(&mut self.stack, pool, now);
+        self.table.note(key);
+        match next {
             Next::Wait => {}
             Next::Again => self.table.make_due(key),
             Next::End => {
                 self.table.remove(key);
             }
             Next::Reset => {
-                if let Some(id) = conversation.connection {
+                if let Some(id) = connection {
                     let _closed = self.stack.abort(id, now);
                 }
                 self.table.remove(key);
@@ -343,32 +398,7 @@ impl<D: Device, A: Anchors> Worker<D, A> {
         self.table.remove(key);
     }
 
-    /// Carries out the orders that have come.
-    fn obey(&mut self, now: Instant) {
-        while let Some(order) = self.inbox.next() {
-            match order {
-                Order::Network(network) => {
-                    // The sender has checked it.
-                    let _valid = self.stack.configure(network, now);
-                }
-                Order::Neighbour {
-                    interface,
-                    address,
-                    mac: Some(mac),
-                } => {
-                    // A neighbour for which there is no room is resolved when it is needed.
-                    let _has_room = self.stack.set_neighbour(interface, address, mac, now);
-                }
-                Order::Neighbour {
-                    interface,
-                    address,
-                    mac: None,
-                } => self.stack.forget_neighbour(interface, address),
-            }
-        }
-    }
-
-    /// Waits for frames, anchors and orders, at most `timeout`.
+    /// Waits for frames, anchors, requests and a stop, at most `timeout`.
     fn wait(&mut self, timeout: Option<Duration>) -> Result<(), WorkerError> {
         match self.poll.poll(&mut self.events, timeout) {
             Err(error) if error.kind() != io::ErrorKind::Interrupted => {
@@ -379,16 +409,16 @@ impl<D: Device, A: Anchors> Worker<D, A> {
         let now = self.clock.now();
         let events = std::mem::replace(&mut self.events, Events::with_capacity(0));
         for event in &events {
-            if event.token() == INBOX {
-                self.obey(now);
-            }
-            if event.token() == DEVICE || event.token() == INBOX {
+            if event.token() == DEVICE || event.token() == HANDLE {
                 continue;
             }
             let key = u32::try_from(event.token().0).unwrap_or(u32::MAX);
             let Some((conversation, _)) = self.table.get(key) else {
                 continue;
             };
+            if event.is_readable() {
+                conversation.since.readable.get_or_insert(now);
+            }
             let has_ended = event.is_error() || event.is_read_closed();
             conversation.may_read |= event.is_readable() || has_ended;
             conversation.may_write |= event.is_writable() || event.is_error();
@@ -399,5 +429,14 @@ impl<D: Device, A: Anchors> Worker<D, A> {
         }
         self.events = events;
         Ok(())
+    }
+}
+
+/// What a capture says of a received frame.
+const fn comment(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Taken => "taken by the gateway",
+        Verdict::NotOurs => "left to the kernel",
+        Verdict::Shared => "taken by the gateway and the kernel",
     }
 }

@@ -11,6 +11,7 @@
 mod block;
 mod files;
 
+use std::fmt;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -204,6 +205,20 @@ impl<D: Device, C: Fn() -> Duration> Device for Captured<D, C> {
 
     fn counters(&self) -> Counters {
         self.device.counters()
+    }
+}
+
+impl<D: fmt::Debug, C> fmt::Debug for Captured<D, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            device,
+            clock: _,
+            recorder,
+        } = self;
+        f.debug_struct("Captured")
+            .field("device", device)
+            .field("recorder", recorder)
+            .finish_non_exhaustive()
     }
 }
 

@@ -214,6 +214,25 @@ pub struct Drops {
     pub refused: u64,
 }
 
+impl Drops {
+    /// All counts with their names.
+    #[must_use]
+    pub const fn named(&self) -> [(&'static str, u64); 4] {
+        let Self {
+            malformed,
+            overflowed,
+            down,
+            refused,
+        } = *self;
+        [
+            ("malformed", malformed),
+            ("overflowed", overflowed),
+            ("down", down),
+            ("refused", refused),
+        ]
+    }
+}
+
 /// Why a device that was open no longer works.
 #[derive(Debug, thiserror::Error)]
 pub enum DeviceError {

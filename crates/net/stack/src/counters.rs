@@ -65,3 +65,46 @@ impl Default for Counters {
         }
     }
 }
+
+impl Counters {
+    /// All counts with their names, except those of malformed packets and of TCP.
+    #[must_use]
+    pub const fn named(&self) -> [(&'static str, u64); 15] {
+        let Self {
+            in_frames,
+            out_frames,
+            handed_back,
+            hand_backs_dropped,
+            malformed: _,
+            no_route,
+            answers_dropped,
+            answers_limited,
+            neighbour_drops,
+            fragments_overlapped,
+            fragments_expired,
+            fragments_evicted,
+            syns_dropped,
+            table_full,
+            time_wait_overflow,
+            out_rsts,
+            tcp: _,
+        } = *self;
+        [
+            ("in_frames", in_frames),
+            ("out_frames", out_frames),
+            ("handed_back", handed_back),
+            ("hand_backs_dropped", hand_backs_dropped),
+            ("no_route", no_route),
+            ("answers_dropped", answers_dropped),
+            ("answers_limited", answers_limited),
+            ("neighbour_drops", neighbour_drops),
+            ("fragments_overlapped", fragments_overlapped),
+            ("fragments_expired", fragments_expired),
+            ("fragments_evicted", fragments_evicted),
+            ("syns_dropped", syns_dropped),
+            ("table_full", table_full),
+            ("time_wait_overflow", time_wait_overflow),
+            ("out_rsts", out_rsts),
+        ]
+    }
+}

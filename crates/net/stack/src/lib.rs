@@ -37,6 +37,7 @@ mod slab;
 mod slot;
 mod stack;
 mod transmit;
+mod view;
 mod wheel;
 
 pub use calls::ConnectError;
@@ -49,6 +50,9 @@ pub use network::{
     Interface, Link, MAX_ADDRESSES, MAX_INTERFACES, MAX_ROUTES, Network, NetworkError, Route,
 };
 pub use owner::{Incoming, Owner};
-pub use saiga_tcp::{CloseReason, Events, Instant, KeepAlive, Micros, Settings, StateName};
+pub use saiga_tcp::{
+    CloseReason, Events, Info, Instant, KeepAlive, Micros, Settings, StateName,
+};
 pub use slab::ConnectionId;
 pub use stack::{Outgoing, Stack, Verdict};
+pub use view::View;

@@ -70,6 +70,13 @@ impl<T> Slab<T> {
         self.used
     }
 
+    /// Number of places, those that are free included.
+    pub(crate) fn places(&self) -> u32 {
+        let last = self.blocks.last().map_or(0, Vec::len);
+        let places = self.blocks.len().saturating_sub(1) * BLOCK + last;
+        u32::try_from(places).unwrap_or(u32::MAX)
+    }
+
     pub(crate) const fn is_full(&self) -> bool {
         self.used >= self.limit
     }
@@ -217,6 +224,7 @@ mod tests {
         for index in (0..5000).step_by(3) {
             assert_eq!(slab.remove(index), Some(index));
         }
+        assert_eq!((slab.len(), slab.places()), (3333, 5000));
         for index in 0..5000 {
             let expected = (index % 3 != 0).then_some(&index);
             assert_eq!(slab.at(index), expected);

@@ -71,6 +71,25 @@ pub enum StateName {
     Closed,
 }
 
+impl StateName {
+    /// The name in the RFC.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::SynSent => "SYN-SENT",
+            Self::SynReceived => "SYN-RECEIVED",
+            Self::Established => "ESTABLISHED",
+            Self::FinWait1 => "FIN-WAIT-1",
+            Self::FinWait2 => "FIN-WAIT-2",
+            Self::CloseWait => "CLOSE-WAIT",
+            Self::Closing => "CLOSING",
+            Self::LastAck => "LAST-ACK",
+            Self::TimeWait => "TIME-WAIT",
+            Self::Closed => "CLOSED",
+        }
+    }
+}
+
 /// The state with what is valid in it.
 #[derive(Debug, Clone)]
 #[expect(

@@ -1,4 +1,4 @@
-//! The state of the send half as numbers, like the structure of TCP_INFO.
+//! The state of a connection as numbers, like the structure of TCP_INFO.
 
 use crate::connection::{Connection, Phase};
 use crate::context::Context;
@@ -17,12 +17,22 @@ pub struct Info {
     pub lost: u32,
     /// Smoothed round-trip time, after the first sample.
     pub srtt: Option<Micros>,
+    /// Mean deviation of the round-trip time, after the first sample.
+    pub rttvar: Option<Micros>,
     /// Retransmission time-out with all doublings.
     pub rto: Micros,
+    /// The window that the peer has announced: `SND.WND`.
+    pub snd_wnd: u32,
+    /// The window that was announced to the peer: `RCV.WND`.
+    pub rcv_wnd: u32,
+    /// Bytes of payload in a full segment.
+    pub mss: u16,
+    /// Segments that were sent again, probes of a loss included (`tcpi_total_retrans`).
+    pub retransmitted: u32,
 }
 
 impl Connection {
-    /// Numbers of the send half; `None` before the handshake is complete and after both FINs.
+    /// The numbers; `None` before the handshake is complete and after both FINs.
     #[must_use]
     pub fn info(&self, context: &Context<'_>) -> Option<Info> {
         match &self.phase {

@@ -345,7 +345,7 @@ impl Open {
 
     /// See [`crate::Connection::info`].
     pub(crate) fn info(&self, context: &Context<'_>) -> Info {
-        self.sender.info(context)
+        self.sender.info(self.receiver.window(), context)
     }
 
     fn is_ack_due(&self) -> bool {

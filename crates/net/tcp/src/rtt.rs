@@ -78,8 +78,7 @@ impl Rtt {
     }
 
     /// The mean deviation of the samples.
-    #[cfg(test)]
-    fn rttvar(&self) -> Micros {
+    pub(crate) fn rttvar(&self) -> Micros {
         Micros(u64::from(self.scaled_rttvar / 4))
     }
 

@@ -86,6 +86,8 @@ pub(crate) struct Sender {
     /// The last transmission.
     sent_at: Instant,
     timers: Timers,
+    /// Segments that were sent again.
+    retransmitted: u32,
     /// Expiries of the retransmission or of the zero window timer since the last progress.
     retries: u8,
     /// The same since the peer was heard.
@@ -148,6 +150,7 @@ impl Sender {
             limited_at: start.una - 1,
             sent_at: start.now,
             timers: Timers::NONE,
+            retransmitted: 0,
             retries: 0,
             unanswered: 0,
             pace_gap_us: 0,
@@ -215,15 +218,20 @@ impl Sender {
         }
     }
 
-    /// See [`crate::Connection::info`].
-    pub(crate) fn info(&self, context: &Context<'_>) -> Info {
+    /// See [`crate::Connection::info`]. `rcv_wnd` is the receiver's.
+    pub(crate) fn info(&self, rcv_wnd: u32, context: &Context<'_>) -> Info {
         Info {
             cwnd: self.congestion.cwnd(),
             ssthresh: self.congestion.ssthresh(),
             in_flight: self.pipe(),
             lost: self.flight.lost(),
             srtt: self.rtt.srtt(),
+            rttvar: self.rtt.srtt().map(|_| self.rtt.rttvar()),
             rto: self.rtt.rto(&context.config.rto),
+            snd_wnd: self.window.size(),
+            rcv_wnd,
+            mss: self.mss,
+            retransmitted: self.retransmitted,
         }
     }
 

@@ -24,7 +24,7 @@ use saiga_netdev::xdp;
 
 use super::network::{Plan, Source};
 use super::{Left, ServiceError, locked, system};
-use crate::worker::{Handle, Order};
+use crate::worker::{Change, Handle};
 
 /// How often the thread looks whether hosts can be taken over.
 const LOOK: Duration = Duration::from_secs(1);
@@ -260,7 +260,7 @@ impl Follow {
         match (mac, neighbour.state) {
             // The kernel is asking.
             (None, NeighbourState::Incomplete) => {}
-            (mac, _) => self.order(&Order::Neighbour {
+            (mac, _) => self.tell_workers(&Change::Neighbour {
                 interface,
                 address,
                 mac,
@@ -268,9 +268,9 @@ impl Follow {
         }
     }
 
-    fn order(&self, order: &Order) {
+    fn tell_workers(&self, change: &Change) {
         for worker in &self.workers {
-            worker.order(order.clone());
+            worker.change(change.clone());
         }
     }
 
@@ -296,10 +296,10 @@ impl Follow {
             return Ok(());
         }
         if plan.network != self.plan.network {
-            self.order(&Order::Network(plan.network.clone()));
+            self.tell_workers(&Change::Network(plan.network.clone()));
         }
         for &(interface, address, mac) in &plan.neighbours {
-            self.order(&Order::Neighbour {
+            self.tell_workers(&Change::Neighbour {
                 interface,
                 address,
                 mac: Some(mac),

@@ -44,7 +44,6 @@ fn refuse_without_effect(device: &Device, settings: &Settings) -> Result<(), Ser
         ),
         ("tcp.memory", settings.tcp.memory.is_some()),
         ("outgoing.prefixes", !settings.outgoing.prefixes.is_empty()),
-        ("metrics.listen", settings.metrics.listen.is_some()),
         // The service must not be root when the operator has asked for less.
         (
             "runtime.user",

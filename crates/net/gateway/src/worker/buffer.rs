@@ -10,6 +10,8 @@ pub(crate) struct Pool {
     /// Bytes of each ring.
     capacity: u32,
     free: Vec<Box<[u8]>>,
+    /// Rings that have memory.
+    lent: u64,
 }
 
 /// Most rings without a user that keep their memory.
@@ -20,16 +22,32 @@ impl Pool {
         Self {
             capacity,
             free: Vec::new(),
+            lent: 0,
         }
     }
 
+    /// Bytes of each ring.
+    pub(crate) const fn capacity(&self) -> u32 {
+        self.capacity
+    }
+
+    /// Bytes of the memory that rings have.
+    pub(crate) fn lent_bytes(&self) -> u64 {
+        self.lent * u64::from(self.capacity)
+    }
+
     fn take(&mut self) -> Box<[u8]> {
+        self.lent += 1;
         let free = self.free.pop();
         free.unwrap_or_else(|| vec![0; self.capacity as usize].into())
     }
 
     fn give(&mut self, memory: Box<[u8]>) {
-        if self.free.len() < MOST_FREE && !memory.is_empty() {
+        if memory.is_empty() {
+            return;
+        }
+        self.lent -= 1;
+        if self.free.len() < MOST_FREE {
             self.free.push(memory);
         }
     }
@@ -50,6 +68,11 @@ pub(crate) struct Buffer {
 impl Buffer {
     pub(crate) const fn is_empty(&self) -> bool {
         self.length == 0
+    }
+
+    /// Number of bytes.
+    pub(crate) const fn len(&self) -> u32 {
+        self.length
     }
 
     /// Copies `bytes` to a place `at` bytes behind the first one. The bytes in front of them may be
@@ -183,8 +206,10 @@ mod tests {
         buffer.extend(6);
         buffer.consume(6, &mut pool);
         assert!(buffer.bytes.is_empty(), "an empty ring has no memory");
+        assert_eq!(pool.lent_bytes(), 0);
         buffer.place(3, b"ghij", &mut pool);
         assert!(buffer.is_empty());
+        assert_eq!(pool.lent_bytes(), 10);
         buffer.place(0, b"def", &mut pool);
         buffer.extend(7);
         assert_eq!(buffer.front(), b"defghij");

@@ -13,6 +13,7 @@ use socket2::SockRef;
 use std::time::Duration;
 
 use super::buffer::{Buffer, Pool};
+use super::latency::Since;
 
 /// Most bytes of one direction before other conversations have their turn.
 const MOST_BYTES_OF_A_TURN: u32 = 256 << 10;
@@ -39,6 +40,8 @@ pub(crate) struct Conversation {
     is_shut: bool,
     /// Whether the conversation is among those with work.
     pub(crate) is_due: bool,
+    /// Since when bytes wait.
+    pub(crate) since: Since,
 }
 
 /// What follows for a conversation.
@@ -68,6 +71,7 @@ impl Conversation {
             has_server_ended: false,
             is_shut: false,
             is_due: false,
+            since: Since::default(),
         }
     }
 
@@ -142,6 +146,7 @@ impl Conversation {
         // Without bytes, there is no memory.
         self.outbound.consume(0, pool);
         if moved > 0 {
+            self.since.is_filled = true;
             stack.write(id, moved, now);
         }
         if self.has_server_ended {

@@ -1,11 +1,13 @@
 //! All conversations of a worker, found by the stack's numbers and by the poll's tokens.
 
 use mio::Token;
-use saiga_stack::{ConnectionId, Events, Incoming, Owner};
+use saiga_stack::{ConnectionId, Events, Incoming, Instant, Owner};
 use slab::Slab;
 
 use super::buffer::Pool;
 use super::conversation::Conversation;
+use super::latency::Watch;
+use super::report::Rings;
 
 /// No conversation.
 const NONE: u32 = u32::MAX;
@@ -23,6 +25,8 @@ pub(crate) struct Table {
     pub(crate) due: Vec<u32>,
     /// Keys of conversations whose clients are gone.
     pub(crate) lost: Vec<u32>,
+    /// What the present turn has to measure.
+    pub(crate) watch: Watch,
 }
 
 impl Table {
@@ -34,7 +38,24 @@ impl Table {
             incoming: Vec::new(),
             due: Vec::new(),
             lost: Vec::new(),
+            watch: Watch::new(),
         }
+    }
+
+    /// Number of conversations.
+    pub(crate) fn len(&self) -> u32 {
+        u32::try_from(self.conversations.len()).unwrap_or(u32::MAX)
+    }
+
+    /// The rings of a connection's conversation, if it has one.
+    pub(crate) fn rings(&self, id: ConnectionId) -> Option<Rings> {
+        let conversation = self.conversations.get(self.key(id)? as usize)?;
+        Some(Rings {
+            is_accepted: conversation.is_accepted,
+            inbound: conversation.inbound.len(),
+            outbound: conversation.outbound.len(),
+            capacity: self.pool.capacity(),
+        })
     }
 
     /// Adds a conversation; returns its key.
@@ -75,6 +96,30 @@ impl Table {
         }
     }
 
+    /// Notes which bytes of a conversation have moved.
+    pub(crate) fn note(&mut self, key: u32) {
+        let Some(conversation) = self.conversations.get_mut(key as usize) else {
+            return;
+        };
+        let since = &mut conversation.since;
+        if conversation.inbound.is_empty() {
+            self.watch.written.extend(since.inbound.take());
+        }
+        if std::mem::take(&mut since.is_filled) {
+            self.watch.read.extend(since.readable.take());
+            self.watch.filled.push(key);
+        }
+    }
+
+    /// The bytes that have moved into rings towards clients wait there from `now` on.
+    pub(crate) fn settle(&mut self, now: Instant) {
+        for key in self.watch.filled.drain(..) {
+            if let Some(conversation) = self.conversations.get_mut(key as usize) {
+                conversation.since.outbound.get_or_insert(now);
+            }
+        }
+    }
+
     /// The token of a conversation in the poll.
     pub(crate) const fn token(key: u32) -> Token {
         Token(key as usize)
@@ -108,11 +153,15 @@ impl Owner for Table {
         let Some(key) = self.key(id) else {
             return;
         };
+        let turned = self.watch.turned;
         let Some((conversation, pool)) = self.get(key) else {
             return;
         };
         conversation.outbound.consume(events.acked, pool);
         conversation.inbound.extend(events.readable);
+        if events.readable > 0 {
+            conversation.since.inbound.get_or_insert(turned);
+        }
         conversation.has_client_ended |= events.is_finished;
         if let Some(reason) = events.closed {
             conversation.connection = None;
@@ -133,8 +182,11 @@ impl Owner for Table {
     }
 
     fn fetch(&mut self, id: ConnectionId, at: u32, into: &mut [u8]) {
-        if let Some((conversation, _)) = self.of(id) {
-            conversation.outbound.copy(at, into);
-        }
+        let Some((conversation, _)) = self.of(id) else {
+            return;
+        };
+        conversation.outbound.copy(at, into);
+        let since = conversation.since.outbound.take();
+        self.watch.sent.extend(since);
     }
 }

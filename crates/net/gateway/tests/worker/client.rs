@@ -26,7 +26,7 @@ const SILENCE: Duration = Duration::from_millis(300);
 /// A worker in a thread of its own, and its client.
 pub(crate) struct World {
     pub(crate) client: Client,
-    stop: Stop,
+    pub(crate) handle: Handle,
     worker: Option<JoinHandle<Result<(), WorkerError>>>,
 }
 
@@ -150,7 +150,7 @@ impl World {
             on_unresolved: Box::new(|_, _| panic!("the stack resolves")),
         };
         let mut worker = Worker::new(parts).unwrap();
-        let stop = worker.handle();
+        let handle = worker.handle();
         Self {
             client: Client {
                 device: near,
@@ -160,7 +160,7 @@ impl World {
                 streams: Streams::default(),
                 only: None,
             },
-            stop,
+            handle,
             worker: Some(std::thread::spawn(move || worker.run())),
         }
     }
@@ -168,7 +168,7 @@ impl World {
 
 impl Drop for World {
     fn drop(&mut self) {
-        self.stop.stop().unwrap();
+        self.handle.stop().unwrap();
         let ended = self.worker.take().unwrap().join();
         if !std::thread::panicking() {
             ended.unwrap().unwrap();

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use saiga_gateway::{Anchors, Opened};
-use saiga_stack::CloseReason;
+use saiga_stack::{CloseReason, StateName};
 use socket2::SockRef;
 
 use client::{Client, World};
@@ -179,5 +179,40 @@ fn many_connections_at_once_do_not_mix_their_bytes() {
     });
     let mut world = World::new(port);
     world.client.check_many(200, 20_000);
+    server.join().unwrap();
+}
+
+/// The connection, its anchor and both rings, while the server holds its bytes back.
+#[test]
+fn an_operator_sees_a_connection() {
+    let (may_end, ends) = std::sync::mpsc::channel();
+    let (port, server) = serve(move |mut stream| {
+        stream.write_all(b"hello").unwrap();
+        ends.recv().unwrap();
+    });
+    let mut world = World::new(port);
+    assert!(world.handle.page(0).unwrap().connections.is_empty());
+    world.client.connect();
+    world
+        .client
+        .run_until(|client| client.received() == b"hello");
+    let page = world.handle.page(0).unwrap();
+    let [shown] = page.connections[..] else {
+        panic!("{page:?}");
+    };
+    assert_eq!(page.next, None);
+    assert_eq!(shown.view.flow.local().port(), port);
+    assert_eq!(shown.view.state, Some(StateName::Established));
+    let info = shown.view.info.unwrap();
+    // 1500 bytes without the headers of IPv4 and TCP, and without timestamps.
+    assert_eq!(info.mss, 1448);
+    assert!(info.snd_wnd > 0 && info.rcv_wnd > 0 && info.cwnd > 0, "{info:?}");
+    let rings = shown.rings.unwrap();
+    assert!(rings.is_accepted && rings.inbound == 0, "{rings:?}");
+    let report = world.handle.report().unwrap();
+    assert_eq!((report.connections, report.conversations), (1, 1));
+    assert!(report.busy_turns > 0 && report.busy <= report.uptime, "{report:?}");
+    assert!(report.devices[0].received.frames > 0);
+    may_end.send(()).unwrap();
     server.join().unwrap();
 }

@@ -61,6 +61,33 @@ fn both_sides_close_and_nothing_is_left() {
     assert_eq!(world.hosts[0].stack.state(id), None);
 }
 
+/// What an operator sees of a connection before, during and after the loss of its only segment.
+#[test]
+fn a_view_has_the_state_and_the_numbers() {
+    let mut world = World::new();
+    assert_eq!(world.hosts[0].stack.places(), 0);
+    let id = world.connect(v4(1), v4(2));
+    let begun = world.hosts[0].stack.view(id.index(), world.now).unwrap();
+    assert_eq!((begun.state, begun.info), (Some(StateName::SynSent), None));
+    world.run(SECOND);
+    world.hosts[0].write(id, b"lost", world.now);
+    assert_eq!(world.hosts[0].frames(world.now).len(), 1);
+    let view = world.hosts[0].stack.view(id.index(), world.now).unwrap();
+    assert_eq!((view.id, view.state), (id, Some(StateName::Established)));
+    let info = view.info.unwrap();
+    assert_eq!((info.in_flight, info.retransmitted), (4, 0));
+    // 1500 bytes without the headers of IPv4 and TCP, and without timestamps.
+    assert_eq!((info.mss, info.ssthresh), (1448, u32::MAX));
+    assert!(info.srtt >= Some(Micros(100)) && info.rttvar.is_some());
+    assert!(info.snd_wnd > 0 && info.snd_wnd <= BUFFER, "{info:?}");
+    world.run(SECOND);
+    let view = world.hosts[0].stack.view(id.index(), world.now).unwrap();
+    let info = view.info.unwrap();
+    assert_eq!((info.in_flight, info.retransmitted), (0, 1));
+    assert_eq!(world.hosts[0].stack.places(), 1);
+    assert_eq!(world.hosts[0].stack.view(1, world.now), None);
+}
+
 /// Half a megabyte each way at once: more than both buffers.
 #[test]
 fn bulk_data_in_both_directions() {

@@ -79,7 +79,7 @@ impl Receiver {
     }
 
     /// Bytes of the announced window that are not used: `RCV.WND`.
-    pub(super) fn window(&self) -> u32 {
+    pub(crate) fn window(&self) -> u32 {
         let nxt = self.nxt();
         if nxt.before(self.edge) {
             self.edge - nxt

@@ -200,6 +200,7 @@ impl Sender {
         let is_retransmission = part.reason == Reason::Retransmission;
         if is_retransmission {
             context.counters.retrans_segs += 1;
+            self.retransmitted = self.retransmitted.saturating_add(1);
             self.flight.on_retransmit(part.start, end, now);
             if self.recovery.is_reducing() {
                 self.congestion.on_retransmit(part.start, end);

@@ -39,6 +39,11 @@ impl PeerWindow {
         self.largest
     }
 
+    /// The window as it was announced: `SND.WND`.
+    pub(super) fn size(&self) -> u32 {
+        self.end - self.wl2
+    }
+
     /// Takes the window of an acceptable segment unless an older one was delayed. As in Linux, a
     /// segment that acknowledges more is newer, whatever its number: it may carry data again.
     /// Returns whether the window changed.
