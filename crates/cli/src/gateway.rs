@@ -101,11 +101,11 @@ fn serve(up: &Up) -> anyhow::Result<ExitCode> {
     // Before the rules: a signal must not leave any.
     let mut signals = Signals::new([SIGINT, SIGTERM]).context("cannot wait for signals")?;
     let gateway = Gateway::up(&settings)?;
-    let handle = gateway.handle();
+    let stop = gateway.stop();
     thread::spawn(move || {
         if signals.forever().next().is_some() {
             // A worker that cannot be woken ends at its next event.
-            let _woken = handle.stop();
+            let _woken = stop.stop();
         }
     });
     let mut text = String::new();

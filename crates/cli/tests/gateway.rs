@@ -91,7 +91,9 @@ fn a_host_with_an_old_connection_is_taken_over_at_its_end() {
             writeln!(child.stdin.as_mut().unwrap(), "{line}").unwrap();
             let mut answer = String::new();
             let stdout = child.stdout.as_mut().unwrap();
-            BufReader::with_capacity(1, stdout).read_line(&mut answer).unwrap();
+            BufReader::with_capacity(1, stdout)
+                .read_line(&mut answer)
+                .unwrap();
             answer
         };
         assert_eq!(talk("ping"), "PONG\n");

@@ -60,7 +60,10 @@ fn client(world: &World) -> Ended {
 fn capture(world: &World, file: &Path, filter: &[&str]) -> Ended {
     let words = [&["capture", "-w", text(file)][..], filter].concat();
     let mut command = verb(world, &words);
-    let spawned = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let spawned = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
     let mut capture = Ended(spawned.unwrap());
     let mut line = String::new();
     BufReader::new(capture.0.stderr.as_mut().unwrap())
@@ -97,7 +100,12 @@ fn check_connection(world: &World) {
     assert_eq!(worker["conversations"], 1, "{status:#}");
     assert_eq!(worker["connections"]["ESTABLISHED"], 1, "{status:#}");
     assert!(worker["tcp"]["InSegs"].as_u64() > Some(1), "{status:#}");
-    for part in ["device_to_ring", "ring_to_server", "server_to_ring", "ring_to_device"] {
+    for part in [
+        "device_to_ring",
+        "ring_to_server",
+        "server_to_ring",
+        "ring_to_device",
+    ] {
         let count = worker["latency"][part]["count"].as_u64();
         assert!(count > Some(0), "{part}: {status:#}");
     }
@@ -135,7 +143,14 @@ fn check_capture(world: &World) {
     assert!(line.contains("one.pcapng: "), "{line}");
     let mode = fs::metadata(&file).unwrap().permissions().mode();
     assert_eq!(mode & 0o7777, 0o600);
-    let fields = ["-e", "tcp.srcport", "-e", "tcp.dstport", "-e", "frame.comment"];
+    let fields = [
+        "-e",
+        "tcp.srcport",
+        "-e",
+        "tcp.dstport",
+        "-e",
+        "frame.comment",
+    ];
     let mut tshark = Command::new("tshark");
     tshark.args(["-n", "-r", text(&file), "-T", "fields"]);
     let shown = said(tshark.args(fields));

@@ -106,7 +106,10 @@ fn a_gateway_serves_every_request_of_another_host() {
         assert_eq!(run.metrics.get("channel_share"), None);
     }
     let described = result.arms[1].description.as_deref().unwrap();
-    assert!(described.contains("over a TAP device (wire0)"), "{described}");
+    assert!(
+        described.contains("over a TAP device (wire0)"),
+        "{described}"
+    );
     assert!(!result.host.kernel.is_empty());
     let is_host_cpu = |metric: &str| metric == "server_host_cpu_us_per_op";
     let mut compared = result.comparisons.iter();
@@ -215,8 +218,17 @@ fn a_dry_run_of_sql_prints_the_commands_of_both_hosts() {
             &["umount {server} {client}"],
             &["# arm gateway"],
             &[settings],
-            &["nsenter --net={server} ", "saiga gateway up --config ", " &"],
-            &["nsenter --net={server} ", "LD_PRELOAD=", "mariadbd ", server],
+            &[
+                "nsenter --net={server} ",
+                "saiga gateway up --config ",
+                " &",
+            ],
+            &[
+                "nsenter --net={server} ",
+                "LD_PRELOAD=",
+                "mariadbd ",
+                server,
+            ],
             &["nsenter --net={client} ", "env SYSBENCH_TEST=", client],
             &["kill (PID of saiga gateway)"],
             &["umount {server} {client}"],
@@ -256,7 +268,14 @@ fn a_dry_run_of_tpcc_makes_the_hosts_of_each_run() {
 fn sql_servers_admit_the_client_by_its_address() {
     let test = Marked::with_real_library();
     let mut saiga = test.saiga(&["compare", "sql", "--engine", "mariadb,postgres"]);
-    saiga.args(["--over", "tap", "--only", "select-c16-unpinned", "--pairs", "1"]);
+    saiga.args([
+        "--over",
+        "tap",
+        "--only",
+        "select-c16-unpinned",
+        "--pairs",
+        "1",
+    ]);
     saiga.args(["--seconds", "0.3", "--max-foreign", "100", "--seed", "1"]);
     let said = test.said(saiga.args(["--out", &test.text("out")]));
     assert_eq!(said.code, Some(0), "{said:?}");
@@ -264,7 +283,11 @@ fn sql_servers_admit_the_client_by_its_address() {
     assert_eq!(result.runs.len(), 4);
     for run in &result.runs {
         assert_eq!(run.rejected, None, "{} {}", run.cell, run.arm);
-        assert!(run.metrics["server_host_cpu_us_per_op"] > 0.0, "{}", run.cell);
+        assert!(
+            run.metrics["server_host_cpu_us_per_op"] > 0.0,
+            "{}",
+            run.cell
+        );
     }
     for run in runs(&result, "gateway") {
         let gateway = run.metrics["gateway_cpu_us_per_op"];
@@ -274,72 +297,75 @@ fn sql_servers_admit_the_client_by_its_address() {
     test.assert_nothing_left();
 }
 
-#[test]
-fn bad_input_is_refused() {
+/// Each line is refused with the message, and leaves nothing.
+fn assert_refused(lines: &[(&str, &str)]) {
     let test = Marked::with_library();
     let out = test.text("out");
-    for (words, message) in [
-        (
-            &["redis", "--over", "ring"][..],
-            "invalid value 'ring' for '--over <WIRE>'",
-        ),
-        (
-            &["redis", "--over", "memif"],
-            "invalid value 'memif' for '--over <WIRE>'",
-        ),
-        (
-            &["redis", "--over", "tap", "--cluster"],
-            "--over needs --topology standalone, not cluster",
-        ),
-        (
-            &["redis", "--over", "tap", "--idle", "10"],
-            "the argument '--over <WIRE>' cannot be used with '--idle <N>'",
-        ),
-        (
-            &["redis", "--over", "tap", "--arms", "kernel,saiga"],
-            "--arms: with --over, server and client are on two hosts; give kernel or gateway",
-        ),
-        (
-            &["redis", "--over", "tap", "--arms", "gateway"],
-            "--arms needs two arms with --over: kernel,gateway",
-        ),
-        (
-            &["redis", "--arms", "kernel,gateway"],
-            "the gateway arm needs two hosts: saiga compare redis --over",
-        ),
-        (
-            &["redis", "-c", "50,10001"],
-            "-c 10001: redis-benchmark uses at most 10000 connections",
-        ),
-        (
-            &["sql", "--engine", "mariadb", "--over", "memif"],
-            "invalid value 'memif' for '--over <WIRE>'",
-        ),
-        (
-            &["sql", "--engine", "mariadb", "--over", "tap", "--port", "1"],
-            "the argument '--over <WIRE>' cannot be used with '--port <PORT>'",
-        ),
-        (
-            &["sql", "--engine", "mariadb", "--over", "tap", "--arms", "kernel,unix"],
-            "--arms: with --over, server and client are on two hosts; give kernel or gateway",
-        ),
-        (
-            &["tpcc", "--engine", "mariadb", "--over", "tap", "--arms", "kernel,saiga"],
-            "--arms: with --over, server and client are on two hosts; give kernel or gateway",
-        ),
-        (
-            &["tpcc", "--over", "tap", "--props", "p"],
-            "the argument '--over <WIRE>' cannot be used with '--props <FILE>'",
-        ),
-        (
-            &["tpcc", "--engine", "mariadb", "--arms", "kernel,gateway"],
-            "--arms: give at least two arms, each kernel or saiga",
-        ),
-    ] {
-        let words = [&["compare"][..], words, &["--out", &out]].concat();
+    for (line, message) in lines {
+        let line = format!("compare {line} --out {out}");
+        let words: Vec<&str> = line.split(' ').collect();
         test.assert_refused(&words, message);
         assert!(!test.path("out").exists(), "{message}");
     }
+}
+
+const NO_WIRE: &str = "invalid value 'memif' for '--over <WIRE>'";
+const OTHER_ARM: &str =
+    "--arms: with --over, server and client are on two hosts; give kernel or gateway";
+
+#[test]
+fn bad_input_is_refused() {
+    assert_refused(&[
+        ("redis --over memif", NO_WIRE),
+        (
+            "redis --over tap --cluster",
+            "--over needs --topology standalone, not cluster",
+        ),
+        (
+            "redis --over tap --idle 10",
+            "the argument '--over <WIRE>' cannot be used with '--idle <N>'",
+        ),
+        ("redis --over tap --arms kernel,saiga", OTHER_ARM),
+        (
+            "redis --over tap --arms gateway",
+            "--arms needs two arms with --over: kernel,gateway",
+        ),
+        (
+            "redis --arms kernel,gateway",
+            "the gateway arm needs two hosts: saiga compare redis --over",
+        ),
+        (
+            "redis -c 50,10001",
+            "-c 10001: redis-benchmark uses at most 10000 connections",
+        ),
+    ]);
+}
+
+#[test]
+fn bad_input_of_databases_is_refused() {
+    assert_refused(&[
+        ("sql --engine mariadb --over memif", NO_WIRE),
+        (
+            "sql --engine mariadb --over tap --port 1",
+            "the argument '--over <WIRE>' cannot be used with '--port <PORT>'",
+        ),
+        (
+            "sql --engine mariadb --over tap --arms kernel,unix",
+            OTHER_ARM,
+        ),
+        (
+            "tpcc --engine mariadb --over tap --arms kernel,saiga",
+            OTHER_ARM,
+        ),
+        (
+            "tpcc --over tap --props p",
+            "the argument '--over <WIRE>' cannot be used with '--props <FILE>'",
+        ),
+        (
+            "tpcc --engine mariadb --arms kernel,gateway",
+            "--arms: give at least two arms, each kernel or saiga",
+        ),
+    ]);
 }
 
 #[test]

@@ -106,8 +106,15 @@ fn described_worker(worker: &Worker) -> String {
 
 fn devices(worker: &Worker) -> String {
     let mut table = Table::new([
-        "device", "queue", "frames in", "bytes in", "per batch", "frames out", "bytes out",
-        "per batch", "dropped",
+        "device",
+        "queue",
+        "frames in",
+        "bytes in",
+        "per batch",
+        "frames out",
+        "bytes out",
+        "per batch",
+        "dropped",
     ]);
     for device in &worker.devices {
         let (received, sent) = (device.received, device.sent);
@@ -189,13 +196,41 @@ fn counts(what: &str, counts: &BTreeMap<String, u64>) -> String {
 
 fn table(connections: &[Connection]) -> String {
     let mut table = Table::new([
-        "client", "server", "worker", "state", "anchor", "ring in", "ring out", "cwnd", "ssthresh",
-        "srtt", "rttvar", "rto", "snd_wnd", "rcv_wnd", "in flight", "retrans", "mss",
+        "client",
+        "server",
+        "worker",
+        "state",
+        "anchor",
+        "ring in",
+        "ring out",
+        "cwnd",
+        "ssthresh",
+        "srtt",
+        "rttvar",
+        "rto",
+        "snd_wnd",
+        "rcv_wnd",
+        "in flight",
+        "retrans",
+        "mss",
     ]);
     for one in connections {
         let [anchor, inbound, outbound] = anchor(one);
-        let [cwnd, ssthresh, srtt, rttvar, rto, snd_wnd, rcv_wnd, in_flight, retrans, mss] =
-            one.tcp.as_ref().map_or_else(|| [(); 10].map(|()| absent()), tcp);
+        let [
+            cwnd,
+            ssthresh,
+            srtt,
+            rttvar,
+            rto,
+            snd_wnd,
+            rcv_wnd,
+            in_flight,
+            retrans,
+            mss,
+        ] = one
+            .tcp
+            .as_ref()
+            .map_or_else(|| [(); 10].map(|()| absent()), tcp);
         table.row([
             one.remote.to_string(),
             one.local.to_string(),

@@ -54,11 +54,22 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 
 fn frame(before: &Status, now: &Status) -> String {
     let mut table = Table::new([
-        "worker", "busy", "connections", "frames in/s", "bytes in/s", "frames out/s",
-        "bytes out/s", "retrans/s", "drops/s", "rings",
+        "worker",
+        "busy",
+        "connections",
+        "frames in/s",
+        "bytes in/s",
+        "frames out/s",
+        "bytes out/s",
+        "retrans/s",
+        "drops/s",
+        "rings",
     ]);
     for worker in &now.workers {
-        let earlier = before.workers.iter().find(|one| one.worker == worker.worker);
+        let earlier = before
+            .workers
+            .iter()
+            .find(|one| one.worker == worker.worker);
         if let Some(earlier) = earlier {
             table.row(row(earlier, worker));
         }

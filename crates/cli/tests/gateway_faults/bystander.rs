@@ -230,12 +230,7 @@ impl Shared {
     }
 
     /// Receives as many bytes as are expected, and compares each piece when it comes.
-    fn receive(
-        &self,
-        mut stream: &TcpStream,
-        expected: &[u8],
-        outage: u64,
-    ) -> Result<(), Trouble> {
+    fn receive(&self, mut stream: &TcpStream, expected: &[u8], outage: u64) -> Result<(), Trouble> {
         let (mut at, mut piece) = (0, vec![0; expected.len().min(64 << 10)]);
         while at < expected.len() {
             let most = piece.len().min(expected.len() - at);
@@ -245,7 +240,9 @@ impl Shared {
                 let differs = |(one, other): (&u8, &u8)| one != other;
                 let first = piece.iter().zip(wanted).position(differs).unwrap_or(0);
                 let place = at + first;
-                return Err(Trouble::Wrong(format!("byte {place} of an answer is wrong")));
+                return Err(Trouble::Wrong(format!(
+                    "byte {place} of an answer is wrong"
+                )));
             }
             at += count;
         }

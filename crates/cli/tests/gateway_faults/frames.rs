@@ -65,7 +65,9 @@ fn ethernet(kind: u16) -> [u8; 14] {
 fn words(bytes: &[u8]) -> u32 {
     let low = |pair: &[u8]| pair.get(1).map_or(0, |byte| u32::from(*byte));
     let pairs = bytes.chunks(2);
-    pairs.map(|pair| (u32::from(pair[0]) << 8) + low(pair)).sum()
+    pairs
+        .map(|pair| (u32::from(pair[0]) << 8) + low(pair))
+        .sum()
 }
 
 fn checksum(begin: u32, bytes: &[u8]) -> u16 {
@@ -147,7 +149,10 @@ pub(crate) fn garbage(rng: &mut Rng) -> Vec<u8> {
 /// A segment of no connection.
 fn stray(rng: &mut Rng) -> Segment {
     Segment {
-        from: SocketAddrV4::new(Ipv4Addr::from(0xc612_0000 | rng.u32(..1 << 17)), rng.u16(1..)),
+        from: SocketAddrV4::new(
+            Ipv4Addr::from(0xc612_0000 | rng.u32(..1 << 17)),
+            rng.u16(1..),
+        ),
         to: SocketAddrV4::new(SERVER, [PORT, OTHER_PORT][rng.usize(..2)]),
         sequence: rng.u32(..),
         acknowledgement: rng.u32(..),

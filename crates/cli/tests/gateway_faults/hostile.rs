@@ -117,7 +117,10 @@ fn reset_handshakes(world: &World, attacker: &mut Tap, bystander: &Bystander) {
     let seen = connections_received(world) - before;
     let seconds = began.elapsed().as_secs() + 1;
     println!("{seen} handshakes reached the server in {seconds} s");
-    assert!(seen <= AT_ONCE + seconds * IN_A_SECOND, "{seen} in {seconds} s");
+    assert!(
+        seen <= AT_ONCE + seconds * IN_A_SECOND,
+        "{seen} in {seconds} s"
+    );
 }
 
 /// Connections that the server has accepted so far.
@@ -127,7 +130,9 @@ fn connections_received(world: &World) -> u64 {
     let mut lines = BufReader::new(stream).lines();
     let count = lines.find_map(|line| {
         let line = line.unwrap();
-        line.strip_prefix("total_connections_received:")?.parse().ok()
+        line.strip_prefix("total_connections_received:")?
+            .parse()
+            .ok()
     });
     count.unwrap()
 }
@@ -193,7 +198,9 @@ fn do_not_read(world: &World, server: u32, gateway: &Gateway, bystander: &Bystan
         let grown_kib = now.resident_kib.saturating_sub(before.resident_kib);
         assert!(grown_kib < MEMORY_KIB, "{what}: {grown_kib} KiB more");
     };
-    let value: Vec<u8> = (0..VALUE).map(|place| (place % 251).to_le_bytes()[0]).collect();
+    let value: Vec<u8> = (0..VALUE)
+        .map(|place| (place % 251).to_le_bytes()[0])
+        .collect();
     let mut request = Vec::new();
     command(&mut request, &[b"SET", b"large", &value]);
 

@@ -144,7 +144,10 @@ impl Direction {
         for (_, overtaking) in &mut self.late {
             *overtaking = overtaking.saturating_sub(1);
         }
-        while self.late.front().is_some_and(|(_, overtaking)| *overtaking == 0)
+        while self
+            .late
+            .front()
+            .is_some_and(|(_, overtaking)| *overtaking == 0)
             && let Some((frame, _)) = self.late.pop_front()
         {
             send(to, &frame);

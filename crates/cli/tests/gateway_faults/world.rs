@@ -266,7 +266,9 @@ impl World {
     /// A Redis server under the library.
     pub(crate) fn redis(&self, port: u16, more: &[&str]) -> Ended {
         let (v4, v6, port) = (SERVER.to_string(), SERVER_V6.to_string(), port.to_string());
-        let mut command = self.saiga.saiga(&["run", "--require", "--", "redis-server"]);
+        let mut command = self
+            .saiga
+            .saiga(&["run", "--require", "--", "redis-server"]);
         command
             .args(["--bind", &v4, &v6, "--port", &port, "--save", ""])
             .args(["--protected-mode", "no"])
@@ -393,7 +395,10 @@ pub(crate) fn rules() -> String {
         "-6 route show table all",
     ];
     let text = all.map(ip).concat();
-    let mut lines: Vec<&str> = text.lines().filter(|line| !line.contains("saigal")).collect();
+    let mut lines: Vec<&str> = text
+        .lines()
+        .filter(|line| !line.contains("saigal"))
+        .collect();
     lines.sort_unstable();
     lines.join("\n")
 }

@@ -74,7 +74,10 @@ mod tests {
     #[test]
     fn each_user_is_admitted_from_one_address() {
         let sql = first_sql("a");
-        let users: Vec<&str> = sql.lines().filter(|line| line.starts_with("CREATE USER")).collect();
+        let users: Vec<&str> = sql
+            .lines()
+            .filter(|line| line.starts_with("CREATE USER"))
+            .collect();
         assert_eq!(
             users,
             [

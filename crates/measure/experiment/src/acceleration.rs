@@ -267,13 +267,18 @@ mod tests {
                 channel_bytes: 9,
                 ..Acceleration::default()
             };
-            (pid == self.0).then_some(counters).ok_or("no page".to_owned())
+            (pid == self.0)
+                .then_some(counters)
+                .ok_or("no page".to_owned())
         }
     }
 
     #[test]
     fn the_children_of_a_server_count_and_processes_without_counters_do_not() {
-        let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+        let mut child = std::process::Command::new("sleep")
+            .arg("1000")
+            .spawn()
+            .unwrap();
         let server = std::process::id();
         let total = of_server(&Only(child.id()), server, 2);
         let none = of_server(&Only(0), server, 2);

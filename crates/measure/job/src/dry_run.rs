@@ -322,7 +322,10 @@ fn check_free(server: &Server, has_own_host: bool) -> (String, Vec<String>) {
         (false, true) => "the port",
         (false, false) => "the port or the directories",
     };
-    let words = format!("check that no process uses {what} of server {:?}", server.name);
+    let words = format!(
+        "check that no process uses {what} of server {:?}",
+        server.name
+    );
     (words, commands)
 }
 

@@ -157,11 +157,7 @@ fn ended_early(ended: &Ended, err: &Path, out: &Path) -> Failure {
 
 /// The figures of the output. If the output contains the measured interval, the servers' CPU time
 /// per operation in this interval is added.
-fn figures(
-    output: &Output,
-    series: &TimeSeries,
-    hosts: Option<&Hosts>,
-) -> BTreeMap<String, f64> {
+fn figures(output: &Output, series: &TimeSeries, hosts: Option<&Hosts>) -> BTreeMap<String, f64> {
     let mut metrics = output.metrics.clone();
     let Some(times) = &output.times else {
         return metrics;
@@ -193,9 +189,9 @@ fn figures_of_hosts(output: &Output, series: &TimeSeries, times: &Times) -> Vec<
     // The interrupts of both hosts are part of it; the client's share of them is not known.
     let host = series.host_used_within(measured).zip(client);
     let host = host.map(|(busy_s, client)| (per_op(busy_s) - client).max(0.0));
-    let gateway = series.gateway_used_within(measured).map(|cpu_s| {
-        per_op(cpu_s) * (1.0 + series.interrupts_beside(measured))
-    });
+    let gateway = series
+        .gateway_used_within(measured)
+        .map(|cpu_s| per_op(cpu_s) * (1.0 + series.interrupts_beside(measured)));
     let named = [(SERVER_HOST_CPU, host), (GATEWAY_CPU, gateway)];
     let known = named.into_iter().filter(|_| times.transactions > 0.0);
     known

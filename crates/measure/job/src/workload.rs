@@ -287,11 +287,7 @@ impl Core {
     /// # Errors
     /// Fails if a server does not report its settings, or if its version differs from that in
     /// earlier runs of the campaign.
-    pub(crate) fn read_settings(
-        &self,
-        arm: usize,
-        network: Option<&Path>,
-    ) -> Result<(), Failure> {
+    pub(crate) fn read_settings(&self, arm: usize, network: Option<&Path>) -> Result<(), Failure> {
         if self.settings.borrow().contains_key(&arm) {
             return Ok(());
         }

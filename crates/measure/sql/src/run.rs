@@ -155,7 +155,9 @@ impl PreparedRun<'_> {
     }
 
     fn sample(&self, client: &Child) -> io::Result<Sample> {
-        let gateway = self.hosts.map_or(Ok(Duration::ZERO), Hosts::gateway_cpu_time)?;
+        let gateway = self
+            .hosts
+            .map_or(Ok(Duration::ZERO), Hosts::gateway_cpu_time)?;
         let since_1970 = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();

@@ -305,7 +305,9 @@ impl Workload for SqlWorkload {
 
     fn arms(&self) -> Vec<Arm> {
         let names = arm::names(&self.kinds).into_iter().enumerate();
-        names.map(|(arm, name)| self.described_arm(arm, name)).collect()
+        names
+            .map(|(arm, name)| self.described_arm(arm, name))
+            .collect()
     }
 
     fn versions(&self) -> BTreeMap<String, String> {

@@ -20,11 +20,7 @@ pub(crate) struct Admitted {
 }
 
 impl Admitted {
-    pub(crate) const fn new(
-        anchors: saiga_anchor::Anchors,
-        serve: Vec<Serve>,
-        left: Left,
-    ) -> Self {
+    pub(crate) const fn new(anchors: saiga_anchor::Anchors, serve: Vec<Serve>, left: Left) -> Self {
         Self {
             anchors,
             serve,

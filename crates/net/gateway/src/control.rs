@@ -74,21 +74,17 @@ fn answer(mut client: UnixStream, observer: &Observer, captures: &mut Captures) 
     let question = Timed::new(&mut client, PATIENCE).read_until(MOST_BYTES, is_line)?;
     let answer = match serde_json::from_slice(&question) {
         Ok(Question::Status) => Answer::Status(observer.status()),
-        Ok(Question::Connections { worker, from }) => {
-            match observer.connections(worker, from) {
-                Ok(connections) => Answer::Connections(connections),
-                Err(error) => Answer::Refused(error.to_string()),
+        Ok(Question::Connections { worker, from }) => match observer.connections(worker, from) {
+            Ok(connections) => Answer::Connections(connections),
+            Err(error) => Answer::Refused(error.to_string()),
+        },
+        Ok(Question::Capture { file, filter }) => match captures.begin(client, &file, &filter) {
+            Ok(()) => return Ok(()),
+            Err((refused, reason)) => {
+                client = refused;
+                Answer::Refused(reason)
             }
-        }
-        Ok(Question::Capture { file, filter }) => {
-            match captures.begin(client, &file, &filter) {
-                Ok(()) => return Ok(()),
-                Err((refused, reason)) => {
-                    client = refused;
-                    Answer::Refused(reason)
-                }
-            }
-        }
+        },
         Err(error) => Answer::Refused(format!("this gateway does not know the question: {error}")),
     };
     send(&mut client, &answer)

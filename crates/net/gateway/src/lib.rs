@@ -22,6 +22,6 @@ mod worker;
 
 pub use inspection::InspectionError;
 pub use worker::{
-    Anchors, AskError, Clock, Handle, Latency, OnUnresolved, Opened, Page, Parts, Report, Rings, Shown, Times,
-    Worker, WorkerError,
+    Anchors, AskError, Clock, Handle, Latency, OnUnresolved, Opened, Page, Parts, Report, Rings,
+    Shown, Times, Worker, WorkerError,
 };

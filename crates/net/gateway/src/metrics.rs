@@ -97,7 +97,9 @@ fn path(head: &[u8]) -> Option<String> {
     let mut headers = [EMPTY_HEADER; MOST_HEADERS];
     let mut request = Request::new(&mut headers);
     let parsed = request.parse(head).ok()?;
-    let target = request.path.filter(|_| matches!(parsed, Status::Complete(_)))?;
+    let target = request
+        .path
+        .filter(|_| matches!(parsed, Status::Complete(_)))?;
     let path = target.split_once('?').map_or(target, |(path, _)| path);
     (request.method == Some("GET")).then(|| path.to_owned())
 }

@@ -31,10 +31,10 @@ use saiga_stack::{ConnectionId, Incoming, Instant, Micros, Settings, Stack, Verd
 pub use clock::Clock;
 use conversation::{Conversation, Next};
 pub use latency::{Latency, Times};
-pub use report::{Page, Report, Rings, Shown};
 use report::{Load, since_epoch};
-use request::Inbox;
+pub use report::{Page, Report, Rings, Shown};
 pub(crate) use request::Change;
+use request::Inbox;
 pub use request::{AskError, Handle};
 use table::Table;
 

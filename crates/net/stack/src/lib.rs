@@ -50,9 +50,7 @@ pub use network::{
     Interface, Link, MAX_ADDRESSES, MAX_INTERFACES, MAX_ROUTES, Network, NetworkError, Route,
 };
 pub use owner::{Incoming, Owner};
-pub use saiga_tcp::{
-    CloseReason, Events, Info, Instant, KeepAlive, Micros, Settings, StateName,
-};
+pub use saiga_tcp::{CloseReason, Events, Info, Instant, KeepAlive, Micros, Settings, StateName};
 pub use slab::ConnectionId;
 pub use stack::{Outgoing, Stack, Verdict};
 pub use view::View;

@@ -165,7 +165,10 @@ fn prepare(
     });
     let hosts = hosts.transpose()?;
     let places = hosts.as_ref().map(Hosts::places);
-    let (sizes, of_server) = (plan.sizes(), places.as_ref().map(|places| places.server.clone()));
+    let (sizes, of_server) = (
+        plan.sizes(),
+        places.as_ref().map(|places| places.server.clone()),
+    );
     let loading = Server::start_to_load(private, plan.endpoint(), &sizes, of_server, interrupt)?;
     for step in [&["build", "--seed", BUILD_SEED][..], &["check"]] {
         let network = places.as_ref().map(|places| places.client.clone());

@@ -287,7 +287,10 @@ fn check_hosts(root: &Table<'_>, experiment: &Experiment) {
     let arms = &experiment.arms;
     if experiment.wire.is_none() {
         if arms.iter().any(|arm| arm.gateway) {
-            root.problem("hosts", "is missing, which an arm with gateway = true needs");
+            root.problem(
+                "hosts",
+                "is missing, which an arm with gateway = true needs",
+            );
         }
         return;
     }

@@ -72,8 +72,16 @@ fn two_hosts_need_tpcc_one_server_and_a_client_without_saiga() {
         ("[hosts]\nwire = \"tap\"\n", "", "hosts is missing"),
         ("wire = \"tap\"\n", "", "wire is missing"),
         ("\"tap\"", "\"memif\"", "memif"),
-        ("port = 1\n", "ready = { command = \"x\" }\n", "hosts needs one server with a port"),
-        ("gateway = true\n", "gateway = true\nsaiga = true\n", "remove saiga from the client"),
+        (
+            "port = 1\n",
+            "ready = { command = \"x\" }\n",
+            "hosts needs one server with a port",
+        ),
+        (
+            "gateway = true\n",
+            "gateway = true\nsaiga = true\n",
+            "remove saiga from the client",
+        ),
         (
             "kind = \"tpcc\"\nprops = \"p\"",
             "kind = \"pgbench\"\ncommand = \"pgbench\"",

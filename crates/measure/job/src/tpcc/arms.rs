@@ -80,7 +80,11 @@ pub(super) fn over(wire: Wire, line: &StartCommand, with_gateway: &[bool]) -> Ve
             ..line.clone()
         }],
     };
-    arm::names(&kinds).into_iter().zip(&kinds).map(arm).collect()
+    arm::names(&kinds)
+        .into_iter()
+        .zip(&kinds)
+        .map(arm)
+        .collect()
 }
 
 /// An arm with servers of its own.

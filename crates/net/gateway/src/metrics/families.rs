@@ -100,9 +100,9 @@ impl Family {
                 let mut one = metric.encode_family(labels)?;
                 one.encode_counter::<NoLabelSet, f64, u64>(time, None)
             }),
-            Samples::Gauges(samples) => samples.iter().try_for_each(|(labels, value)| {
-                metric.encode_family(labels)?.encode_gauge(value)
-            }),
+            Samples::Gauges(samples) => samples
+                .iter()
+                .try_for_each(|(labels, value)| metric.encode_family(labels)?.encode_gauge(value)),
             Samples::Histograms(samples) => samples.iter().try_for_each(|(labels, times)| {
                 let Times {
                     sum,
@@ -121,7 +121,11 @@ fn of_workers(workers: &[Worker], silent: &[u32]) -> Vec<Family> {
     let ups = up.chain(silent.iter().map(|one| (*one, 0)));
     let seconds = |time: fn(&Worker) -> u64| {
         let samples = workers.iter();
-        Samples::Seconds(samples.map(|one| (of(one), as_seconds(time(one)))).collect())
+        Samples::Seconds(
+            samples
+                .map(|one| (of(one), as_seconds(time(one))))
+                .collect(),
+        )
     };
     let gauges = |value: fn(&Worker) -> u64| {
         let samples = workers.iter();
@@ -195,9 +199,11 @@ fn of_devices(workers: &[Worker]) -> Vec<Family> {
         traffic("received_bytes", "Bytes of frames from the device", |one| {
             one.received.bytes
         }),
-        traffic("received_batches", "Batches of frames from the device", |one| {
-            one.received.batches
-        }),
+        traffic(
+            "received_batches",
+            "Batches of frames from the device",
+            |one| one.received.batches,
+        ),
         traffic("sent_frames", "Frames to the device", |one| one.sent.frames),
         traffic("sent_bytes", "Bytes of frames to the device", |one| {
             one.sent.bytes
@@ -376,10 +382,15 @@ pub(super) mod tests {
         ] {
             assert!(text.lines().any(|one| one == line), "{line}\n{text}");
         }
-        let buckets = text.lines().filter(|one| one.contains("latency_seconds_bucket"));
+        let buckets = text
+            .lines()
+            .filter(|one| one.contains("latency_seconds_bucket"));
         let counts: Vec<&str> = buckets.filter_map(|one| one.rsplit(' ').next()).collect();
         // Each bucket has the values below it, too.
-        assert_eq!((counts[0], counts[1], counts[13], counts[14]), ("0", "1", "1", "2"));
+        assert_eq!(
+            (counts[0], counts[1], counts[13], counts[14]),
+            ("0", "1", "1", "2")
+        );
     }
 
     #[test]

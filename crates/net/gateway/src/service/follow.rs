@@ -330,7 +330,10 @@ impl Follow {
             }
             self.ruled.insert(*one);
         }
-        let hosts = self.routes.left().filter(|host| !locked(&self.left).contains(host));
+        let hosts = self
+            .routes
+            .left()
+            .filter(|host| !locked(&self.left).contains(host));
         for host in hosts {
             failed.extend(steering.pass(host).err().map(ServiceError::from));
         }

@@ -142,7 +142,11 @@ fn served_at(address: IpAddr, serve: &[Serve]) -> impl Iterator<Item = SocketAdd
     let here = serve
         .iter()
         .filter(move |one| one.address.is_none_or(|only| only == address));
-    here.flat_map(move |one| one.ports.iter().map(move |port| SocketAddr::new(address, *port)))
+    here.flat_map(move |one| {
+        one.ports
+            .iter()
+            .map(move |port| SocketAddr::new(address, *port))
+    })
 }
 
 /// Every host has addresses that are link-local or its own.

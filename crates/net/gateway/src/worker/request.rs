@@ -73,10 +73,7 @@ pub(super) enum Request {
     /// Its counts.
     Report(SyncSender<Report>),
     /// Some of its connections, from a place on.
-    Page {
-        from: u32,
-        answer: SyncSender<Page>,
-    },
+    Page { from: u32, answer: SyncSender<Page> },
     /// To write frames to a capture. Its devices are the interfaces from `first` on.
     Capture {
         capture: Capture,

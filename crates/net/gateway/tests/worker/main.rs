@@ -206,12 +206,18 @@ fn an_operator_sees_a_connection() {
     let info = shown.view.info.unwrap();
     // 1500 bytes without the headers of IPv4 and TCP, and without timestamps.
     assert_eq!(info.mss, 1448);
-    assert!(info.snd_wnd > 0 && info.rcv_wnd > 0 && info.cwnd > 0, "{info:?}");
+    assert!(
+        info.snd_wnd > 0 && info.rcv_wnd > 0 && info.cwnd > 0,
+        "{info:?}"
+    );
     let rings = shown.rings.unwrap();
     assert!(rings.is_accepted && rings.inbound == 0, "{rings:?}");
     let report = world.handle.report().unwrap();
     assert_eq!((report.connections, report.conversations), (1, 1));
-    assert!(report.busy_turns > 0 && report.busy <= report.uptime, "{report:?}");
+    assert!(
+        report.busy_turns > 0 && report.busy <= report.uptime,
+        "{report:?}"
+    );
     assert!(report.devices[0].received.frames > 0);
     may_end.send(()).unwrap();
     server.join().unwrap();
