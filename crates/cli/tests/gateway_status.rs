@@ -16,7 +16,7 @@ mod support;
 #[path = "support/gateway.rs"]
 mod world;
 use support::{Installation, Said, said, text};
-use world::{Ended, World, in_namespace, network, stop};
+use world::{Ended, Wire, World, in_namespace, network, stop};
 
 const METRICS: &str = "127.0.0.1:9464";
 
@@ -110,7 +110,7 @@ fn check_connection(world: &World) {
         assert!(count > Some(0), "{part}: {status:#}");
     }
     let device = &worker["devices"][0];
-    assert_eq!(device["name"], "tap0", "{status:#}");
+    assert_eq!(device["name"], world.device(), "{status:#}");
     assert!(device["received"]["frames"].as_u64() > Some(1));
     let [connection] = status["connections"].as_array().unwrap().as_slice() else {
         panic!("{status:#}");
@@ -173,21 +173,23 @@ fn interrupt(program: &Ended) {
 
 #[test]
 fn a_gateway_shows_its_connections_and_frames() {
-    in_namespace(|| {
-        let world = World::with(&metrics());
-        let _server = world.redis(false);
-        let gateway = world.gateway();
-        let client = client(&world);
-        check_connection(&world);
-        drop(client);
-        check_capture(&world);
-        let mut last = capture(&world, &world.saiga.path("two.pcapng"), &[]);
-        stop(gateway);
-        let line = last_line(&mut last);
-        assert!(line.contains("the gateway has ended"), "{line}");
-        assert!(!world.saiga.path("gateway.sock").exists());
-        assert_eq!(network(), world.before);
-    });
+    for wire in [Wire::Tap, Wire::Xdp] {
+        in_namespace(move || {
+            let world = World::made(wire, &metrics());
+            let _server = world.redis(false);
+            let gateway = world.gateway();
+            let client = client(&world);
+            check_connection(&world);
+            drop(client);
+            check_capture(&world);
+            let mut last = capture(&world, &world.saiga.path("two.pcapng"), &[]);
+            stop(gateway);
+            let line = last_line(&mut last);
+            assert!(line.contains("the gateway has ended"), "{line}");
+            assert!(!world.saiga.path("gateway.sock").exists());
+            assert_eq!(network(), world.before);
+        });
+    }
 }
 
 #[test]

@@ -27,22 +27,24 @@ const ACCEPT_QUEUE: usize = 4;
 
 #[test]
 fn faults_of_the_device_and_its_hosts_pass() {
-    in_world(Wire::Tap, Link::Veth, |world| {
-        let _other = world.redis(OTHER_PORT, &[]);
-        let server = world.redis(PORT, &["--tcp-backlog", &ACCEPT_QUEUE.to_string()]);
-        let gateway = world.gateway();
-        let bystander = world.bystander(SERVER, OTHER_PORT, seed(62));
-        let kernel_side = KernelSide::start(world);
-        flap(world, &bystander);
-        change_mtu(world, &bystander);
-        change_mac(world, &bystander);
-        remove_address(world, &bystander);
-        stop_server(world, server.pid(), &bystander);
-        exhaust_descriptors(world, &gateway, &bystander);
-        kernel_side.end();
-        assert_eq!(bystander.end(), 0, "connections of the bystander");
-        world.stop(gateway);
-    });
+    for wire in Wire::ALL {
+        in_world(wire, Link::Veth, |world| {
+            let _other = world.redis(OTHER_PORT, &[]);
+            let server = world.redis(PORT, &["--tcp-backlog", &ACCEPT_QUEUE.to_string()]);
+            let gateway = world.gateway();
+            let bystander = world.bystander(SERVER, OTHER_PORT, seed(62));
+            let kernel_side = KernelSide::start(world);
+            flap(world, &bystander);
+            change_mtu(world, &bystander);
+            change_mac(world, &bystander);
+            remove_address(world, &bystander);
+            stop_server(world, server.pid(), &bystander);
+            exhaust_descriptors(world, &gateway, &bystander);
+            kernel_side.end();
+            assert_eq!(bystander.end(), 0, "connections of the bystander");
+            world.stop(gateway);
+        });
+    }
 }
 
 /// The device goes down and up: connections outlive it.

@@ -52,26 +52,28 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 #[test]
 fn attackers_do_not_stop_the_service_of_others() {
-    in_world(Wire::Tap, Link::Veth, |world| {
-        let mut rng = Rng::with_seed(seed(63));
-        let _other = world.redis(OTHER_PORT, &[]);
-        let server = world.redis(PORT, &[]);
-        let gateway = world.gateway();
-        let bystander = world.bystander(SERVER, OTHER_PORT, rng.u64(..));
-        let mut attacker = world.tap_of_switch("attack0");
-        world.add_port("attack0");
-        do_not_read(world, server.pid(), &gateway, &bystander);
-        inject(&mut attacker, &bystander, &mut rng);
-        send_garbage(&mut attacker, &bystander, &mut rng);
-        reset_handshakes(world, &mut attacker, &bystander);
-        for number in 0..by_scale(1, 10) {
-            flood_with_syns(world, &mut attacker, &bystander, number * SYNS);
-        }
-        local_user::attack(&[PORT, OTHER_PORT], &bystander);
-        assert_served(world);
-        assert_eq!(bystander.end(), 0, "connections of the bystander");
-        world.stop(gateway);
-    });
+    for wire in Wire::ALL {
+        in_world(wire, Link::Veth, |world| {
+            let mut rng = Rng::with_seed(seed(63));
+            let _other = world.redis(OTHER_PORT, &[]);
+            let server = world.redis(PORT, &[]);
+            let gateway = world.gateway();
+            let bystander = world.bystander(SERVER, OTHER_PORT, rng.u64(..));
+            let mut attacker = world.tap_of_switch("attack0");
+            world.add_port("attack0");
+            do_not_read(world, server.pid(), &gateway, &bystander);
+            inject(&mut attacker, &bystander, &mut rng);
+            send_garbage(&mut attacker, &bystander, &mut rng);
+            reset_handshakes(world, &mut attacker, &bystander);
+            for number in 0..by_scale(1, 10) {
+                flood_with_syns(world, &mut attacker, &bystander, number * SYNS);
+            }
+            local_user::attack(&[PORT, OTHER_PORT], &bystander);
+            assert_served(world);
+            assert_eq!(bystander.end(), 0, "connections of the bystander");
+            world.stop(gateway);
+        });
+    }
 }
 
 /// 100,000 SYNs in a second, from hosts that do not exist. The flooded listener and the other one

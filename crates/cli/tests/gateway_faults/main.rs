@@ -28,18 +28,20 @@ use world::{Link, OTHER_PORT, SERVER, SERVER_V6, Wire, in_world};
 #[test]
 fn answers_are_right_over_a_faulty_path() {
     let mut rng = Rng::with_seed(seed(64));
-    in_world(Wire::Tap, Link::Faulty(rng.u64(..)), |world| {
-        let _server = world.redis(OTHER_PORT, &[]);
-        let gateway = world.gateway();
-        let v4 = world.bystander(SERVER, OTHER_PORT, rng.u64(..));
-        let v6 = world.bystander(SERVER_V6, OTHER_PORT, rng.u64(..));
-        let exchanges = by_scale(40, 5_000);
-        v4.progress(exchanges);
-        v6.progress(exchanges);
-        let faults = world.faulty.as_ref().unwrap().faults();
-        println!("lost, doubled, late, corrupted: {faults:?}");
-        assert!(faults.iter().all(|count| *count > 0), "{faults:?}");
-        assert_eq!([v4.end(), v6.end()], [0, 0], "lost connections");
-        world.stop(gateway);
-    });
+    for wire in Wire::ALL {
+        in_world(wire, Link::Faulty(rng.u64(..)), |world| {
+            let _server = world.redis(OTHER_PORT, &[]);
+            let gateway = world.gateway();
+            let v4 = world.bystander(SERVER, OTHER_PORT, rng.u64(..));
+            let v6 = world.bystander(SERVER_V6, OTHER_PORT, rng.u64(..));
+            let exchanges = by_scale(40, 5_000);
+            v4.progress(exchanges);
+            v6.progress(exchanges);
+            let faults = world.faulty.as_ref().unwrap().faults();
+            println!("lost, doubled, late, corrupted: {faults:?}");
+            assert!(faults.iter().all(|count| *count > 0), "{faults:?}");
+            assert_eq!([v4.end(), v6.end()], [0, 0], "lost connections");
+            world.stop(gateway);
+        });
+    }
 }

@@ -10,26 +10,28 @@ use crate::world::{Link, PORT, Wire, in_world};
 /// in order.
 #[test]
 fn the_host_is_as_before() {
-    in_world(Wire::Tap, Link::Veth, |world| {
-        let _server = world.redis(PORT, &[]);
-        let before = (world.network(), sysctls());
-        let assert_undone = |how: &str| {
-            assert_eq!(world.network(), before.0, "{how}");
-            assert_eq!(sysctls(), before.1, "{how}");
-        };
-        let gateway = world.gateway();
-        assert_ne!(world.network(), before.0, "a gateway has rules");
-        world.stop(gateway);
-        assert_undone("SIGTERM");
+    for wire in Wire::ALL {
+        in_world(wire, Link::Veth, |world| {
+            let _server = world.redis(PORT, &[]);
+            let before = (world.network(), sysctls());
+            let assert_undone = |how: &str| {
+                assert_eq!(world.network(), before.0, "{how}");
+                assert_eq!(sysctls(), before.1, "{how}");
+            };
+            let gateway = world.gateway();
+            assert_ne!(world.network(), before.0, "a gateway has rules");
+            world.stop(gateway);
+            assert_undone("SIGTERM");
 
-        world.kill(world.gateway());
-        assert_ne!(world.network(), before.0, "kill -9 leaves rules");
-        let out = said(&mut world.saiga.saiga(&["gateway", "down"]));
-        assert_eq!(out.code, Some(0), "{}", out.stderr);
-        assert_undone("kill -9 and down");
+            world.kill(world.gateway());
+            assert_ne!(world.network(), before.0, "kill -9 leaves rules");
+            let out = said(&mut world.saiga.saiga(&["gateway", "down"]));
+            assert_eq!(out.code, Some(0), "{}", out.stderr);
+            assert_undone("kill -9 and down");
 
-        world.kill(world.gateway());
-        world.stop(world.gateway());
-        assert_undone("kill -9 and a second up");
-    });
+            world.kill(world.gateway());
+            world.stop(world.gateway());
+            assert_undone("kill -9 and a second up");
+        });
+    }
 }

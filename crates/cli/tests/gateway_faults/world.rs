@@ -45,6 +45,10 @@ const FOREIGN: &str = "198.18.0.0/15 via 10.9.0.3";
 /// SYNs beyond so many handshakes get cookies.
 const BACKLOG: u32 = 512;
 
+impl Wire {
+    pub(crate) const ALL: [Self; 2] = [Self::Tap, Self::Xdp];
+}
+
 /// The device of the gateway.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wire {

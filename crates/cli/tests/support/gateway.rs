@@ -106,7 +106,8 @@ impl World {
         Self::made(Wire::Tap, tables)
     }
 
-    fn made(wire: Wire, tables: &str) -> Self {
+    /// A server's host with a wire whose gateway has further tables of settings.
+    pub(crate) fn made(wire: Wire, tables: &str) -> Self {
         let saiga = Installation::with_real_library();
         // Gateways of other tests have the usual control socket.
         let control = saiga.path("gateway.sock");
@@ -156,6 +157,14 @@ impl World {
         }
         world.before = network();
         world
+    }
+
+    /// The device of the gateway.
+    pub(crate) const fn device(&self) -> &'static str {
+        match self.wire {
+            Wire::Tap => "tap0",
+            Wire::Xdp => "veth0",
+        }
     }
 
     /// Gives the client its end of the wire.
