@@ -24,8 +24,9 @@ use saiga_stack::{
 use saiga_wire::ethernet::Tags;
 
 use crate::anchors::Admitted;
-use crate::settings::{Addresses, Device, Kind, Polling, Runtime, Settings};
-use crate::worker::{Clock, Parts, Stop, Worker, WorkerError};
+use crate::confine::{ConfineError, Confinement};
+use crate::settings::{Addresses, Device, Kind, Polling, Settings};
+use crate::worker::{Clock, Memory, Parts, Stop, Worker, WorkerError};
 
 /// A gateway that serves.
 #[expect(missing_debug_implementations, reason = "the routes have none")]
@@ -46,6 +47,9 @@ pub enum ServiceError {
     /// The settings have a key that this version does not follow.
     #[error("`{0}` has no effect in this version: remove the key")]
     NoEffect(&'static str),
+    /// The process lacks rights, or cannot give them up.
+    #[error(transparent)]
+    Confine(#[from] ConfineError),
     /// The TAP device cannot be opened.
     #[error(transparent)]
     Tap(#[from] tap::OpenError),
@@ -83,12 +87,14 @@ pub enum ServiceError {
 }
 
 impl Gateway {
-    /// Begins to serve.
+    /// Begins to serve. The calling thread is the only one of the process, and gives up the rights
+    /// of root.
     ///
     /// # Errors
     /// A [`ServiceError`]; what was changed is undone.
     pub fn up(settings: &Settings) -> Result<Self, ServiceError> {
         let device = supported(settings)?;
+        let confinement = Confinement::plan(settings)?;
         raise_descriptors().map_err(system("cannot raise the limit of descriptors"))?;
         let tap = open(device)?;
         let served = served(device, settings);
@@ -109,6 +115,7 @@ impl Gateway {
                 user_timeout_ms: settings.tcp.user_timeout_ms.and_then(NonZeroU32::new),
             },
             ring_bytes: settings.tcp.buffer.get(),
+            memory: Memory::of(&settings.tcp),
             spin: match settings.workers.spin {
                 Polling::Always => Duration::MAX,
                 Polling::For(spin) => spin.get(),
@@ -116,6 +123,7 @@ impl Gateway {
         };
         let mut worker = Worker::new(parts)?;
         let stop = worker.stop();
+        confinement.enter()?;
         let thread = thread::Builder::new().name("gateway-0".to_owned());
         let cpu = settings.workers.cpus.first().copied();
         let worker = on_cpu(cpu, || thread.spawn(move || worker.run()))?
@@ -202,14 +210,8 @@ fn refuse_without_effect(device: &Device, settings: &Settings) -> Result<(), Ser
             "workers.memory_bind",
             !settings.workers.memory_bind.is_empty(),
         ),
-        ("tcp.memory", settings.tcp.memory.is_some()),
         ("outgoing.prefixes", !settings.outgoing.prefixes.is_empty()),
         ("metrics.listen", settings.metrics.listen.is_some()),
-        // The service must not be root when the operator has asked for less.
-        (
-            "runtime.user",
-            settings.runtime.user != Runtime::default().user,
-        ),
         (
             "device.queues",
             matches!(

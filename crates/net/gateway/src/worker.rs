@@ -9,6 +9,7 @@
 //! Under load, the worker looks at its device without waiting. After `spin` without work it sleeps
 //! until a frame, an anchor or a time-out wakes it.
 
+mod budget;
 mod buffer;
 mod clock;
 mod conversation;
@@ -26,6 +27,7 @@ use mio::{Events, Interest, Poll, Token, Waker};
 use saiga_netdev::{Device, DeviceError};
 use saiga_stack::{ConnectionId, Incoming, Instant, Micros, Settings, Stack};
 
+pub use budget::Memory;
 pub use clock::Clock;
 use conversation::{Conversation, Next};
 use table::Table;
@@ -72,6 +74,8 @@ pub struct Parts<D, A> {
     pub settings: Settings,
     /// Bytes of a conversation in each direction: the largest receive window.
     pub ring_bytes: u32,
+    /// The memory of all rings, which all workers share.
+    pub memory: Memory,
     /// How long to look for work before the worker sleeps.
     pub spin: Duration,
 }
@@ -134,18 +138,24 @@ impl<D: Device, A: Anchors> Worker<D, A> {
             .register(&mut SourceFd(&device), DEVICE, Interest::READABLE)
             .map_err(WorkerError::Poll)?;
         let waker = Waker::new(poll.registry(), STOP).map_err(WorkerError::Poll)?;
+        let stop = Stop(Arc::new((AtomicBool::new(false), waker)));
+        let for_memory = stop.clone();
+        let wake = move || {
+            // Without it, the worker finds the grant at its next event.
+            let _woken = for_memory.0.1.wake();
+        };
         Ok(Self {
             device: parts.device,
             stack: parts.stack,
             anchors: parts.anchors,
-            table: Table::new(parts.ring_bytes),
+            table: Table::new(parts.ring_bytes, parts.memory, wake),
             poll,
             events: Events::with_capacity(EVENTS),
             clock: parts.clock,
             settings: parts.settings,
             ring_bytes: parts.ring_bytes,
             spin: Micros(u64::try_from(parts.spin.as_micros()).unwrap_or(u64::MAX)),
-            stop: Stop(Arc::new((AtomicBool::new(false), waker))),
+            stop,
         })
     }
 
@@ -190,6 +200,11 @@ impl<D: Device, A: Anchors> Worker<D, A> {
         for key in std::mem::take(&mut self.table.lost) {
             self.lose(key);
         }
+        for key in std::mem::take(&mut self.table.short) {
+            self.limit(key, now);
+        }
+        // Just before their use: what happens to an empty ring gives its memory back.
+        self.table.take_grants();
         let due = std::mem::take(&mut self.table.due);
         let has_moved = !due.is_empty();
         for key in due {
@@ -293,21 +308,26 @@ impl<D: Device, A: Anchors> Worker<D, A> {
     }
 
     fn advance(&mut self, key: u32, now: Instant) {
-        let Some((conversation, pool)) = self.table.get(key) else {
+        let Some((conversation, pools)) = self.table.get(key) else {
             return;
         };
         conversation.is_due = false;
         if !conversation.is_accepted {
             return;
         }
-        match conversation.advance(&mut self.stack, pool, now) {
+        let next = conversation.advance(&mut self.stack, pools, now);
+        let connection = conversation.connection;
+        if conversation.lacks_outbound() {
+            self.table.await_outbound(key);
+        }
+        match next {
             Next::Wait => {}
             Next::Again => self.table.make_due(key),
             Next::End => {
                 self.table.remove(key);
             }
             Next::Reset => {
-                if let Some(id) = conversation.connection {
+                if let Some(id) = connection {
                     let _closed = self.stack.abort(id, now);
                 }
                 self.table.remove(key);
@@ -315,13 +335,24 @@ impl<D: Device, A: Anchors> Worker<D, A> {
         }
     }
 
+    /// The client has sent what there is no memory for.
+    fn limit(&mut self, key: u32, now: Instant) {
+        let Some((conversation, pools)) = self.table.get(key) else {
+            return;
+        };
+        conversation.limit_window(&mut self.stack, pools, now);
+        if conversation.inbound.size() == 0 {
+            self.table.await_inbound(key);
+        }
+    }
+
     /// The client is gone: what it sent before that still goes to the server, if there is room.
     fn lose(&mut self, key: u32) {
-        let Some((conversation, pool)) = self.table.get(key) else {
+        let Some((conversation, pools)) = self.table.get(key) else {
             return;
         };
         let now = self.clock.now();
-        let _next = conversation.advance(&mut self.stack, pool, now);
+        let _next = conversation.advance(&mut self.stack, pools, now);
         conversation.reset_server();
         self.table.remove(key);
     }
