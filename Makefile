@@ -23,6 +23,8 @@ man := $(DESTDIR)$(PREFIX)/share/man/man1
 bash := $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 zsh := $(DESTDIR)$(PREFIX)/share/zsh/site-functions
 fish := $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
+units := $(DESTDIR)$(PREFIX)/lib/systemd/system
+users := $(DESTDIR)$(PREFIX)/lib/sysusers.d
 
 # The binary is documented by itself: it shares its name, and so its folder, with the library.
 doc := --no-deps --document-private-items --locked
@@ -151,7 +153,7 @@ install:
 	if command -v $(CARGO) >/dev/null; then $(MAKE) build; fi
 	test -x $(release)/saiga && test -f $(release)/libsaiga.so || \
 		{ echo "nothing to install: run make first" >&2; exit 2; }
-	install -d $(bin) $(lib) $(man) $(bash) $(zsh) $(fish)
+	install -d $(bin) $(lib) $(man) $(bash) $(zsh) $(fish) $(units) $(users)
 	install -m 755 $(release)/saiga $(bin)/saiga
 	install -m 755 $(release)/libsaiga.so $(lib)/libsaiga.so
 	install -m 755 $(release)/libsaiga.so $(lib)/liblstack.so
@@ -159,11 +161,14 @@ install:
 	$(release)/saiga completions bash > $(bash)/saiga
 	$(release)/saiga completions zsh > $(zsh)/_saiga
 	$(release)/saiga completions fish > $(fish)/saiga.fish
+	sed 's,/usr/local/bin/,$(PREFIX)/bin/,' packaging/saiga-gateway.service > $(units)/saiga-gateway.service
+	install -m 644 packaging/sysusers.conf $(users)/saiga.conf
 
 # Settings in /etc/saiga are the administrator's and stay.
 uninstall:
 	rm -f $(bin)/saiga $(lib)/libsaiga.so $(lib)/liblstack.so $(man)/saiga.1 $(man)/saiga-*.1
 	rm -f $(bash)/saiga $(zsh)/_saiga $(fish)/saiga.fish
+	rm -f $(units)/saiga-gateway.service $(users)/saiga.conf
 	if [ -d $(lib) ]; then rmdir --ignore-fail-on-non-empty $(lib); fi
 
 clean:

@@ -2,7 +2,8 @@
 //! its own.
 //!
 //! `up` runs in the foreground, as systemd wants it, and under the library itself: so its local
-//! connections to servers under the library move to shared memory.
+//! connections to servers under the library move to shared memory. It tells systemd when it serves,
+//! and has given up the rights of root then.
 
 mod capture;
 mod status;
@@ -15,6 +16,7 @@ use std::process::ExitCode;
 use std::thread;
 
 use anyhow::Context as _;
+use saiga_gateway::confine::Confinement;
 use saiga_gateway::service::Gateway;
 use saiga_gateway::settings::{FILE, Settings};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -23,6 +25,7 @@ use signal_hook::iterator::Signals;
 use crate::exit;
 use crate::print::print_text;
 use crate::run;
+use crate::streams::notify;
 
 /// Options of `saiga gateway`.
 #[derive(Debug, clap::Args)]
@@ -65,7 +68,8 @@ struct Up {
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "The file is checked by itself; what the machine must have for it is listed.\nExit \
-status: 2 when the file has mistakes."
+status: 1 when the gateway cannot start here, because its user does not exist or rights are \
+missing; 2 when the file has mistakes."
 )]
 struct Check {
     /// Settings of the gateway
@@ -116,6 +120,7 @@ fn serve(up: &Up) -> anyhow::Result<ExitCode> {
         text += "serving no address yet: the device has none\n";
     }
     print_text(&text)?;
+    notify::ready();
     for left_out in gateway.left_out() {
         exit::say(&format!("not served: {left_out}"));
     }
@@ -156,6 +161,13 @@ fn show(check: &Check) -> anyhow::Result<ExitCode> {
     for need in settings.needs() {
         text += &format!("  {}: {}\n", need.key, need.requirement);
     }
+    let obstacle = Confinement::plan(&settings).err();
+    if let Some(obstacle) = &obstacle {
+        text += &format!("`up` cannot start here: {obstacle}\n");
+    }
     print_text(&text)?;
-    Ok(ExitCode::SUCCESS)
+    Ok(match obstacle {
+        Some(_) => ExitCode::from(exit::NO),
+        None => ExitCode::SUCCESS,
+    })
 }

@@ -4,7 +4,7 @@ mod check;
 mod device_options;
 mod elsewhere;
 mod log;
-mod notify;
+pub(crate) mod notify;
 mod record;
 mod rules;
 mod run;

@@ -172,7 +172,7 @@ fn keys_without_effect_are_refused() {
     let file = saiga.path("gateway.toml");
     for (lines, key) in [
         ("connections = 10", "serve.connections"),
-        ("[tcp]\nmemory = \"1GiB\"", "tcp.memory"),
+        ("[outgoing]\nprefixes = \"10.0.0.0/8\"", "outgoing.prefixes"),
     ] {
         fs::write(&file, format!("{SETTINGS}{lines}\n")).unwrap();
         let mut command = saiga.saiga(&["gateway", "up", "--inside", "--config"]);

@@ -186,7 +186,7 @@ fn a_gateway_shows_its_connections_and_frames() {
             stop(gateway);
             let line = last_line(&mut last);
             assert!(line.contains("the gateway has ended"), "{line}");
-            assert!(!world.saiga.path("gateway.sock").exists());
+            assert!(!world.saiga.path("run/gateway.sock").exists());
             assert_eq!(network(), world.before);
         });
     }

@@ -82,6 +82,8 @@ fn what_is_installed_works_and_can_be_uninstalled() {
         "share/bash-completion/completions/saiga",
         "share/zsh/site-functions/_saiga",
         "share/fish/vendor_completions.d/saiga.fish",
+        "lib/systemd/system/saiga-gateway.service",
+        "lib/sysusers.d/saiga.conf",
     ] {
         assert!(
             files.iter().any(|file| file == expected),
@@ -93,6 +95,10 @@ fn what_is_installed_works_and_can_be_uninstalled() {
             "{expected}"
         );
     }
+    let unit = prefix.join("lib/systemd/system/saiga-gateway.service");
+    let unit = fs::read_to_string(unit).unwrap();
+    assert!(unit.contains("\nExecStart=/opt/saiga/bin/saiga gateway up\n"));
+    assert!(!unit.contains("/usr/local"), "{unit}");
     let library = |name: &str| fs::read(prefix.join("lib/saiga").join(name)).unwrap();
     assert!(
         library("libsaiga.so") == library("liblstack.so"),

@@ -1,15 +1,18 @@
 //! `saiga gateway capture`: the frames of a running gateway, in a file of pcapng.
 //!
-//! The gateway writes the file, with what its stack did as the comment of each received frame. This
-//! process only holds the connection: when it ends, however it ends, the capture ends.
+//! This process creates the file and gives it to the gateway, which writes it, with what its stack
+//! did as the comment of each received frame. When this process ends, however it ends, the capture
+//! ends.
 
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::thread;
 
 use anyhow::{Context as _, bail};
 use saiga_document::number;
 use saiga_gateway::control::{Answer, Captured, Client, End, Question};
+use saiga_netdev::capture::create;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -21,7 +24,7 @@ use crate::print::print_text;
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Captures until Ctrl-C, until the file has the size of `capture.file_size` in the \
-settings, or until the gateway ends. The gateway creates the file, with mode 0600. FILTER is an \
+settings, or until the gateway ends. The file has mode 0600. FILTER is an \
 expression of pcap-filter(7), such as tcp port 6379 and host 10.0.0.7.\nExit status: 2 when no \
 gateway answers, or the file cannot be written."
 )]
@@ -38,18 +41,15 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let socket = args.target.socket()?;
-    let file = std::path::absolute(&args.write).context("cannot find the working directory")?;
-    let shown = file.display().to_string();
+    let shown = args.write.display().to_string();
     // Before the capture: a signal must end it in order.
     let mut signals = Signals::new([SIGINT, SIGTERM]).context("cannot wait for signals")?;
     let question = Question::Capture {
-        file,
         filter: args.filter.join(" "),
     };
     let mut client = Client::ask(&socket, &question)?;
-    if client.answer()? != Answer::Capturing {
-        bail!("the gateway has given another answer");
-    }
+    expect(&mut client, &Answer::File)?;
+    begin(&mut client, &args.write)?;
     let ender = client.ender().context("cannot wait for signals")?;
     exit::say(&format!("capturing to {shown} until Ctrl-C"));
     thread::spawn(move || {
@@ -64,6 +64,26 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     };
     print_text(&described(&shown, &captured)?)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Creates the file and begins the capture. If that fails, there is no file.
+fn begin(client: &mut Client, path: &Path) -> anyhow::Result<()> {
+    let file = create(path)?;
+    let begun = client.give(&file).map_err(anyhow::Error::from);
+    let begun = begun.and_then(|()| expect(client, &Answer::Capturing));
+    if begun.is_err() {
+        // The first error counts.
+        let _removed = fs::remove_file(path);
+    }
+    begun
+}
+
+/// The next answer must be this one.
+fn expect(client: &mut Client, expected: &Answer) -> anyhow::Result<()> {
+    if client.answer()? != *expected {
+        bail!("the gateway has given another answer");
+    }
+    Ok(())
 }
 
 /// What was captured.

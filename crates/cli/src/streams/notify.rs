@@ -22,7 +22,7 @@ use crate::exit;
 const FIRST: usize = 3;
 
 /// Reports that the service is ready.
-pub(super) fn ready() {
+pub(crate) fn ready() {
     let Some(place) = std::env::var_os("NOTIFY_SOCKET") else {
         return;
     };

@@ -189,10 +189,10 @@ impl World {
             ),
             Wire::Xdp => "kind = \"xdp\"\ninterface = \"wire0\"\n".to_owned(),
         };
-        let control = self.saiga.path("control");
+        let control = self.saiga.path("run/control");
         let text = format!(
             "[[device]]\n{device}[[serve]]\nport = [{PORT}, {OTHER_PORT}]\nbacklog = {BACKLOG}\n\
-             [runtime]\ncontrol = \"{}\"\n",
+             [runtime]\nuser = \"daemon\"\ncontrol = \"{}\"\n",
             control.display()
         );
         fs::write(self.settings(), text).unwrap();

@@ -110,7 +110,7 @@ impl World {
     pub(crate) fn made(wire: Wire, tables: &str) -> Self {
         let saiga = Installation::with_real_library();
         // Gateways of other tests have the usual control socket.
-        let control = saiga.path("gateway.sock");
+        let control = saiga.path("run/gateway.sock");
         let (settings, lines): (_, &[&str]) = match wire {
             Wire::Tap => (
                 SETTINGS,
@@ -131,7 +131,8 @@ impl World {
                 ],
             ),
         };
-        let settings = format!("{settings}[runtime]\ncontrol = {control:?}\n{tables}");
+        let runtime = format!("[runtime]\nuser = \"daemon\"\ncontrol = {control:?}\n");
+        let settings = format!("{settings}{runtime}{tables}");
         fs::write(saiga.path("gateway.toml"), settings).unwrap();
         ip("link set lo up");
         lines.iter().for_each(|line| drop(ip(line)));
@@ -206,8 +207,12 @@ impl World {
 
     /// The gateway, with the client's host at the other end of its device.
     pub(crate) fn gateway(&self) -> Ended {
+        self.gateway_by(self.saiga.saiga(&["gateway", "up", "--config"]))
+    }
+
+    /// As [`Self::gateway`]; `command` lacks the file of settings.
+    pub(crate) fn gateway_by(&self, mut command: Command) -> Ended {
         let settings = self.saiga.path("gateway.toml");
-        let mut command = self.saiga.saiga(&["gateway", "up", "--config"]);
         let gateway = start(command.arg(settings), "serving");
         if self.wire == Wire::Tap {
             self.give_wire();

@@ -18,6 +18,8 @@ const DEVICE: &str = "wire0";
 const PEER: &str = "wire1";
 /// File name of the gateway's settings.
 const SETTINGS: &str = "gateway.toml";
+/// The user of a gateway under test: one without rights that every distribution has.
+const USER: &str = "daemon";
 
 /// The gateway at the server's end of the wire.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -225,7 +227,11 @@ impl Layout {
         lines.extend(["[[serve]]".to_owned(), format!("port = {}", gateway.port)]);
         // Not the usual socket, which belongs to the gateway of this machine.
         let control = places.gateway.join("control").display().to_string();
-        lines.extend(["[runtime]".to_owned(), format!("control = {control:?}")]);
+        lines.extend([
+            "[runtime]".to_owned(),
+            format!("user = \"{USER}\""),
+            format!("control = {control:?}"),
+        ]);
         lines
     }
 }
@@ -288,7 +294,8 @@ mod tests {
         let layout = layout(Wire::Tap, true);
         let settings = "printf '%s\\n' '[[device]]' 'kind = \"tap\"' 'interface = \"wire0\"' \
                         'addresses = [\"10.77.0.1/24\"]' '[[serve]]' 'port = 6379' '[runtime]' \
-                        'control = \"{gateway}/control\"' > {gateway}/gateway.toml";
+                        'user = \"daemon\"' 'control = \"{gateway}/control\"' > \
+                        {gateway}/gateway.toml";
         assert_eq!(
             layout.steps(),
             [

@@ -10,6 +10,7 @@
 
 mod capture;
 mod client;
+mod descriptor;
 mod peer;
 mod protocol;
 mod socket;
@@ -26,7 +27,7 @@ pub use protocol::{
     Status, Tcp, Traffic, Worker,
 };
 pub use socket::OpenError;
-pub(crate) use socket::Socket;
+pub(crate) use socket::{Owner, Socket};
 
 use crate::ending::{Ending, Woken};
 use crate::observer::Observer;
@@ -78,7 +79,7 @@ fn answer(mut client: UnixStream, observer: &Observer, captures: &mut Captures) 
             Ok(connections) => Answer::Connections(connections),
             Err(error) => Answer::Refused(error.to_string()),
         },
-        Ok(Question::Capture { file, filter }) => match captures.begin(client, &file, &filter) {
+        Ok(Question::Capture { filter }) => match captures.begin(client, &filter) {
             Ok(()) => return Ok(()),
             Err((refused, reason)) => {
                 client = refused;

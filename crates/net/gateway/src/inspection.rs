@@ -9,7 +9,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
-use crate::control::{self, Socket};
+use crate::control::{self, Owner, Socket};
 use crate::ending::{self, Guard};
 use crate::metrics;
 use crate::observer::Observer;
@@ -52,13 +52,13 @@ pub(crate) struct Inspection {
 
 impl Listeners {
     /// Opens what the settings name.
-    pub(crate) fn open(settings: &Settings) -> Result<Self, InspectionError> {
+    pub(crate) fn open(settings: &Settings, owner: Owner) -> Result<Self, InspectionError> {
         let metrics = settings.metrics.listen.map(|address| {
             metrics::listen(address).map_err(|source| InspectionError::Metrics { address, source })
         });
         Ok(Self {
             metrics: metrics.transpose()?,
-            socket: Socket::open(&settings.runtime.control)?,
+            socket: Socket::open(&settings.runtime.control, owner)?,
             capture: settings.capture.clone(),
         })
     }

@@ -4,9 +4,11 @@
 //! the `lstack.conf` of Gazelle into the same settings. Both read one file and do no other I/O:
 //! what only the machine can tell is a list of [`settings::Need`]s. [`service`] puts a gateway
 //! together; a [`Worker`] joins a stack, a queue of a packet device, and anchors. [`control`] and
-//! the metrics show a running gateway to its operator.
+//! the metrics show a running gateway to its operator. [`confine`] gives up the rights of root before
+//! the first frame is served.
 
 mod anchors;
+pub mod confine;
 pub mod control;
 mod ending;
 pub mod file;
@@ -22,6 +24,6 @@ mod worker;
 
 pub use inspection::InspectionError;
 pub use worker::{
-    Anchors, AskError, Clock, Handle, Latency, OnUnresolved, Opened, Page, Parts, Report, Rings,
-    Shown, Times, Worker, WorkerError,
+    Anchors, AskError, Clock, Handle, Latency, Memory, OnUnresolved, Opened, Page, Parts, Report,
+    Rings, Shown, Times, Worker, WorkerError,
 };

@@ -29,10 +29,11 @@ use saiga_interface::{NetlinkError, SnapshotError};
 use saiga_netdev::{DeviceError, tap, xdp};
 
 use crate::anchors::Admitted;
+use crate::confine::{ConfineError, Confinement};
 use crate::inspection::{Inspection, InspectionError, Listeners};
 use crate::observer::{Observer, Subject};
 use crate::settings::{Polling, Settings};
-use crate::worker::{Clock, Handle, Parts, Worker, WorkerError};
+use crate::worker::{Clock, Handle, Memory, Parts, Worker, WorkerError};
 use device::{BoxedDevice, Opened};
 use follow::{Asker, Follow};
 use network::Plan;
@@ -102,6 +103,9 @@ pub enum ServiceError {
         /// Name of the network interface.
         interface: String,
     },
+    /// The process lacks rights, or cannot give them up.
+    #[error(transparent)]
+    Confine(#[from] ConfineError),
     /// The TAP device cannot be opened.
     #[error(transparent)]
     Tap(#[from] tap::OpenError),
@@ -163,14 +167,16 @@ pub enum ServiceError {
 }
 
 impl Gateway {
-    /// Begins to serve.
+    /// Begins to serve. The calling thread is the only one of the process, and gives up the rights
+    /// of root.
     ///
     /// # Errors
     /// A [`ServiceError`]; what was changed is undone.
     pub fn up(settings: &Settings) -> Result<Self, ServiceError> {
         let device = supported(settings)?;
+        let confinement = Confinement::plan(settings)?;
         raise_descriptors().map_err(system("cannot raise the limit of descriptors"))?;
-        let listeners = Listeners::open(settings)?;
+        let listeners = Listeners::open(settings, confinement.owner())?;
         let cpus = cpu::of_workers(device, &settings.workers);
         let mut opened = device::open(device, &cpus)?;
         let (source, plan) = network::Source::open(settings, device, &opened.info)?;
@@ -182,6 +188,7 @@ impl Gateway {
             left: Arc::new(Mutex::new(left)),
             clock: Clock::start(),
             resolver: source.resolver(),
+            memory: Memory::of(&settings.tcp),
         };
         let infos = opened.infos();
         let (asker, asked) = follow::channel()?;
@@ -201,6 +208,8 @@ impl Gateway {
             handle: handle.clone(),
             devices,
         });
+        // Before the first thread: each has rights of its own.
+        confinement.enter()?;
         let inspection = listeners.serve(Observer {
             subjects: subjects.collect(),
             served: gateway.plan.served.clone(),
@@ -287,6 +296,7 @@ struct Starting<'a> {
     left: Left,
     clock: Clock,
     resolver: saiga_stack::Resolver,
+    memory: Memory,
 }
 
 type OneWorker = Worker<BoxedDevice, Admitted>;
@@ -308,6 +318,7 @@ impl Starting<'_> {
             left,
             clock,
             resolver,
+            memory,
         } = self;
         let info = devices.first().map(|device| device.info().clone());
         let info = info.ok_or(ServiceError::Absent("a worker has no queue"))?;
@@ -324,6 +335,7 @@ impl Starting<'_> {
                 user_timeout_ms: settings.tcp.user_timeout_ms.and_then(NonZeroU32::new),
             },
             ring_bytes: settings.tcp.buffer.get(),
+            memory: memory.clone(),
             spin: match settings.workers.spin {
                 Polling::Always => Duration::MAX,
                 Polling::For(spin) => spin.get(),

@@ -9,6 +9,7 @@
 //! Under load, the worker looks at its device without waiting. After `spin` without work it sleeps
 //! until a frame, an anchor or a time-out wakes it.
 
+mod budget;
 mod buffer;
 mod clock;
 mod conversation;
@@ -28,6 +29,7 @@ use saiga_netdev::capture::Captured;
 use saiga_netdev::{Device, DeviceError};
 use saiga_stack::{ConnectionId, Incoming, Instant, Micros, Settings, Stack, Verdict};
 
+pub use budget::Memory;
 pub use clock::Clock;
 use conversation::{Conversation, Next};
 pub use latency::{Latency, Times};
@@ -86,6 +88,8 @@ pub struct Parts<D, A> {
     pub settings: Settings,
     /// Bytes of a conversation in each direction: the largest receive window.
     pub ring_bytes: u32,
+    /// The memory of all rings, which all workers share.
+    pub memory: Memory,
     /// How long to look for work before the worker sleeps.
     pub spin: Duration,
     /// Resolves neighbours, if that is not the task of the stack.
@@ -139,11 +143,14 @@ impl<D: Device, A: Anchors> Worker<D, A> {
         let clock: fn() -> Duration = since_epoch;
         let devices = parts.devices.into_iter();
         let devices = devices.map(|device| Captured::new(device, clock));
+        let inbox = Inbox::new(waker);
+        let handle = inbox.handle();
+        let wake = move || handle.wake();
         Ok(Self {
             devices: devices.collect(),
             stack: parts.stack,
             anchors: parts.anchors,
-            table: Table::new(parts.ring_bytes),
+            table: Table::new(parts.ring_bytes, parts.memory, wake),
             poll,
             events: Events::with_capacity(EVENTS),
             clock: parts.clock,
@@ -151,7 +158,7 @@ impl<D: Device, A: Anchors> Worker<D, A> {
             ring_bytes: parts.ring_bytes,
             spin: Micros(u64::try_from(parts.spin.as_micros()).unwrap_or(u64::MAX)),
             on_unresolved: parts.on_unresolved,
-            inbox: Inbox::new(waker),
+            inbox,
             load: Load::new(parts.clock.now()),
             latency: Latency::new(),
         })
@@ -206,6 +213,11 @@ impl<D: Device, A: Anchors> Worker<D, A> {
         for key in std::mem::take(&mut self.table.lost) {
             self.lose(key);
         }
+        for key in std::mem::take(&mut self.table.short) {
+            self.limit(key, now);
+        }
+        // Just before their use: what happens to an empty ring gives its memory back.
+        self.table.take_grants();
         let due = std::mem::take(&mut self.table.due);
         let has_moved = !due.is_empty();
         for key in due {
@@ -362,15 +374,18 @@ impl<D: Device, A: Anchors> Worker<D, A> {
     }
 
     fn advance(&mut self, key: u32, now: Instant) {
-        let Some((conversation, pool)) = self.table.get(key) else {
+        let Some((conversation, pools)) = self.table.get(key) else {
             return;
         };
         conversation.is_due = false;
         if !conversation.is_accepted {
             return;
         }
+        let next = conversation.advance(&mut self.stack, pools, now);
         let connection = conversation.connection;
-        let next = conversation.advance(&mut self.stack, pool, now);
+        if conversation.lacks_outbound() {
+            self.table.await_outbound(key);
+        }
         self.table.note(key);
         match next {
             Next::Wait => {}
@@ -387,13 +402,24 @@ impl<D: Device, A: Anchors> Worker<D, A> {
         }
     }
 
+    /// The client has sent what there is no memory for.
+    fn limit(&mut self, key: u32, now: Instant) {
+        let Some((conversation, pools)) = self.table.get(key) else {
+            return;
+        };
+        conversation.limit_window(&mut self.stack, pools, now);
+        if conversation.inbound.size() == 0 {
+            self.table.await_inbound(key);
+        }
+    }
+
     /// The client is gone: what it sent before that still goes to the server, if there is room.
     fn lose(&mut self, key: u32) {
-        let Some((conversation, pool)) = self.table.get(key) else {
+        let Some((conversation, pools)) = self.table.get(key) else {
             return;
         };
         let now = self.clock.now();
-        let _next = conversation.advance(&mut self.stack, pool, now);
+        let _next = conversation.advance(&mut self.stack, pools, now);
         conversation.reset_server();
         self.table.remove(key);
     }

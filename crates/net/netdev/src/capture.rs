@@ -1,4 +1,4 @@
-//! Capture: a device whose frames are written to pcapng files while they pass.
+//! Capture: a device whose frames are written to a pcapng file while they pass.
 //!
 //! Any number of queues write to one [`Capture`], each as an interface of its own. Blocks are
 //! written when [`Device::receive`] or [`Device::flush`] returns, so that a reader that follows the
@@ -9,11 +9,11 @@
 //! Deliberately absent: an order of frames by time across queues (`reordercap` restores it).
 
 mod block;
-mod files;
+mod file;
 
 use std::fmt;
+use std::fs::File;
 use std::os::fd::BorrowedFd;
-use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -22,23 +22,22 @@ use saiga_wire::virtio::Header;
 use crate::device::{Counters, Device, DeviceError, Frame, Info, Link};
 use crate::filter::Filter;
 use block::{Direction, Interface, Packet};
-use files::Files;
-pub use files::{Bound, End, StartError, Summary};
+use file::Bounded;
+pub use file::{CreateError, End, StartError, Summary, create};
 
-/// What is captured, and where to.
+/// What is captured.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Settings<'a> {
-    /// Path of the file. It must not exist.
-    pub path: &'a Path,
-    /// How much is written.
-    pub bound: Bound,
+pub struct Settings {
+    /// Most bytes of the file: at least 256 KiB and the descriptions of the interfaces. The capture
+    /// ends at the first frame that does not fit.
+    pub bytes: u64,
     /// Most bytes that are kept of each frame.
     pub snap_bytes: u32,
     /// Frames that do not match are left out.
     pub filter: Filter,
 }
 
-/// A capture into which devices write. Clones write into the same files.
+/// A capture into which devices write. Clones write into the same file.
 #[derive(Debug, Clone)]
 pub struct Capture(Arc<Shared>);
 
@@ -46,18 +45,21 @@ pub struct Capture(Arc<Shared>);
 struct Shared {
     filter: Filter,
     snap_bytes: u32,
-    files: Mutex<Files>,
+    file: Mutex<Bounded>,
 }
 
 impl Capture {
-    /// Creates the file of a capture of these devices.
+    /// Begins a capture of these devices in an empty file, such as [`create`] makes.
     ///
     /// # Errors
     /// Each [`StartError`] says when.
-    pub fn start(settings: &Settings<'_>, interfaces: &[&Info]) -> Result<Self, StartError> {
+    pub fn start(
+        file: File,
+        settings: &Settings,
+        interfaces: &[&Info],
+    ) -> Result<Self, StartError> {
         let Settings {
-            path,
-            bound,
+            bytes,
             snap_bytes,
             filter,
         } = settings;
@@ -73,23 +75,23 @@ impl Capture {
             };
             block::interface(&mut head, &interface);
         }
-        let files = Files::create(path, *bound, head)?;
+        let file = Bounded::begin(file, *bytes, &head)?;
         Ok(Self(Arc::new(Shared {
             filter: filter.clone(),
             snap_bytes: *snap_bytes,
-            files: Mutex::new(files),
+            file: Mutex::new(file),
         })))
     }
 
     /// What has been written.
     #[must_use]
     pub fn summary(&self) -> Summary {
-        self.files().summary()
+        self.file().summary()
     }
 
-    fn files(&self) -> MutexGuard<'_, Files> {
+    fn file(&self) -> MutexGuard<'_, Bounded> {
         // Another worker's panic leaves whole blocks.
-        self.0.files.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.file.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -268,7 +270,7 @@ impl Recorder {
         if self.blocks.is_empty() {
             return true;
         }
-        let goes_on = self.capture.files().append(&self.blocks);
+        let goes_on = self.capture.file().append(&self.blocks);
         self.blocks.clear();
         goes_on
     }

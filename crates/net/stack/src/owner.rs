@@ -22,6 +22,15 @@ pub trait Owner {
     /// many are complete.
     fn place(&mut self, id: ConnectionId, at: u32, bytes: &[u8]);
 
+    /// The bytes behind the first unread one of a connection's receive buffer for which there is
+    /// memory; at least those that were placed. `end` is the end of a segment that has come,
+    /// counted in the same way. Bytes beyond are dropped as if the network had lost them, although
+    /// they are in the window.
+    fn room(&mut self, id: ConnectionId, end: u32) -> u32 {
+        let _ = (id, end);
+        u32::MAX
+    }
+
     /// Fills `into` with bytes of the send buffer of a connection, from `at` bytes behind its front
     /// on. The front is the first byte that [`Events::acked`] has not counted.
     fn fetch(&mut self, id: ConnectionId, at: u32, into: &mut [u8]);

@@ -52,6 +52,10 @@ impl<O: Owner> Place for Placing<'_, O> {
         let bytes = &self.payload[from as usize..][..length as usize];
         self.owner.place(self.id, to, bytes);
     }
+
+    fn room(&mut self, end: u32) -> u32 {
+        self.owner.room(self.id, end)
+    }
 }
 
 impl Stack {

@@ -51,8 +51,17 @@ pub struct Settings {
 /// Where the bytes of a payload go.
 pub trait Place {
     /// Copies `length` bytes at `from` in the payload of the segment to `to` bytes behind the first
-    /// unread byte of the receive buffer. `to + length` is at most the size of the buffer.
+    /// unread byte of the receive buffer. `to + length` is at most the size of the buffer, and at
+    /// most what [`Self::room`] has returned.
     fn place(&mut self, from: u32, to: u32, length: u32);
+
+    /// The bytes behind the first unread one for which there is memory; at least those that were
+    /// placed. `end` is the end of the segment, counted in the same way. Bytes beyond are dropped
+    /// as if the network had lost them, although they are in the window.
+    fn room(&mut self, end: u32) -> u32 {
+        let _ = end;
+        u32::MAX
+    }
 }
 
 /// The states of RFC 9293 §3.3.2.

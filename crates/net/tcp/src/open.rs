@@ -205,8 +205,15 @@ impl Open {
         let seq = arrival.header.seq;
         let unread = self.receiver.unread();
         let nxt = self.receiver.data_nxt();
+        let end = seq + arrival.length;
+        let room = if arrival.length > 0 && end.after(nxt) {
+            place.room(unread + (end - nxt))
+        } else {
+            u32::MAX
+        };
         let added = self.receiver.on_data(
             arrival,
+            room,
             |block| {
                 // Bytes from the front of the receive buffer.
                 let at = unread + (block.left - nxt);

@@ -147,10 +147,12 @@ impl Receiver {
 
     /// Takes the data and the FIN of an acceptable segment; tells `place` which bytes of its
     /// payload are new. The FIN has a number of its own behind the data, so that selective
-    /// acknowledgements cover it, as Linux does.
+    /// acknowledgements cover it, as Linux does. What ends more than `room` bytes behind the first
+    /// unread one is treated as lost: the caller has no memory for it.
     pub(crate) fn on_data(
         &mut self,
         arrival: &Arrival<'_>,
+        room: u32,
         mut place: impl FnMut(SackBlock),
         context: &mut Context<'_>,
     ) -> Added {
@@ -158,12 +160,17 @@ impl Receiver {
         let header = arrival.header;
         let start = header.seq;
         let end = start + arrival.length;
-        let has_fin = header.flags.contains(Flags::FIN) && self.takes_fin(end);
+        let edge = if room < self.edge - self.read {
+            self.read + room
+        } else {
+            self.edge
+        };
+        let has_fin = header.flags.contains(Flags::FIN) && self.takes_fin(end, edge);
         if has_fin && self.fin.is_none() {
             self.fin = Some(end);
             self.assembly.cut(end);
         }
-        let limit = self.fin.map_or(self.edge, |fin| fin.earlier_of(self.edge));
+        let limit = self.fin.map_or(edge, |fin| fin.earlier_of(edge));
         let cut = end.earlier_of(limit);
         let before = self.data_nxt();
         let past = cut + u32::from(has_fin);
@@ -197,12 +204,13 @@ impl Receiver {
         }
     }
 
-    /// Whether a FIN with this number is in the window, and the first one. What has come from above
-    /// it is not data: forged data must not keep the peer's FIN away.
-    fn takes_fin(&self, end: SeqNum) -> bool {
+    /// Whether a FIN with this number is not behind `edge`, and the first one. What has come from
+    /// above it is not data: forged data must not keep the peer's FIN away.
+    fn takes_fin(&self, end: SeqNum, edge: SeqNum) -> bool {
+        let is_within = !end.after(edge);
         match self.fin {
-            Some(fin) => fin == end,
-            None => !end.after(self.edge) && !end.before(self.assembly.nxt()),
+            Some(fin) => fin == end && is_within,
+            None => is_within && !end.before(self.assembly.nxt()),
         }
     }
 
@@ -283,10 +291,55 @@ mod tests {
                 is_congested: false,
             };
             assert_eq!(receiver.on_urgent(&arrival), step == 0);
-            let added = receiver.on_data(&arrival, |_| {}, &mut context);
+            let added = receiver.on_data(&arrival, u32::MAX, |_| {}, &mut context);
             assert_eq!(added.readable, BYTES);
             receiver.on_read(BYTES);
             assert_eq!(receiver.urgent_ahead(), None, "after {step} MiB");
+        }
+    }
+
+    /// Bytes without memory are sent again, and the FIN behind them, too.
+    #[test]
+    fn bytes_beyond_the_room_are_lost() {
+        let mut receiver = Receiver::new(&ReceiverStart {
+            nxt: SeqNum(100),
+            buffer: 1000,
+            shift: 0,
+            peer_mss: 100,
+            ts_recent: None,
+            has_ecn: false,
+            now: Instant(0),
+        });
+        let (config, mut counters) = (Config::default(), Counters::default());
+        let mut context = Context {
+            now: Instant(1_000_000),
+            config: &config,
+            counters: &mut counters,
+        };
+        let header = Header {
+            flags: Flags::FIN,
+            ..reset(SeqNum(100), Some(SeqNum(0)))
+        };
+        let arrival = Arrival {
+            header: &header,
+            length: 300,
+            is_congested: false,
+        };
+        for (room, readable, is_finished, nxt) in [
+            (0, 0, false, 100),
+            (200, 200, false, 300),
+            (200, 0, false, 300),
+            (299, 99, false, 399),
+            (300, 1, true, 401),
+            (300, 0, false, 401),
+        ] {
+            let mut placed = 0;
+            let place = |block: SackBlock| placed += block.right - block.left;
+            let added = receiver.on_data(&arrival, room, place, &mut context);
+            assert_eq!(added.readable, readable, "room for {room}");
+            assert_eq!(placed, readable, "room for {room}");
+            assert_eq!(added.is_finished, is_finished, "room for {room}");
+            assert_eq!(receiver.nxt(), SeqNum(nxt), "room for {room}");
         }
     }
 }

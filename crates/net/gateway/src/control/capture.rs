@@ -1,25 +1,25 @@
 //! Captures for clients of the control socket.
 //!
-//! The gateway creates the file, with its own rights: only root and its own user get this far, and
-//! both could create the file without the gateway. It is a new file of mode 0600 outside of
-//! directories that all users may write to (`saiga_netdev::capture`).
+//! The client creates the file, with its own rights, and gives it to the gateway, which may create
+//! none. Only empty regular files are taken: no other one makes a worker wait.
 //!
 //! A capture ends with its client, at the size of the settings, or with the gateway.
 
 use std::error::Error;
+use std::fs::File;
+use std::io;
 use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixStream;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use saiga_netdev::capture::{self, Bound, Capture, Summary};
+use saiga_netdev::capture::{self, Capture, Summary};
 use saiga_netdev::filter::Filter;
 
 use super::protocol::{Answer, Captured, End};
-use super::send;
+use super::{PATIENCE, descriptor, send};
 use crate::ending::{Ending, Woken};
 use crate::observer::Observer;
 use crate::settings;
@@ -62,15 +62,14 @@ impl Captures {
     /// not possible, gives the client back with the reason.
     pub(super) fn begin(
         &mut self,
-        client: UnixStream,
-        file: &Path,
+        mut client: UnixStream,
         filter: &str,
     ) -> Result<(), (UnixStream, String)> {
         if self.is_capturing() {
             let reason = "the gateway is capturing for another client: wait for its end";
             return Err((client, reason.to_owned()));
         }
-        let capture = match self.start(file, filter) {
+        let capture = match self.start(&mut client, filter) {
             Ok(capture) => capture,
             Err(reason) => return Err((client, reason)),
         };
@@ -97,23 +96,19 @@ impl Captures {
         running.is_some_and(|one| !one.is_over.load(Ordering::Acquire))
     }
 
-    /// Creates the file, and makes all workers write to it.
-    fn start(&self, file: &Path, filter: &str) -> Result<Capture, String> {
-        if !file.is_absolute() {
-            return Err(format!("{} is not an absolute path", file.display()));
-        }
+    /// Takes the client's file, and makes all workers write to it.
+    fn start(&self, client: &mut UnixStream, filter: &str) -> Result<Capture, String> {
         let filter = filter.parse::<Filter>().map_err(|error| told(&error))?;
         let subjects = &self.observer.subjects;
         let infos: Vec<_> = subjects.iter().flat_map(|one| &one.devices).collect();
         let settings = capture::Settings {
-            path: file,
-            bound: Bound::Stop {
-                bytes: self.settings.file_size.0,
-            },
+            bytes: self.settings.file_size.0,
             snap_bytes: self.settings.snap_length,
             filter,
         };
-        let capture = Capture::start(&settings, &infos).map_err(|error| told(&error))?;
+        let file =
+            file_of(client).map_err(|error| format!("no file to write to has come: {error}"))?;
+        let capture = Capture::start(file, &settings, &infos).map_err(|error| told(&error))?;
         let mut first = 0;
         for subject in subjects {
             if let Err(error) = subject.handle.capture(&capture, first) {
@@ -173,17 +168,19 @@ impl Follower {
     }
 }
 
+/// Asks a client for its file.
+fn file_of(client: &mut UnixStream) -> io::Result<File> {
+    send(client, &Answer::File)?;
+    client.set_read_timeout(Some(PATIENCE))?;
+    descriptor::receive(client)
+}
+
 /// What was written. `by`: why the capture has ended, unless it has ended by itself.
 fn captured(capture: &Capture, by: End) -> Captured {
-    let Summary {
-        frames,
-        bytes,
-        files: _,
-        end,
-    } = capture.summary();
+    let Summary { frames, bytes, end } = capture.summary();
     let end = match end {
         Some(capture::End::Bound) => End::FileSize,
-        Some(capture::End::Failed(kind)) => End::Failed(kind.to_string()),
+        Some(capture::End::Failed(reason)) => End::Failed(reason),
         None => by,
     };
     Captured { frames, bytes, end }

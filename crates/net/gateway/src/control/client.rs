@@ -1,11 +1,13 @@
 //! The client's end of the control socket.
 
+use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::descriptor;
 use super::protocol::{Answer, Question};
 
 /// Most bytes of an answer: a thousand connections have a part of this.
@@ -94,6 +96,14 @@ impl Client {
             return Err(AskError::Refused(reason));
         }
         Ok(answer)
+    }
+
+    /// Sends the file that [`Answer::File`] asks for.
+    ///
+    /// # Errors
+    /// [`AskError::Lost`].
+    pub fn give(&self, file: &File) -> Result<(), AskError> {
+        descriptor::send(self.answers.get_ref(), file).map_err(AskError::Lost)
     }
 
     /// What ends a capture from another thread; afterwards its last answer comes. The wait for that

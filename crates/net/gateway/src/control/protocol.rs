@@ -1,13 +1,12 @@
 //! The messages of the control socket: lines of JSON.
 //!
-//! A client sends one [`Question`] and reads one [`Answer`]. A capture has two answers: the first
-//! when it has begun, the last when it has ended, which the client can ask for by the end of its
-//! stream. Both sides are of one installation, so the messages have no version; unknown fields of a
+//! A client sends one [`Question`] and reads one [`Answer`]. A capture has three answers: the first
+//! asks for a file, which comes as a descriptor (SCM_RIGHTS); the second comes when the capture has
+//! begun, the last when it has ended, which the client can ask for by the end of its stream. Both sides are of one installation, so the messages have no version; unknown fields of a
 //! question are refused.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
@@ -26,8 +25,6 @@ pub enum Question {
     },
     /// A capture of the frames of all devices.
     Capture {
-        /// Absolute path of the file, which must not exist.
-        file: PathBuf,
         /// A filter in the language of pcap-filter(7); empty for all frames.
         filter: String,
     },
@@ -41,6 +38,8 @@ pub enum Answer {
     Status(Status),
     /// To [`Question::Connections`].
     Connections(Connections),
+    /// To [`Question::Capture`]: the client must send an empty file, open for writing.
+    File,
     /// To [`Question::Capture`]: the capture has begun.
     Capturing,
     /// To [`Question::Capture`]: the capture has ended.
@@ -249,7 +248,6 @@ mod tests {
     #[test]
     fn questions_have_one_form() {
         let capture = Question::Capture {
-            file: PathBuf::from("/x.pcapng"),
             filter: "arp".to_owned(),
         };
         for (question, text) in [
@@ -258,10 +256,7 @@ mod tests {
                 Question::Connections { worker: 1, from: 2 },
                 r#"{"connections":{"worker":1,"from":2}}"#,
             ),
-            (
-                capture,
-                r#"{"capture":{"file":"/x.pcapng","filter":"arp"}}"#,
-            ),
+            (capture, r#"{"capture":{"filter":"arp"}}"#),
         ] {
             assert_eq!(serde_json::to_string(&question).unwrap(), text);
             assert_eq!(serde_json::from_str::<Question>(text).unwrap(), question);

@@ -6,11 +6,14 @@
 
 use std::fs::{self, DirBuilder, Metadata, Permissions};
 use std::io;
+use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::{
     DirBuilderExt as _, FileTypeExt as _, MetadataExt as _, PermissionsExt as _,
 };
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Uid, chownat, fstat, open};
 
 /// Who may write to a directory besides its owner.
 const OTHERS_WRITE: u32 = 0o022;
@@ -55,6 +58,10 @@ pub enum OpenError {
     },
 }
 
+/// The user and group that the gateway becomes; `None` if it keeps its own. The directory that it
+/// makes and the socket belong to them, so that it can remove the socket.
+pub(crate) type Owner = Option<(u32, u32)>;
+
 /// A listening control socket.
 #[derive(Debug)]
 pub(crate) struct Socket {
@@ -69,28 +76,28 @@ impl Socket {
     ///
     /// # Errors
     /// Each [`OpenError`] says when.
-    pub(crate) fn open(path: &Path) -> Result<Self, OpenError> {
+    pub(crate) fn open(path: &Path, owner: Owner) -> Result<Self, OpenError> {
         let system = |source| OpenError::System {
             path: path.to_owned(),
             source,
         };
-        check_directory(path.parent().unwrap_or(Path::new("/")))?;
+        check_directory(path.parent().unwrap_or(Path::new("/")), owner)?;
         let listener = match UnixListener::bind(path) {
             Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
-                remove_leftover(path)?;
+                remove_leftover(path, owner)?;
                 UnixListener::bind(path)
             }
             bound => bound,
         };
         let listener = listener.map_err(system)?;
+        // Until here, the credentials of a client protect the socket, as they do later.
+        protect(path, 0o600, owner).map_err(system)?;
         let metadata = fs::symlink_metadata(path).map_err(system)?;
         let socket = Self {
             listener,
             path: path.to_owned(),
             identity: identity(&metadata),
         };
-        // Until here, the credentials of a client protect the socket, as they do later.
-        fs::set_permissions(path, Permissions::from_mode(0o600)).map_err(system)?;
         socket.listener.set_nonblocking(true).map_err(system)?;
         Ok(socket)
     }
@@ -110,25 +117,49 @@ fn identity(metadata: &Metadata) -> (u64, u64) {
     (metadata.dev(), metadata.ino())
 }
 
-/// Whether a file belongs to root or to the user of this process.
-fn is_own(metadata: &Metadata) -> bool {
-    metadata.uid() == 0 || metadata.uid() == rustix::process::geteuid().as_raw()
+/// Sets the mode and the owner of a socket or directory. A symbolic link that has taken its place
+/// since is not followed.
+fn protect(path: &Path, mode: u32, owner: Owner) -> io::Result<()> {
+    let place = open(
+        path,
+        OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC,
+        Mode::empty(),
+    )?;
+    let kind = FileType::from_raw_mode(fstat(&place)?.st_mode);
+    if kind != FileType::Socket && kind != FileType::Directory {
+        return Err(io::ErrorKind::AlreadyExists.into());
+    }
+    let shown = format!("/proc/self/fd/{}", place.as_raw_fd());
+    fs::set_permissions(shown, Permissions::from_mode(mode))?;
+    if let Some((user, group)) = owner {
+        let (user, group) = (Uid::from_raw(user), Gid::from_raw(group));
+        chownat(&place, "", Some(user), Some(group), AtFlags::EMPTY_PATH)?;
+    }
+    Ok(())
 }
 
-/// Makes the directory if it is missing, with mode 0755.
-fn check_directory(path: &Path) -> Result<(), OpenError> {
+/// Whether a file belongs to root, to the user of this process, or to the owner.
+fn is_own(metadata: &Metadata, owner: Owner) -> bool {
+    let user = metadata.uid();
+    user == 0
+        || user == rustix::process::geteuid().as_raw()
+        || owner.is_some_and(|(own, _)| own == user)
+}
+
+/// Makes the directory if it is missing, with mode 0755, for the owner.
+fn check_directory(path: &Path, owner: Owner) -> Result<(), OpenError> {
     let system = |source| OpenError::System {
         path: path.to_owned(),
         source,
     };
     match DirBuilder::new().mode(0o755).create(path) {
         // The mask of the process may have taken rights away.
-        Ok(()) => fs::set_permissions(path, Permissions::from_mode(0o755)).map_err(system)?,
+        Ok(()) => protect(path, 0o755, owner).map_err(system)?,
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
         Err(error) => return Err(system(error)),
     }
     let metadata = fs::metadata(path).map_err(system)?;
-    if metadata.mode() & OTHERS_WRITE != 0 || !is_own(&metadata) {
+    if metadata.mode() & OTHERS_WRITE != 0 || !is_own(&metadata, owner) {
         return Err(OpenError::Unsafe {
             path: path.to_owned(),
         });
@@ -137,13 +168,13 @@ fn check_directory(path: &Path) -> Result<(), OpenError> {
 }
 
 /// Removes the socket of a gateway that was killed.
-fn remove_leftover(path: &Path) -> Result<(), OpenError> {
+fn remove_leftover(path: &Path, owner: Owner) -> Result<(), OpenError> {
     let system = |source| OpenError::System {
         path: path.to_owned(),
         source,
     };
     let metadata = fs::symlink_metadata(path).map_err(system)?;
-    if !metadata.file_type().is_socket() || !is_own(&metadata) {
+    if !metadata.file_type().is_socket() || !is_own(&metadata, owner) {
         return Err(OpenError::Foreign {
             path: path.to_owned(),
         });
@@ -175,13 +206,30 @@ mod tests {
     #[test]
     fn the_socket_is_for_its_owner_and_goes_with_the_gateway() {
         let (_folder, path) = folder();
-        let socket = Socket::open(&path).unwrap();
+        let socket = Socket::open(&path, None).unwrap();
         assert_eq!(mode(&path), 0o600);
         assert_eq!(mode(path.parent().unwrap()), 0o755);
-        let again = Socket::open(&path).unwrap_err();
+        let again = Socket::open(&path, None).unwrap_err();
         assert!(matches!(again, OpenError::InUse { .. }), "{again}");
         drop(socket);
         assert!(!path.exists());
+    }
+
+    /// Tests run as root; the user need not exist.
+    #[test]
+    fn the_owner_gets_socket_and_directory() {
+        let (_folder, path) = folder();
+        let owner = Some((4711, 4712));
+        for _ in 0..2 {
+            let _socket = Socket::open(&path, owner).unwrap();
+            for one in [&path, path.parent().unwrap()] {
+                let metadata = fs::symlink_metadata(one).unwrap();
+                assert_eq!(Some((metadata.uid(), metadata.gid())), owner);
+            }
+            assert_eq!(mode(&path), 0o600);
+        }
+        let other = Socket::open(&path, Some((4713, 4712))).unwrap_err();
+        assert!(matches!(other, OpenError::Unsafe { .. }), "{other}");
     }
 
     #[test]
@@ -191,9 +239,9 @@ mod tests {
         // A listener that is dropped leaves its socket behind, as a killed process does.
         drop(UnixListener::bind(&path).unwrap());
         assert!(path.exists());
-        drop(Socket::open(&path).unwrap());
+        drop(Socket::open(&path, None).unwrap());
         fs::write(&path, "mine").unwrap();
-        let foreign = Socket::open(&path).unwrap_err();
+        let foreign = Socket::open(&path, None).unwrap_err();
         assert!(matches!(foreign, OpenError::Foreign { .. }), "{foreign}");
         assert_eq!(fs::read(&path).unwrap(), b"mine");
     }
@@ -201,7 +249,7 @@ mod tests {
     #[test]
     fn a_socket_in_the_place_of_ours_stays() {
         let (_folder, path) = folder();
-        let ours = Socket::open(&path).unwrap();
+        let ours = Socket::open(&path, None).unwrap();
         fs::remove_file(&path).unwrap();
         let _other = UnixListener::bind(&path).unwrap();
         drop(ours);
@@ -213,7 +261,7 @@ mod tests {
         let (folder, _) = folder();
         fs::set_permissions(folder.path(), Permissions::from_mode(0o1777)).unwrap();
         let path = folder.path().join("gateway.sock");
-        let refused = Socket::open(&path).unwrap_err();
+        let refused = Socket::open(&path, None).unwrap_err();
         assert!(matches!(refused, OpenError::Unsafe { .. }), "{refused}");
         assert!(!path.exists());
     }

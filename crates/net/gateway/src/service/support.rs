@@ -3,7 +3,7 @@
 //! A limit or a service that the operator has asked for must not be missing without a word.
 
 use super::ServiceError;
-use crate::settings::{Device, Kind, Runtime, Settings};
+use crate::settings::{Device, Kind, Settings};
 
 /// The device, if this version can serve the settings.
 ///
@@ -42,13 +42,7 @@ fn refuse_without_effect(device: &Device, settings: &Settings) -> Result<(), Ser
             "workers.memory_bind",
             !settings.workers.memory_bind.is_empty(),
         ),
-        ("tcp.memory", settings.tcp.memory.is_some()),
         ("outgoing.prefixes", !settings.outgoing.prefixes.is_empty()),
-        // The service must not be root when the operator has asked for less.
-        (
-            "runtime.user",
-            settings.runtime.user != Runtime::default().user,
-        ),
     ];
     match keys.into_iter().find(|(_, is_set)| *is_set) {
         Some((key, _)) => Err(ServiceError::NoEffect(key)),

@@ -27,7 +27,7 @@ pub use address::Route;
 pub use device::{Addresses, Copying, Device, Kind, Mode, Port};
 pub use dpdk::{Dpdk, Memory};
 pub use keys::{KEYS, Key};
-pub use need::{Feature, Need, Requirement};
+pub use need::{Capability, Feature, Need, Requirement};
 pub use serve::{Clients, Serve};
 pub use service::{Capture, Metrics, Outgoing, Runtime};
 pub use tcp::Tcp;

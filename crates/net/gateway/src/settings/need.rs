@@ -87,6 +87,8 @@ pub enum Requirement {
     FreePort(SocketAddr),
     /// A user.
     User(String),
+    /// A right of the process that starts the gateway; root has all.
+    Capability(Capability),
     /// A folder in which root can create a socket.
     Folder(PathBuf),
     /// Something that the kernel must know.
@@ -106,6 +108,19 @@ pub enum Feature {
     Nfqueue,
     /// BPF programs that choose listeners (`BPF_PROG_TYPE_SK_LOOKUP`).
     SkLookup,
+}
+
+/// A right of a process (`man 7 capabilities`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Capability {
+    /// CAP_NET_ADMIN.
+    NetAdmin,
+    /// CAP_NET_BIND_SERVICE.
+    NetBindService,
+    /// CAP_NET_RAW.
+    NetRaw,
+    /// CAP_BPF.
+    Bpf,
 }
 
 /// The needs so far, each only once.
@@ -137,6 +152,9 @@ pub(super) fn needs(settings: &Settings) -> Vec<Need> {
     let mut needs = Needs::default();
     needs.add("device", Requirement::Kernel(Feature::Tun));
     needs.add("serve.port", Requirement::Kernel(Feature::LocalPortRange));
+    for capability in [Capability::NetAdmin, Capability::NetBindService] {
+        needs.add("serve.port", Requirement::Capability(capability));
+    }
     for device in devices {
         let served_by = match device.cpus.len() {
             0 => workers.count(),
@@ -200,6 +218,9 @@ fn of_device(device: &Device, workers: usize, needs: &mut Needs) {
             let highest = queues.as_ref().and_then(|queues| queues.last());
             let least = highest.map_or(workers, |highest| highest + 1);
             needs.add("device.kind", Requirement::Kernel(Feature::Xdp));
+            for capability in [Capability::NetRaw, Capability::Bpf] {
+                needs.add("device.kind", Requirement::Capability(capability));
+            }
             needs.add(
                 "device.interface",
                 Requirement::Interface(interface.clone()),
@@ -309,9 +330,22 @@ impl fmt::Display for Requirement {
             Self::Memory(bytes) => write!(f, "{} of memory", Bytes(*bytes)),
             Self::FreePort(address) => write!(f, "free address and port {address}"),
             Self::User(name) => write!(f, "user {name}"),
+            Self::Capability(capability) => fmt::Display::fmt(capability, f),
             Self::Folder(path) => write!(f, "folder {}", path.display()),
             Self::Kernel(feature) => fmt::Display::fmt(feature, f),
         }
+    }
+}
+
+impl fmt::Display for Capability {
+    /// The name, and what it is for.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NetAdmin => "CAP_NET_ADMIN, for rules, routes, devices and anchors",
+            Self::NetBindService => "CAP_NET_BIND_SERVICE, for clients with ports below 1024",
+            Self::NetRaw => "CAP_NET_RAW, for AF_XDP sockets",
+            Self::Bpf => "CAP_BPF, for the XDP program",
+        })
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Bytes move as the other side has room: a slow server lets the inbound ring fill, and the
 //! client's window closes; a slow client lets the outbound ring fill, and nothing more is read from
-//! the anchor.
+//! the anchor. The same happens while there is no memory for a ring.
 
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
@@ -12,7 +12,7 @@ use saiga_stack::{ConnectionId, Instant, Stack};
 use socket2::SockRef;
 use std::time::Duration;
 
-use super::buffer::{Buffer, Pool};
+use super::buffer::{Buffer, Pools};
 use super::latency::Since;
 
 /// Most bytes of one direction before other conversations have their turn.
@@ -42,6 +42,11 @@ pub(crate) struct Conversation {
     pub(crate) is_due: bool,
     /// Since when bytes wait.
     pub(crate) since: Since,
+    /// Whether bytes of the client found no memory, and the window was limited because of that.
+    is_short: bool,
+    /// Whether the rings wait for memory.
+    pub(crate) awaits_inbound: bool,
+    pub(crate) awaits_outbound: bool,
 }
 
 /// What follows for a conversation.
@@ -72,14 +77,17 @@ impl Conversation {
             is_shut: false,
             is_due: false,
             since: Since::default(),
+            is_short: false,
+            awaits_inbound: false,
+            awaits_outbound: false,
         }
     }
 
     /// Moves bytes in both directions, and the ends behind them.
-    pub(crate) fn advance(&mut self, stack: &mut Stack, pool: &mut Pool, now: Instant) -> Next {
+    pub(crate) fn advance(&mut self, stack: &mut Stack, pools: &mut Pools, now: Instant) -> Next {
         let moved = self
-            .move_inbound(stack, pool, now)
-            .and_then(|inbound| Ok(inbound.max(self.move_outbound(stack, pool, now)?)));
+            .move_inbound(stack, pools, now)
+            .and_then(|inbound| Ok(inbound.max(self.move_outbound(stack, pools, now)?)));
         match moved {
             Err(_) => Next::Reset,
             Ok(_) if self.connection.is_none() && self.inbound.is_empty() => Next::End,
@@ -88,11 +96,41 @@ impl Conversation {
         }
     }
 
+    /// Whether the kernel may have bytes of the server, for which there is no memory. A ring with
+    /// memory goes on when the client acknowledges.
+    pub(crate) fn lacks_outbound(&self) -> bool {
+        self.connection.is_some()
+            && self.may_read
+            && !self.has_server_ended
+            && self.outbound.size() == 0
+    }
+
+    /// The window keeps to the memory of the ring until it is empty. What was announced before
+    /// stays valid; without memory, it is dropped.
+    pub(crate) fn limit_window(&mut self, stack: &mut Stack, pools: &Pools, now: Instant) {
+        self.is_short = true;
+        if let Some(id) = self.connection {
+            let buffer = self.inbound.size().max(pools.inbound.least());
+            stack.resize(id, buffer, now);
+        }
+    }
+
+    /// Opens the window again.
+    fn open_window(&mut self, stack: &mut Stack, pools: &Pools, now: Instant) {
+        if !self.is_short || self.awaits_inbound || !self.inbound.is_empty() {
+            return;
+        }
+        self.is_short = false;
+        if let Some(id) = self.connection {
+            stack.resize(id, pools.inbound.capacity(), now);
+        }
+    }
+
     /// Moves bytes to the server; returns their number.
     fn move_inbound(
         &mut self,
         stack: &mut Stack,
-        pool: &mut Pool,
+        pools: &mut Pools,
         now: Instant,
     ) -> io::Result<u32> {
         let mut moved = 0;
@@ -100,7 +138,7 @@ impl Conversation {
             match self.anchor.write(self.inbound.front()) {
                 Ok(count) => {
                     let count = bytes(count);
-                    self.inbound.consume(count, pool);
+                    self.inbound.consume(count, &mut pools.inbound);
                     moved += count;
                 }
                 Err(error) => self.may_write = !is_full(error)?,
@@ -111,6 +149,7 @@ impl Conversation {
         {
             stack.read(id, moved, now);
         }
+        self.open_window(stack, pools, now);
         if self.has_client_ended && self.inbound.is_empty() && !self.is_shut {
             self.is_shut = true;
             self.anchor.shutdown(Shutdown::Write)?;
@@ -122,7 +161,7 @@ impl Conversation {
     fn move_outbound(
         &mut self,
         stack: &mut Stack,
-        pool: &mut Pool,
+        pools: &mut Pools,
         now: Instant,
     ) -> io::Result<u32> {
         let Some(id) = self.connection else {
@@ -130,7 +169,7 @@ impl Conversation {
         };
         let mut moved = 0;
         while self.may_read && !self.has_server_ended && moved < MOST_BYTES_OF_A_TURN {
-            let room = self.outbound.room(pool);
+            let room = self.outbound.room(&mut pools.outbound);
             if room.is_empty() {
                 break;
             }
@@ -144,7 +183,7 @@ impl Conversation {
             }
         }
         // Without bytes, there is no memory.
-        self.outbound.consume(0, pool);
+        self.outbound.consume(0, &mut pools.outbound);
         if moved > 0 {
             self.since.is_filled = true;
             stack.write(id, moved, now);

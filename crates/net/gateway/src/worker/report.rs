@@ -135,7 +135,7 @@ impl<D: Device, A: Anchors> Worker<D, A> {
             stack: self.stack.counters(),
             connections: self.stack.len(),
             conversations: self.table.len(),
-            ring_bytes: self.table.pool.lent_bytes(),
+            ring_bytes: self.table.ring_bytes(),
             uptime: now.since(self.load.began),
             busy: self.load.busy,
             busy_turns: self.load.busy_turns,

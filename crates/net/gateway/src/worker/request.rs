@@ -155,12 +155,17 @@ impl Handle {
         })
     }
 
+    /// Wakes the worker.
+    pub(super) fn wake(&self) {
+        // A worker that cannot be woken goes on at its next event.
+        let _woken = self.0.waker.wake();
+    }
+
     /// Lets the worker look for what was sent.
     fn announce(&self) {
         // After the message: a worker that sees the flag finds the message.
         self.0.has_requests.store(true, Ordering::Release);
-        // A worker that cannot be woken looks at its next event.
-        let _woken = self.0.waker.wake();
+        self.wake();
     }
 }
 

@@ -1,10 +1,14 @@
-//! All conversations of a worker, found by the stack's numbers and by the poll's tokens.
+//! All conversations of a worker, found by the stack's numbers and by the poll's tokens; and those
+//! that wait for memory.
+
+use std::sync::Arc;
 
 use mio::Token;
 use saiga_stack::{ConnectionId, Events, Incoming, Instant, Owner};
 use slab::Slab;
 
-use super::buffer::Pool;
+use super::budget::{Mailbox, Memory};
+use super::buffer::{Pool, Pools};
 use super::conversation::Conversation;
 use super::latency::Watch;
 use super::report::Rings;
@@ -18,26 +22,38 @@ pub(crate) struct Table {
     conversations: Slab<Conversation>,
     /// Keys of conversations by the places of their connections in the stack.
     by_connection: Vec<u32>,
-    pub(crate) pool: Pool,
+    pools: Pools,
     /// Requests for connections that wait for a decision.
     pub(crate) incoming: Vec<(ConnectionId, Incoming)>,
     /// Keys of conversations with work.
     pub(crate) due: Vec<u32>,
     /// Keys of conversations whose clients are gone.
     pub(crate) lost: Vec<u32>,
+    /// Keys of conversations without memory for what their clients have sent.
+    pub(crate) short: Vec<u32>,
     /// What the present turn has to measure.
     pub(crate) watch: Watch,
 }
 
 impl Table {
-    pub(crate) fn new(ring_bytes: u32) -> Self {
+    /// A table with rings of at most `ring_bytes` bytes. `wake` wakes its worker.
+    pub(crate) fn new(
+        ring_bytes: u32,
+        memory: Memory,
+        wake: impl Fn() + Clone + Send + Sync + 'static,
+    ) -> Self {
+        let pool = |budget, mailbox: Arc<Mailbox>| Pool::new(ring_bytes, budget, mailbox);
         Self {
             conversations: Slab::new(),
             by_connection: Vec::new(),
-            pool: Pool::new(ring_bytes),
+            pools: Pools {
+                inbound: pool(memory.inbound, Mailbox::new(wake.clone())),
+                outbound: pool(memory.outbound, Mailbox::new(wake)),
+            },
             incoming: Vec::new(),
             due: Vec::new(),
             lost: Vec::new(),
+            short: Vec::new(),
             watch: Watch::new(),
         }
     }
@@ -47,6 +63,11 @@ impl Table {
         u32::try_from(self.conversations.len()).unwrap_or(u32::MAX)
     }
 
+    /// Bytes of the memory that rings have.
+    pub(crate) const fn ring_bytes(&self) -> u64 {
+        self.pools.inbound.lent_bytes() + self.pools.outbound.lent_bytes()
+    }
+
     /// The rings of a connection's conversation, if it has one.
     pub(crate) fn rings(&self, id: ConnectionId) -> Option<Rings> {
         let conversation = self.conversations.get(self.key(id)? as usize)?;
@@ -54,7 +75,7 @@ impl Table {
             is_accepted: conversation.is_accepted,
             inbound: conversation.inbound.len(),
             outbound: conversation.outbound.len(),
-            capacity: self.pool.capacity(),
+            capacity: self.pools.inbound.capacity(),
         })
     }
 
@@ -69,10 +90,10 @@ impl Table {
         key
     }
 
-    /// The conversation with a key, and the pool.
-    pub(crate) fn get(&mut self, key: u32) -> Option<(&mut Conversation, &mut Pool)> {
+    /// The conversation with a key, and the pools.
+    pub(crate) fn get(&mut self, key: u32) -> Option<(&mut Conversation, &mut Pools)> {
         let conversation = self.conversations.get_mut(key as usize)?;
-        Some((conversation, &mut self.pool))
+        Some((conversation, &mut self.pools))
     }
 
     /// Removes a conversation.
@@ -81,9 +102,67 @@ impl Table {
         if let Some(id) = conversation.connection {
             self.forget(id);
         }
-        conversation.inbound.give_back(&mut self.pool);
-        conversation.outbound.give_back(&mut self.pool);
+        conversation.inbound.give_back(&mut self.pools.inbound);
+        conversation.outbound.give_back(&mut self.pools.outbound);
         Some(conversation)
+    }
+
+    /// The conversation waits for memory for bytes of its client.
+    pub(crate) fn await_inbound(&mut self, key: u32) {
+        if let Some(conversation) = self.conversations.get_mut(key as usize)
+            && !conversation.awaits_inbound
+        {
+            conversation.awaits_inbound = true;
+            self.pools.inbound.wait(key);
+        }
+    }
+
+    /// The conversation waits for memory for bytes of its server.
+    pub(crate) fn await_outbound(&mut self, key: u32) {
+        if let Some(conversation) = self.conversations.get_mut(key as usize)
+            && !conversation.awaits_outbound
+        {
+            conversation.awaits_outbound = true;
+            self.pools.outbound.wait(key);
+        }
+    }
+
+    /// Hands granted memory to the conversations that wait; they have work then. A conversation
+    /// that has ended, or has got memory in another way, has left its place to the next one.
+    pub(crate) fn take_grants(&mut self) {
+        for _ in 0..self.pools.inbound.granted() {
+            self.grant_inbound();
+        }
+        for _ in 0..self.pools.outbound.granted() {
+            self.grant_outbound();
+        }
+    }
+
+    fn grant_inbound(&mut self) {
+        while let Some(key) = self.pools.inbound.next_waiting() {
+            if let Some(conversation) = self.conversations.get_mut(key as usize)
+                && std::mem::take(&mut conversation.awaits_inbound)
+                && conversation.inbound.size() == 0
+            {
+                conversation.inbound.grant(&mut self.pools.inbound);
+                return self.make_due(key);
+            }
+        }
+        self.pools.inbound.give_grant_back();
+    }
+
+    fn grant_outbound(&mut self) {
+        while let Some(key) = self.pools.outbound.next_waiting() {
+            if let Some(conversation) = self.conversations.get_mut(key as usize)
+                && std::mem::take(&mut conversation.awaits_outbound)
+                && conversation.connection.is_some()
+                && conversation.outbound.size() == 0
+            {
+                conversation.outbound.grant(&mut self.pools.outbound);
+                return self.make_due(key);
+            }
+        }
+        self.pools.outbound.give_grant_back();
     }
 
     /// The conversation has work.
@@ -132,7 +211,7 @@ impl Table {
         (conversation.connection == Some(id)).then_some(key)
     }
 
-    fn of(&mut self, id: ConnectionId) -> Option<(&mut Conversation, &mut Pool)> {
+    fn of(&mut self, id: ConnectionId) -> Option<(&mut Conversation, &mut Pools)> {
         let key = self.key(id)?;
         self.get(key)
     }
@@ -154,9 +233,10 @@ impl Owner for Table {
             return;
         };
         let turned = self.watch.turned;
-        let Some((conversation, pool)) = self.get(key) else {
+        let Some((conversation, pools)) = self.get(key) else {
             return;
         };
+        let pool = &mut pools.outbound;
         conversation.outbound.consume(events.acked, pool);
         conversation.inbound.extend(events.readable);
         if events.readable > 0 {
@@ -175,9 +255,23 @@ impl Owner for Table {
         self.make_due(key);
     }
 
+    fn room(&mut self, id: ConnectionId, end: u32) -> u32 {
+        let Some((conversation, pools)) = self.of(id) else {
+            return u32::MAX;
+        };
+        let end = end.min(pools.inbound.capacity());
+        let room = conversation.inbound.reserve(end, &mut pools.inbound);
+        if room < end
+            && let Some(key) = self.key(id)
+        {
+            self.short.push(key);
+        }
+        room
+    }
+
     fn place(&mut self, id: ConnectionId, at: u32, bytes: &[u8]) {
-        if let Some((conversation, pool)) = self.of(id) {
-            conversation.inbound.place(at, bytes, pool);
+        if let Some((conversation, _)) = self.of(id) {
+            conversation.inbound.place(at, bytes);
         }
     }
 

@@ -183,7 +183,11 @@ fn needs_follow_from_the_settings() {
         [
             "device: TUN and TAP devices (CONFIG_TUN)",
             "serve.port: IP_LOCAL_PORT_RANGE (Linux 6.3)",
+            "serve.port: CAP_NET_ADMIN, for rules, routes, devices and anchors",
+            "serve.port: CAP_NET_BIND_SERVICE, for clients with ports below 1024",
             "device.kind: AF_XDP (CONFIG_XDP_SOCKETS)",
+            "device.kind: CAP_NET_RAW, for AF_XDP sockets",
+            "device.kind: CAP_BPF, for the XDP program",
             "device.interface: network interface enp4s0",
             "device.addresses: address of enp4s0",
             "tcp.connections: 66560 descriptors (RLIMIT_NOFILE)",

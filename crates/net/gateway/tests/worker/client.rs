@@ -6,7 +6,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use saiga_gateway::{Clock, Handle, Parts, Worker, WorkerError};
+use saiga_gateway::{Clock, Handle, Memory as RingMemory, Parts, Worker, WorkerError};
 use saiga_netdev::memory::Memory;
 use saiga_netdev::{Device as _, Info, Offload};
 use saiga_stack::{
@@ -128,6 +128,11 @@ fn info(host: u8) -> Info {
 impl World {
     /// A worker that serves `port`.
     pub(crate) fn new(port: u16) -> Self {
+        Self::with_memory(port, 1 << 30)
+    }
+
+    /// A worker that serves `port`, with so many bytes for its rings.
+    pub(crate) fn with_memory(port: u16, bytes: u64) -> Self {
         let clock = Clock::start();
         let [near, far] = Memory::pair([info(2), info(1)], 256).unwrap();
         let mut served = stack(1, SERVER, clock);
@@ -146,6 +151,7 @@ impl World {
             anchors: Loopback,
             settings: Settings::default(),
             ring_bytes: RING,
+            memory: RingMemory::new(bytes, RING),
             spin: Duration::ZERO,
             on_unresolved: Box::new(|_, _| panic!("the stack resolves")),
         };

@@ -158,12 +158,12 @@ fn a_slow_server_holds_the_client_back() {
     assert!(server.join().unwrap() == sent, "other bytes arrived");
 }
 
-#[test]
-fn many_connections_at_once_do_not_mix_their_bytes() {
+/// Echoes what each of `count` connections sends, after its end.
+fn serve_echoes(count: usize) -> (u16, thread::JoinHandle<()>) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
     let server = thread::spawn(move || {
-        let echoes: Vec<_> = (0..200)
+        let echoes: Vec<_> = (0..count)
             .map(|_| {
                 let (mut stream, _) = listener.accept().unwrap();
                 thread::spawn(move || {
@@ -177,6 +177,12 @@ fn many_connections_at_once_do_not_mix_their_bytes() {
             echo.join().unwrap();
         }
     });
+    (port, server)
+}
+
+#[test]
+fn many_connections_at_once_do_not_mix_their_bytes() {
+    let (port, server) = serve_echoes(200);
     let mut world = World::new(port);
     world.client.check_many(200, 20_000);
     server.join().unwrap();
@@ -220,5 +226,14 @@ fn an_operator_sees_a_connection() {
     );
     assert!(report.devices[0].received.frames > 0);
     may_end.send(()).unwrap();
+    server.join().unwrap();
+}
+
+/// Each direction has memory for 16 connections at a time. The others wait, and none for ever.
+#[test]
+fn connections_that_wait_for_memory_get_it() {
+    let (port, server) = serve_echoes(50);
+    let mut world = World::with_memory(port, 512 << 10);
+    world.client.check_many(50, 40_000);
     server.join().unwrap();
 }

@@ -9,7 +9,7 @@ use pcap_parser::pcapng::{Block, EnhancedPacketBlock, parse_block_le};
 use pcap_parser::traits::PcapNGPacketBlock as _;
 use saiga_wire::virtio::{ChecksumPlace, Header};
 
-use super::{Bound, Capture, Captured, End, Settings};
+use super::{Capture, Captured, End, Settings, create};
 use crate::device::Device;
 use crate::filter::Filter;
 use crate::memory::Memory;
@@ -95,10 +95,9 @@ fn folder() -> (tempfile::TempDir, PathBuf) {
     (folder, path)
 }
 
-fn settings(path: &Path) -> Settings<'_> {
+fn settings() -> Settings {
     Settings {
-        path,
-        bound: Bound::Stop { bytes: 1 << 20 },
+        bytes: 1 << 20,
         snap_bytes: 262_144,
         filter: Filter::all(),
     }
@@ -107,10 +106,11 @@ fn settings(path: &Path) -> Settings<'_> {
 type Near = Captured<Memory, fn() -> Duration>;
 
 /// A captured device, and the other end of its link.
-fn captured(settings: &Settings<'_>) -> (Near, Memory, Capture) {
+fn captured(path: &Path, settings: &Settings) -> (Near, Memory, Capture) {
     let [near, far] = pair(1_000);
     let mut near: Near = Captured::new(near, || NOW);
-    let capture = Capture::start(settings, &[near.info()]).unwrap();
+    let file = create(path).unwrap();
+    let capture = Capture::start(file, settings, &[near.info()]).unwrap();
     near.start(capture.clone(), 0);
     (near, far, capture)
 }
@@ -118,7 +118,7 @@ fn captured(settings: &Settings<'_>) -> (Near, Memory, Capture) {
 #[test]
 fn both_directions_are_recorded_while_they_pass() {
     let (_folder, path) = folder();
-    let (mut near, mut far, _capture) = captured(&settings(&path));
+    let (mut near, mut far, _capture) = captured(&path, &settings());
     send(&mut far, b"one");
     send(&mut far, b"two!");
     far.flush().unwrap();
@@ -139,7 +139,7 @@ fn both_directions_are_recorded_while_they_pass() {
 #[test]
 fn an_open_checksum_is_formed_in_the_copy_alone() {
     let (_folder, path) = folder();
-    let (mut near, mut far, _capture) = captured(&settings(&path));
+    let (mut near, mut far, _capture) = captured(&path, &settings());
     let open = [0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7];
     let closed = [0x22, 0x0d, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7];
     let checksum = Some(ChecksumPlace {
@@ -165,11 +165,14 @@ fn an_open_checksum_is_formed_in_the_copy_alone() {
 #[test]
 fn the_filter_and_the_snap_length_decide_what_is_kept() {
     let (_folder, path) = folder();
-    let (mut near, mut far, capture) = captured(&Settings {
-        snap_bytes: 13,
-        filter: "arp".parse().unwrap(),
-        ..settings(&path)
-    });
+    let (mut near, mut far, capture) = captured(
+        &path,
+        &Settings {
+            snap_bytes: 13,
+            filter: "arp".parse().unwrap(),
+            ..settings()
+        },
+    );
     for frame in [&OTHER[..], &ARP] {
         send(&mut near, frame);
         send(&mut far, frame);
@@ -191,7 +194,12 @@ fn devices_share_a_capture_as_interfaces() {
     let [left, right] = pair(8);
     let clock: fn() -> Duration = || NOW;
     let mut ends = [left, right].map(|end| Captured::new(end, clock));
-    let capture = Capture::start(&settings(&path), &[ends[0].info(), ends[1].info()]).unwrap();
+    let capture = Capture::start(
+        create(&path).unwrap(),
+        &settings(),
+        &[ends[0].info(), ends[1].info()],
+    )
+    .unwrap();
     for (end, interface) in ends.iter_mut().zip(0..) {
         end.start(capture.clone(), interface);
     }
@@ -212,11 +220,13 @@ fn devices_share_a_capture_as_interfaces() {
 #[test]
 fn the_device_goes_on_when_the_capture_ends() {
     let (_folder, path) = folder();
-    let bound = Bound::Stop { bytes: 300 << 10 };
-    let (mut near, mut far, capture) = captured(&Settings {
-        bound,
-        ..settings(&path)
-    });
+    let (mut near, mut far, capture) = captured(
+        &path,
+        &Settings {
+            bytes: 300 << 10,
+            ..settings()
+        },
+    );
     let frame = [7; 60_000];
     for _ in 0..8 {
         assert!(send(&mut near, &frame));
@@ -232,14 +242,14 @@ fn the_device_goes_on_when_the_capture_ends() {
 #[test]
 fn a_capture_that_stops_is_complete() {
     let (_folder, path) = folder();
-    let (mut near, _far, _capture) = captured(&settings(&path));
+    let (mut near, _far, _capture) = captured(&path, &settings());
     send(&mut near, b"one");
     near.stop();
     send(&mut near, b"two");
     near.flush().unwrap();
     assert_eq!(read(&path, 1), [Entry::new(SENT, b"one")]);
     let second = path.with_file_name("y.pcapng");
-    let capture = Capture::start(&settings(&second), &[near.info()]).unwrap();
+    let capture = Capture::start(create(&second).unwrap(), &settings(), &[near.info()]).unwrap();
     near.start(capture, 0);
     send(&mut near, b"three");
     drop(near);

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use etherparse::PacketBuilder;
-use saiga_netdev::capture::{Bound, Capture, Captured, Settings};
+use saiga_netdev::capture::{Capture, Captured, Settings, create};
 use saiga_netdev::filter::Filter;
 use saiga_netdev::memory::Memory;
 use saiga_netdev::{Device, Info, Link, Offload};
@@ -122,12 +122,11 @@ fn write(path: &Path, frames: &[Vec<u8>]) {
     let [near, _far] = Memory::pair([info.clone(), info], FRAMES).unwrap();
     let mut near = Captured::new(near, || Duration::from_secs(1));
     let settings = Settings {
-        path,
-        bound: Bound::Stop { bytes: 1 << 20 },
+        bytes: 1 << 20,
         snap_bytes: 262_144,
         filter: Filter::all(),
     };
-    let capture = Capture::start(&settings, &[near.info()]).unwrap();
+    let capture = Capture::start(create(path).unwrap(), &settings, &[near.info()]).unwrap();
     near.start(capture, 0);
     for frame in frames {
         near.room().unwrap()[..frame.len()].copy_from_slice(frame);

@@ -192,7 +192,8 @@ impl Connection {
     }
 
     /// The receive buffer has another size in bytes. What was announced to the peer stays valid, so
-    /// a smaller buffer must still have room for it.
+    /// a smaller buffer must still have room for it, except for what
+    /// [`Place::room`](crate::Place::room) refuses.
     pub fn resize(&mut self, buffer: u32) {
         if let Phase::Open(open) = &mut self.phase {
             open.resize(buffer);
