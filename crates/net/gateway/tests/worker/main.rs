@@ -232,8 +232,8 @@ fn an_operator_sees_a_connection() {
 /// Each direction has memory for 16 connections at a time. The others wait, and none for ever.
 #[test]
 fn connections_that_wait_for_memory_get_it() {
-    let (port, server) = serve_echoes(50);
+    let (port, server) = serve_echoes(24);
     let mut world = World::with_memory(port, 512 << 10);
-    world.client.check_many(50, 40_000);
+    world.client.check_many(24, 20_000);
     server.join().unwrap();
 }
