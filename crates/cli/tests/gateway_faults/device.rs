@@ -6,15 +6,16 @@
 use std::fs;
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
+use std::process::Command;
 use std::time::Duration;
 
-use rustix::process::{Resource, Rlimit, prlimit};
 use saiga_trials::scale::seed;
 use saiga_trials::{Signal, sys};
 
 use crate::bystander::{Bystander, bulk, command};
 use crate::kernel_side::KernelSide;
-use crate::world::{Gateway, Link, OTHER_PORT, PORT, SERVER, Wire, World, in_world, pid};
+use crate::support::said;
+use crate::world::{Gateway, Link, OTHER_PORT, PORT, SERVER, Wire, World, in_world};
 
 /// A client without an answer for so long is one that gets none.
 const SILENCE: Duration = Duration::from_millis(200);
@@ -129,12 +130,17 @@ fn exhaust_descriptors(world: &World, gateway: &Gateway, bystander: &Bystander) 
     });
     // The library's own descriptors are high.
     let highest = numbers.filter(|number| *number < 1000).max().unwrap();
-    let limit = |current| {
-        let maximum = prlimit_of(gateway).maximum;
-        let limits = Rlimit { current, maximum };
-        prlimit(Some(pid(gateway.pid())), Resource::Nofile, limits).unwrap()
+    // As the gateway's own user: root may lack the right.
+    let limit = |most: u64| {
+        let user = ["--reuid", "daemon", "--regid", "daemon", "--clear-groups"];
+        let mut command = Command::new("setpriv");
+        command.args(user).args(["prlimit", "--pid"]);
+        command.arg(gateway.pid().to_string());
+        let out = said(command.arg(format!("--nofile={most}:")));
+        assert_eq!(out.code, Some(0), "{}", out.stderr);
     };
-    let before = limit(Some(highest + 3));
+    let before = soft_limit(gateway);
+    limit(highest + 3);
     let (mut served, mut refused) = (Vec::new(), 0);
     // More clients than numbers up to the limit.
     for _ in 0..highest + 8 {
@@ -149,20 +155,16 @@ fn exhaust_descriptors(world: &World, gateway: &Gateway, bystander: &Bystander) 
     assert_eq!(refused, 3, "the gateway has a limit");
     served.iter_mut().for_each(ping);
     bystander.progress(SERVED);
-    limit(before.current);
+    limit(before);
     assert_served(world);
 }
 
-/// The limits of descriptors of a gateway.
-fn prlimit_of(gateway: &Gateway) -> Rlimit {
+/// The soft limit of descriptors of a gateway.
+fn soft_limit(gateway: &Gateway) -> u64 {
     let text = fs::read_to_string(format!("/proc/{}/limits", gateway.pid())).unwrap();
     let line = text.lines().find(|line| line.starts_with("Max open files"));
-    let mut words = line.unwrap().split_whitespace().skip(3);
-    let mut next = || words.next().unwrap().parse().ok();
-    Rlimit {
-        current: next(),
-        maximum: next(),
-    }
+    let word = line.unwrap().split_whitespace().nth(3);
+    word.unwrap().parse().unwrap()
 }
 
 /// A new client is served; returns its connection.

@@ -77,7 +77,8 @@ fn checksum(begin: u32, bytes: &[u8]) -> u16 {
     !u16::try_from(sum).unwrap()
 }
 
-/// The SYN of a host that does not exist, or the reset (`flags`) of the handshake that it has begun.
+/// The SYN of a host that does not exist, or the reset (`flags`) of the handshake that it has
+/// begun.
 /// Each number below 2^31 has its own host and port.
 pub(crate) fn handshake(number: u32, flags: u8, port: u16) -> [u8; SEGMENT] {
     // 2^17 addresses of 198.18.0.0/15.

@@ -15,7 +15,6 @@ use std::process::{Child, Command, Stdio};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use rustix::process::Pid;
 use saiga_netdev::tap::{Origin, Settings, Tap};
 use saiga_process::network::{Namespace, within};
 use saiga_trials::census::Census;
@@ -216,6 +215,8 @@ impl World {
                 let peer = format!("peer name port0 netns {}", switch.display());
                 ip(&format!("link add wire0 type veth {peer}"));
                 ip(&format!("link set wire0 address {INTERFACE_MAC}"));
+                // No link-local address: the detection of duplicates would end at some time.
+                ip("link set wire0 addrgenmode none");
                 ip(&format!("address add {SERVER}/24 dev wire0"));
                 ip(&format!("address add {SERVER_V6}/64 dev wire0 nodad"));
                 ip("link set wire0 up");
@@ -417,11 +418,6 @@ pub(crate) fn sockets() -> usize {
     let states = lines.filter_map(|line| line.split_whitespace().nth(3));
     // States of include/net/tcp_states.h.
     states.filter(|state| !["0A", "06"].contains(state)).count()
-}
-
-/// The identity of a process for system calls.
-pub(crate) fn pid(of: u32) -> Pid {
-    Pid::from_raw(i32::try_from(of).unwrap()).unwrap()
 }
 
 /// A TAP device of the calling thread's network namespace, without offloads.

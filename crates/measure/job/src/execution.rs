@@ -62,7 +62,7 @@ pub(crate) struct Execution {
     steps: Steps,
     /// By index in the file; `None` for servers that were not started yet or were stopped.
     pub(crate) servers: Vec<Option<Running>>,
-    /// The hosts of servers and client; `None` if they are on this host, or not made yet or removed.
+    /// The hosts of servers and client; `None` if they are on this host, not made yet, or removed.
     pub(crate) hosts: Option<Hosts>,
     /// The points of which a step was reached; only their hooks `after` run.
     begun: Vec<Point>,

@@ -2,8 +2,9 @@
 //!
 //! A client sends one [`Question`] and reads one [`Answer`]. A capture has three answers: the first
 //! asks for a file, which comes as a descriptor (SCM_RIGHTS); the second comes when the capture has
-//! begun, the last when it has ended, which the client can ask for by the end of its stream. Both sides are of one installation, so the messages have no version; unknown fields of a
-//! question are refused.
+//! begun, the last when it has ended, which the client can ask for by the end of its stream. Both
+//! sides are of one installation, so the messages have no version; unknown fields of a question are
+//! refused.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

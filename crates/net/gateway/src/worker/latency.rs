@@ -2,17 +2,9 @@
 //!
 //! The clock is read between the steps of a turn that has work, at most three times more; bytes
 //! have no instants of their own. So each time ends when a step was done for all conversations of
-//! the turn: the times of single bytes are at most as long.
-//!
-//! - device to ring: from the begin of the turn that finds a frame, until its batch is taken
-//! - ring to server: from the begin of the turn in which bytes come into an empty ring, until the
-//!   server's kernel has all bytes of the ring
-//! - server to ring: from the event of a readable anchor, until its first bytes are in the ring
-//! - ring to device: from there, until a frame with bytes of the conversation is at the device; a
-//!   retransmission that comes first counts
-//!
-//! Not contained: the time before the worker looks at the device or gets the event, and bytes that
-//! a server has sent before the first event of its anchor.
+//! the turn: the times of single bytes are at most as long. The fields of [`Latency`] say where
+//! each part begins and ends. Not contained: the time before the worker looks at the device or gets
+//! the event, and bytes that a server has sent before the first event of its anchor.
 
 use hdrhistogram::Histogram;
 use saiga_stack::Instant;
@@ -25,13 +17,16 @@ const DIGITS: u8 = 2;
 /// The four histograms of a worker.
 #[derive(Debug, Clone)]
 pub struct Latency {
-    /// From the device to the ring towards the server; one value for each frame.
+    /// From the begin of the turn that finds a frame until its batch is in the rings; one value for
+    /// each frame.
     pub device_to_ring: Times,
-    /// From there to the server's kernel.
+    /// From the begin of the turn in which bytes come into an empty ring until the server's kernel
+    /// has all bytes of the ring.
     pub ring_to_server: Times,
-    /// From the server's kernel to the ring towards the client.
+    /// From the event of a readable anchor until its first bytes are in the ring.
     pub server_to_ring: Times,
-    /// From there to the device.
+    /// From there until a frame with bytes of the conversation is at the device; a retransmission
+    /// that comes first counts.
     pub ring_to_device: Times,
 }
 

@@ -204,7 +204,8 @@ impl Inbox {
         self.handle.0.is_stopped.load(Ordering::Acquire)
     }
 
-    /// The changes and requests that wait. Those that come during the call are returned by the next one.
+    /// The changes and requests that wait. Those that come during the call are returned by the next
+    /// one.
     #[inline]
     pub(super) fn take(&self) -> Vec<Request> {
         let has_requests = &self.handle.0.has_requests;
