@@ -3,9 +3,9 @@
 //! [`settings`] reads `gateway.toml` (`docs/gateway.md` explains each key). [`lstack`] translates
 //! the `lstack.conf` of Gazelle into the same settings. Both read one file and do no other I/O:
 //! what only the machine can tell is a list of [`settings::Need`]s. [`service`] puts a gateway
-//! together; a [`Worker`] joins a stack, queues of a packet device, and anchors. [`control`] and the
-//! metrics show a running gateway to its operator. [`confine`] gives up the rights of root before the
-//! first frame is served.
+//! together; a [`Worker`] joins a stack, queues of a packet device, and anchors. [`control`] and
+//! the metrics show a running gateway to its operator. [`confine`] gives up the rights of root
+//! before the first frame is served.
 
 mod anchors;
 pub mod confine;
