@@ -25,11 +25,20 @@ const POLICIES: [Policy; 4] = [
     Policy::CostBenefit,
 ];
 
+/// Whether all cases run, which take minutes (`make soak`).
+fn is_soak() -> bool {
+    std::env::var("SAIGA_SOAK").is_ok_and(|value| value == "1")
+}
+
 /// One log is exactly the table's device. With streams or frontiers, ties between victims and the
 /// number of units differ, by up to three percent (docs/ftl.md).
 #[test]
 fn hot_and_cold_data_are_the_table() {
     for (over_provisioning, pages, writes, expected) in HOT_AND_COLD {
+        // Little spare space takes most of the time.
+        if over_provisioning < 0.1 && !is_soak() {
+            continue;
+        }
         let units = if over_provisioning < 0.1 { 8192 } else { 4096 };
         let base = || Bench::new(over_provisioning, 256, units);
         let cases = [
@@ -68,7 +77,12 @@ fn hot_and_cold_data_are_the_table() {
 /// because open units also hold data.
 #[test]
 fn greedy_with_persistent_isolation_is_uniform_greedy() {
-    for over_provisioning in [0.10, 0.28] {
+    let spare = if is_soak() {
+        &[0.10, 0.28][..]
+    } else {
+        &[0.28]
+    };
+    for &over_provisioning in spare {
         let base = || Bench::new(over_provisioning, 256, 8192);
         let uniform = base().waf(&mut Random::uniform(base().config.logical_pages, 7));
         for (pages, writes) in [(0.1, 0.9), (0.2, 0.8), (0.5, 0.5)] {
@@ -87,8 +101,9 @@ fn greedy_with_persistent_isolation_is_uniform_greedy() {
 /// percent better, because open units also hold data.
 #[test]
 fn a_quota_divides_the_spare_space_between_streams() {
-    for (over_provisioning, pages, writes) in [(0.07, 0.1, 0.9), (0.15, 0.2, 0.8), (0.28, 0.1, 0.9)]
-    {
+    let cases = [(0.28, 0.1, 0.9), (0.15, 0.2, 0.8), (0.07, 0.1, 0.9)];
+    let count = if is_soak() { 3 } else { 1 };
+    for (over_provisioning, pages, writes) in cases.into_iter().take(count) {
         // Of spare space per page of data, the hot stream's and the cold one's.
         let even = [pages, 1.0 - pages].map(|data| over_provisioning / 2.0 / data);
         for (quota, spare) in [(Quota::Even, even), (Quota::Data, [over_provisioning; 2])] {

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
+use super::distance;
 use super::fixture::{Fixture, damage, quiet, restore};
 use super::oracle::state_of;
 use crate::disk::{Disk, Op};
@@ -23,7 +24,7 @@ enum Failure {
     FromThen(i32),
 }
 
-/// Failures, each with the distance between the operations at which it is tried.
+/// Failures, each with the least distance between the operations at which it is tried.
 const FAILURES: [(Failure, usize); 3] = [
     (Failure::Once(libc::EIO), 1),
     (Failure::FromThen(libc::EIO), 5),
@@ -77,7 +78,8 @@ fn a_take_on_a_failing_disk_leaves_no_snapshot() {
     let fixture = fixture();
     let before = state_of(&fixture.parts);
     let options = one_thread();
-    for (failure, distance) in FAILURES {
+    for (failure, least) in FAILURES {
+        let distance = least.max(distance());
         let mut failed = 0;
         for point in (0..).step_by(distance) {
             let place = fixture.beside(&format!("snapshot-{point}"));
@@ -95,7 +97,7 @@ fn a_take_on_a_failing_disk_leaves_no_snapshot() {
                 break;
             }
         }
-        assert!(failed > 10, "{failure:?} failed {failed} times");
+        assert!(failed * distance > 10, "{failure:?} failed {failed} times");
     }
 }
 
@@ -118,7 +120,8 @@ fn a_restore_on_a_failing_disk_is_finished_by_the_next_restore() {
     let fixture = fixture();
     let before = state_of(&fixture.parts);
     let snapshot = fixture.take().unwrap();
-    for (failure, distance) in FAILURES {
+    for (failure, least) in FAILURES {
+        let distance = least.max(distance());
         let (mut untouched, mut unfinished) = (0, 0);
         for point in (0..).step_by(distance) {
             harm(&fixture);
@@ -145,7 +148,7 @@ fn a_restore_on_a_failing_disk_is_finished_by_the_next_restore() {
         }
         let some_untouched = untouched > 0 || failure == Failure::FromThen(libc::ENOSPC);
         assert!(
-            some_untouched && unfinished > 8,
+            some_untouched && unfinished * distance > 8,
             "{failure:?} {untouched} {unfinished}"
         );
     }
