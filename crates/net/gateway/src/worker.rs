@@ -207,11 +207,12 @@ impl<D: Device, A: Anchors> Worker<D, A> {
             self.latency.on_received(received, &self.table.watch, taken);
         }
         self.on_timeout(now);
-        for (id, incoming) in std::mem::take(&mut self.table.incoming) {
-            self.decide(id, &incoming, now);
-        }
+        // Before the new ones: the anchor of a flow must be gone when the flow begins again.
         for key in std::mem::take(&mut self.table.lost) {
             self.lose(key);
+        }
+        for (id, incoming) in std::mem::take(&mut self.table.incoming) {
+            self.decide(id, &incoming, now);
         }
         for key in std::mem::take(&mut self.table.short) {
             self.limit(key, now);

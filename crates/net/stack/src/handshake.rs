@@ -132,10 +132,56 @@ impl Stack {
         now: Instant,
         owner: &mut impl Owner,
     ) -> bool {
-        let baked = self.connections.listeners.baked(listener, now);
-        let Some((listen, settings)) = baked.zip(self.settings_of(flow)) else {
+        let Some((baked, settings)) = self.baked(listener, flow, now) else {
             return false;
         };
+        let mut counters = core::mem::take(&mut self.counters.tcp);
+        let opened = self.of_cookie(baked, settings, flow, segment, &mut counters, now);
+        self.counters.tcp = counters;
+        let Some(connection) = opened else {
+            return true;
+        };
+        // Those that have proven their address count as handshakes no longer.
+        let until = now + UNDECIDED;
+        let state = State::Proven {
+            connection: Box::new(connection),
+            until,
+        };
+        self.ask_uncounted(listener, flow, settings, state, owner);
+        true
+    }
+
+    /// Whether a segment has a valid cookie for its listener; `None` if no cookie is on its way.
+    #[cold]
+    pub(crate) fn has_cookie(
+        &mut self,
+        flow: &Flow,
+        segment: &Segment<'_>,
+        now: Instant,
+    ) -> Option<bool> {
+        let listener = self.connections.listeners.find(flow.local())?;
+        let (baked, settings) = self.baked(listener, flow, now)?;
+        let mut counters = saiga_tcp::Counters::default();
+        let opened = self.of_cookie(baked, settings, flow, segment, &mut counters, now);
+        Some(opened.is_some())
+    }
+
+    /// The listener and the settings of a flow if cookies are on their way.
+    fn baked(&mut self, listener: ListenerId, flow: &Flow, now: Instant) -> Option<(Listen, u8)> {
+        let baked = self.connections.listeners.baked(listener, now);
+        baked.zip(self.settings_of(flow))
+    }
+
+    /// The connection that a segment with a cookie begins.
+    fn of_cookie(
+        &self,
+        listen: Listen,
+        settings: u8,
+        flow: &Flow,
+        segment: &Segment<'_>,
+        counters: &mut saiga_tcp::Counters,
+        now: Instant,
+    ) -> Option<Connection> {
         let start = self.connections.start(flow, listen.buffer, now);
         let header = Header {
             flags: segment.header.flags.without(Flags::FIN),
@@ -149,22 +195,12 @@ impl Stack {
         let mut context = Context {
             now,
             config: self.connections.settings.get(settings),
-            counters: &mut self.counters.tcp,
+            counters,
         };
         let key = flow.key();
         let cookie = (&self.cookies, key.bytes());
         let opened = Connection::from_cookie(cookie, start, &arrival, &mut NoPlace, &mut context);
-        let Some((connection, _established)) = opened else {
-            return true;
-        };
-        // Those that have proven their address count as handshakes no longer.
-        let until = now + UNDECIDED;
-        let state = State::Proven {
-            connection: Box::new(connection),
-            until,
-        };
-        self.ask_uncounted(listener, flow, settings, state, owner);
-        true
+        opened.map(|(connection, _established)| connection)
     }
 
     /// A SYN beyond the backlog or its rate: a cookie answers it, or nothing does.

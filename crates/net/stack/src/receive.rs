@@ -270,8 +270,8 @@ impl Stack {
         }
     }
 
-    /// Gives a segment to its connection. True if it was in TIME-WAIT, and the segment is a SYN
-    /// that may begin another one: the old connection is gone.
+    /// Gives a segment to its connection. True if the old connection is gone and the segment begins
+    /// another one: it is a SYN, and the old one was in TIME-WAIT, or it has a SYN cookie.
     fn on_known(
         &mut self,
         index: u32,
@@ -280,6 +280,9 @@ impl Stack {
         now: Instant,
         owner: &mut impl Owner,
     ) -> bool {
+        if let Some(is_other) = self.on_other_answer(index, segment, now, owner) {
+            return is_other;
+        }
         let Some((id, slot)) = self.connections.slots.entry(index) else {
             return false;
         };
@@ -322,6 +325,33 @@ impl Stack {
             return true;
         }
         false
+    }
+
+    /// A segment that acknowledges another answer to its SYN than this connection's: the peer has
+    /// sent the SYN twice, and has taken the cookie that answered the first one. With a valid
+    /// cookie, the segment begins another connection (true), and this one is gone. Without one, it
+    /// is dropped (false), as where there is no connection: this one would reset the peer.
+    #[inline]
+    fn on_other_answer(
+        &mut self,
+        index: u32,
+        segment: &Segment<'_>,
+        now: Instant,
+        owner: &mut impl Owner,
+    ) -> Option<bool> {
+        let (id, slot) = self.connections.slots.entry(index)?;
+        let State::Engine(connection) = &slot.state else {
+            return None;
+        };
+        if !connection.is_acknowledged_elsewhere(&segment.header) {
+            return None;
+        }
+        let flow = slot.flow;
+        let is_other = self.has_cookie(&flow, segment, now)?;
+        if is_other {
+            self.connections.end(id, CloseReason::Reset, owner);
+        }
+        Some(is_other)
     }
 
     /// A segment without a connection.

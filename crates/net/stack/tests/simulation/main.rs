@@ -64,3 +64,12 @@ fn every_seed_delivers_everything() {
         assert!(outcome.is_ok(), "repeat with SEED={seed}");
     }
 }
+
+/// Seeds in which a peer sends its SYN twice: a cookie answers the first one, a handshake of the
+/// backlog the second one. Data come with the cookie, or behind a lost acknowledgement.
+#[test]
+fn a_cookie_and_a_handshake_do_not_reset_their_peer() {
+    for seed in [1519, 2769] {
+        world(seed).run();
+    }
+}

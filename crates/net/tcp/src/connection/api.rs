@@ -1,6 +1,6 @@
 //! The calls of the caller: segments to send, time-outs, and what the application does.
 
-use saiga_wire::tcp::Header;
+use saiga_wire::tcp::{Flags, Header};
 
 use super::{Connection, Phase, Reply, Settings};
 use crate::context::Context;
@@ -189,6 +189,17 @@ impl Connection {
         let is_closing = matches!(&self.phase, Phase::Open(open) if open.is_closing());
         let reset = self.reset_numbers().filter(|_| !is_closing);
         self.end(CloseReason::Aborted, reset, context)
+    }
+
+    /// Whether the connection waits for the acknowledgement of its SYN-ACK, and the segment
+    /// acknowledges another number: perhaps that of a SYN cookie, which answered an earlier SYN.
+    #[must_use]
+    pub fn is_acknowledged_elsewhere(&self, header: &Header) -> bool {
+        let Phase::SynReceived(state) = &self.phase else {
+            return false;
+        };
+        let is_other = header.ack.is_some_and(|ack| ack != state.start.iss + 1);
+        is_other && !header.flags.intersects(Flags::SYN | Flags::RST)
     }
 
     /// The receive buffer has another size in bytes. What was announced to the peer stays valid, so
