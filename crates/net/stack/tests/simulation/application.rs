@@ -98,6 +98,11 @@ impl Conversation {
         self.end == Some(CloseReason::Reset) && self.is_finished && self.readable == 0
     }
 
+    /// Whether the peer has refused everything, as it does when its cookie comes back too late.
+    pub(crate) fn is_refused(&self) -> bool {
+        self.end == Some(CloseReason::Reset) && self.acked + self.received == 0
+    }
+
     /// Whether the peer's MAC address was asked for three times in vain.
     pub(crate) fn is_unreachable(&self) -> bool {
         self.end == Some(CloseReason::Unreachable) && self.acked + self.received == 0

@@ -58,6 +58,9 @@ pub(crate) struct World {
     totals: (u64, u64),
 }
 
+/// A cookie whose acknowledgement was lost for so long may not be valid any more.
+const COOKIE_LIFE: Micros = Micros::from_secs(60);
+
 fn network(host: u8, mtu: u16) -> Network {
     Network {
         interfaces: vec![Interface {
@@ -77,6 +80,7 @@ fn host(number: u8, total: u64, random: &mut fastrand::Rng, now: Instant) -> Hos
     config.tcp.syn_retries = 20;
     config.tcp.syn_ack_retries = 20;
     config.tcp.data_retries = 60;
+    config.tcp.orphan_retries = 60;
     config.tcp.has_ecn = random.bool();
     config.tcp.has_sack = random.u8(0..4) > 0;
     config.tcp.has_timestamps = random.u8(0..4) > 0;
@@ -254,15 +258,26 @@ impl World {
         }
     }
 
+    /// Whether the server has answered with cookies.
+    fn has_baked(&self) -> bool {
+        match &self.server {
+            Server::Stack(host) => host.stack.counters().tcp.sync_cookies_sent > 0,
+            Server::Naive(_) => false,
+        }
+    }
+
     /// All connections have ended, and all bytes have come.
     fn check(&self) {
         assert!(self.client.stack.is_empty());
         let is_disturbed = self.trouble.aborts;
+        let may_expire =
+            self.may_lose && self.has_baked() && self.now.since(self.start) > COOKIE_LIFE;
         for conversation in self.client.applications.conversations.values() {
             let is_sound = is_disturbed
                 || conversation.is_complete()
                 || conversation.is_late()
-                || self.may_lose && conversation.is_unreachable();
+                || self.may_lose && conversation.is_unreachable()
+                || may_expire && conversation.is_refused();
             assert!(is_sound, "{conversation:?}");
         }
         match &self.server {
