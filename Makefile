@@ -162,6 +162,7 @@ install:
 	$(release)/saiga completions zsh > $(zsh)/_saiga
 	$(release)/saiga completions fish > $(fish)/saiga.fish
 	sed 's,/usr/local/bin/,$(PREFIX)/bin/,' packaging/saiga-gateway.service > $(units)/saiga-gateway.service
+	chmod 644 $(units)/saiga-gateway.service
 	install -m 644 packaging/sysusers.conf $(users)/saiga.conf
 
 # Settings in /etc/saiga are the administrator's and stay.

@@ -68,8 +68,8 @@ struct Up {
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "The file is checked by itself; what the machine must have for it is listed.\nExit \
-status: 1 when the gateway cannot start here, because its user does not exist or rights are \
-missing; 2 when the file has mistakes."
+status: 1 when `up` would refuse the file, or cannot start here because its user does not exist or \
+rights are missing; 2 when the file has mistakes."
 )]
 struct Check {
     /// Settings of the gateway
@@ -106,12 +106,26 @@ fn serve(up: &Up) -> anyhow::Result<ExitCode> {
     let mut signals = Signals::new([SIGINT, SIGTERM]).context("cannot wait for signals")?;
     let gateway = Gateway::up(&settings)?;
     let stop = gateway.stop();
-    thread::spawn(move || {
+    let thread = thread::Builder::new().spawn(move || {
         if signals.forever().next().is_some() {
             // A worker that cannot be woken ends at its next event.
             let _woken = stop.stop();
         }
     });
+    let begun = thread.context("cannot wait for signals");
+    let announced = begun.and_then(|_| announce(&gateway));
+    if announced.is_err() {
+        let _woken = gateway.stop().stop();
+    }
+    // In any case: rules and routes must not stay.
+    let ended = gateway.wait();
+    announced?;
+    ended?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Says that the gateway serves, and what it does not.
+fn announce(gateway: &Gateway) -> anyhow::Result<()> {
     let mut text = String::new();
     for served in gateway.served() {
         text += &format!("serving {served}\n");
@@ -130,8 +144,7 @@ fn serve(up: &Up) -> anyhow::Result<ExitCode> {
              have ended"
         ));
     }
-    gateway.wait()?;
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 fn down() -> anyhow::Result<ExitCode> {
@@ -154,20 +167,18 @@ fn show(check: &Check) -> anyhow::Result<ExitCode> {
         "{} is valid. The machine must have:\n",
         check.config.display()
     );
-    if let Err(error) = saiga_gateway::service::supported(&settings) {
-        text = format!("{} is valid, but {error}\n", check.config.display());
-        text += "The machine must have:\n";
-    }
     for need in settings.needs() {
         text += &format!("  {}: {}\n", need.key, need.requirement);
     }
+    let unserved = saiga_gateway::service::supported(&settings).err();
+    let unserved = unserved.map(|error| format!("`up` refuses the file: {error}\n"));
     let obstacle = Confinement::plan(&settings).err();
-    if let Some(obstacle) = &obstacle {
-        text += &format!("`up` cannot start here: {obstacle}\n");
-    }
-    print_text(&text)?;
-    Ok(match obstacle {
-        Some(_) => ExitCode::from(exit::NO),
-        None => ExitCode::SUCCESS,
+    let obstacle = obstacle.map(|error| format!("`up` cannot start here: {error}\n"));
+    let refusals: String = unserved.into_iter().chain(obstacle).collect();
+    print_text(&(text + &refusals))?;
+    Ok(if refusals.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(exit::NO)
     })
 }

@@ -7,7 +7,6 @@
 mod rates;
 pub(crate) mod screen;
 
-use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 use anyhow::Context;
@@ -17,7 +16,7 @@ use crate::process::Process;
 use rates::{Rates, Sample};
 use saiga_document::number;
 use saiga_document::table::Table;
-use screen::{Screen, Wake};
+use screen::Screen;
 
 /// Options of `saiga top`.
 #[derive(Debug, clap::Args)]
@@ -35,32 +34,19 @@ pub(crate) struct Args {
 
 /// Shows frames until the end.
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let mut left = if args.once { Some(1) } else { args.iterations };
+    let most = if args.once { Some(1) } else { args.iterations };
     let mut screen = Screen::open().context("cannot read signals and keys")?;
-    let in_place = std::io::stdout().is_terminal() && left != Some(1) && !args.json;
     let mut before = sample()?;
-    while left != Some(0) {
-        if let Wake::Quit = screen.wait_a_second()? {
-            break;
-        }
+    screen.show(most, !args.json, || {
         let now = sample()?;
         let rates = now.rates_since(&before);
-        let text = if args.json {
+        before = now;
+        Ok(if args.json {
             serde_json::to_string(&rates)? + "\n"
         } else {
             frame(&rates)
-        };
-        before = now;
-        left = left.map(|left| left - 1);
-        let text = if in_place {
-            screen.in_place(&text)
-        } else {
-            text
-        };
-        let mut stdout = std::io::stdout();
-        stdout.write_all(text.as_bytes())?;
-        stdout.flush()?;
-    }
+        })
+    })?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,18 +1,20 @@
-//! `saiga gateway` on a TAP device, between real servers and a kernel client in another network
-//! namespace. Needs root, /dev/net/tun, ip(8), nsenter(1) and Redis.
+//! `saiga gateway` on a TAP device and on an interface of the kernel, between real servers and a
+//! kernel client in another network namespace. Needs what `support/gateway.rs` needs.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-#![expect(unsafe_code, reason = "no crate of the project wraps unshare(2)")]
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::Stdio;
-use std::thread;
+
+use saiga_trials::snapshot::ip;
+use saiga_trials::witness::await_true;
 
 mod support;
 #[path = "support/gateway.rs"]
 mod world;
+use support::program::Ended;
 use support::{Installation, said};
-use world::{Ended, SETTINGS, Wire, World, in_namespace, ip, network, stop};
+use world::{SETTINGS, Wire, World, in_namespace, network};
 
 /// What a client sees and what the server sees of it, over both versions of IP.
 fn check_redis(world: &World) {
@@ -40,7 +42,7 @@ fn a_remote_client_reaches_an_unmodified_server() {
         let _server = world.redis(false);
         let gateway = world.gateway();
         check_redis(&world);
-        stop(gateway);
+        gateway.stop();
         assert_eq!(network(), world.before);
     });
 }
@@ -53,8 +55,24 @@ fn a_server_under_the_library_is_served() {
         let _server = world.redis(true);
         let gateway = world.gateway();
         check_redis(&world);
-        stop(gateway);
+        gateway.stop();
     });
+}
+
+/// A veth pair does not keep the frames of a connection on one queue, and the workers of a TAP
+/// device do not share what they learn of neighbours.
+#[test]
+fn several_workers_on_a_virtual_device_are_refused() {
+    for wire in [Wire::Tap, Wire::Xdp] {
+        in_namespace(|| {
+            let world = World::made(wire, "[workers]\ncpus = \"0,1\"\n");
+            let mut up = world.saiga.saiga(&["gateway", "up", "--config"]);
+            let out = said(up.arg(world.saiga.path("gateway.toml")));
+            assert_eq!(out.code, Some(2), "{}", out.stdout);
+            assert!(out.stderr.contains("one worker"), "{}", out.stderr);
+            assert_eq!(network(), world.before);
+        });
+    }
 }
 
 /// The kernel has interface, address and ARP, and serves before, beside and after the gateway.
@@ -68,9 +86,9 @@ fn an_interface_of_the_kernel_is_shared() {
         let gateway = world.gateway();
         check_redis(&world);
         // Another port is the kernel's.
-        let _other = world.redis_on("10.9.0.1", 6380);
+        let _other = world.saiga.redis(false, &["10.9.0.1"], 6380, &[]);
         assert_eq!(world.client("redis-cli -h 10.9.0.1 -p 6380 ping"), "PONG\n");
-        stop(gateway);
+        gateway.stop();
         assert_eq!(network(), world.before);
         assert_eq!(world.client(ping), "PONG\n");
     });
@@ -104,11 +122,9 @@ fn a_host_with_an_old_connection_is_taken_over_at_its_end() {
         let ping = "redis-cli -h 10.9.0.1 ping";
         assert_eq!(world.client(ping), "PONG\n", "by the kernel");
         drop(old);
-        while throws() {
-            thread::yield_now();
-        }
+        await_true(|| !throws(), || "the host stays with the kernel".to_owned());
         assert_eq!(world.client(ping), "PONG\n", "by the gateway");
-        stop(gateway);
+        gateway.stop();
         assert_eq!(network(), world.before);
     });
 }
@@ -118,7 +134,7 @@ fn a_host_with_an_old_connection_is_taken_over_at_its_end() {
 fn changes_of_the_network_are_followed() {
     in_namespace(|| {
         let world = World::over(Wire::Xdp);
-        let _server = world.redis_on("0.0.0.0", 6379);
+        let _server = world.saiga.redis(false, &["0.0.0.0"], 6379, &[]);
         let gateway = world.gateway();
         let list = |server: &str| world.client(&format!("redis-cli -h {server} client list"));
         assert!(list("10.9.0.1").contains("addr=10.9.0.2:"));
@@ -127,30 +143,14 @@ fn changes_of_the_network_are_followed() {
         }
         assert!(list("10.9.0.1").contains("addr=10.9.0.2:"));
         ip("address add 10.9.0.3/24 dev veth0");
-        while !ip("rule").contains("from 10.9.0.3") {
-            thread::yield_now();
-        }
+        let is_served = || ip("rule").contains("from 10.9.0.3");
+        await_true(is_served, || "the new address is not served".to_owned());
         assert!(list("10.9.0.3").contains("addr=10.9.0.2:"));
         ip("link set veth0 down");
         ip("link set veth0 up");
         assert!(list("10.9.0.1").contains("addr=10.9.0.2:"));
-        stop(gateway);
+        gateway.stop();
     });
-}
-
-#[test]
-fn a_killed_gateway_leaves_what_down_removes() {
-    for wire in [Wire::Tap, Wire::Xdp] {
-        in_namespace(move || {
-            let world = World::over(wire);
-            let _server = world.redis(false);
-            drop(world.gateway());
-            assert_ne!(network(), world.before, "kill -9 leaves the rules");
-            let out = said(&mut world.saiga.saiga(&["gateway", "down"]));
-            assert_eq!(out.code, Some(0), "{}", out.stderr);
-            assert_eq!(network(), world.before);
-        });
-    }
 }
 
 #[test]
@@ -161,7 +161,7 @@ fn a_port_without_a_server_refuses() {
         let answer = said(&mut world.on_client("redis-cli -h 10.9.0.1 ping"));
         let text = answer.stdout + &answer.stderr;
         assert!(text.contains("Connection refused"), "{text}");
-        stop(gateway);
+        gateway.stop();
     });
 }
 
@@ -173,12 +173,18 @@ fn keys_without_effect_are_refused() {
     for (lines, key) in [
         ("connections = 10", "serve.connections"),
         ("[outgoing]\nprefixes = \"10.0.0.0/8\"", "outgoing.prefixes"),
+        ("[workers]\nmemory_bind = \"0\"", "workers.memory_bind"),
+        ("[workers]\ncpus = \"0,1\"", "workers.cpus"),
+        ("[[device]]\ninterface = \"eth0\"", "[[device]]"),
     ] {
         fs::write(&file, format!("{SETTINGS}{lines}\n")).unwrap();
         let mut command = saiga.saiga(&["gateway", "up", "--inside", "--config"]);
         let out = said(command.arg(&file));
         assert_eq!(out.code, Some(2), "{key}");
         assert!(out.stderr.contains(key), "{key}: {}", out.stderr);
+        let out = said(saiga.saiga(&["gateway", "check", "--config"]).arg(&file));
+        assert_eq!(out.code, Some(1), "{key}");
+        assert!(out.stdout.contains(key), "{key}: {}", out.stdout);
     }
 }
 

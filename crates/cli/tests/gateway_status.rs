@@ -1,7 +1,6 @@
 //! `saiga gateway status`, `top` and `capture`, and the metrics, beside a client of a real server.
-//! Needs root, /dev/net/tun, ip(8), nsenter(1), Redis and tshark.
+//! Needs root, /dev/net/tun, ip(8), nsenter(1), Redis, bash and tshark.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-#![expect(unsafe_code, reason = "no crate of the project wraps unshare(2)")]
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -10,13 +9,15 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use saiga_trials::{Signal, sys};
 use serde_json::Value;
 
 mod support;
 #[path = "support/gateway.rs"]
 mod world;
+use support::program::Ended;
 use support::{Installation, Said, said, text};
-use world::{Ended, Wire, World, in_namespace, network, stop};
+use world::{Wire, World, in_namespace, network};
 
 const METRICS: &str = "127.0.0.1:9464";
 
@@ -166,15 +167,13 @@ fn check_capture(world: &World) {
 
 /// Ends a program as Ctrl-C does.
 fn interrupt(program: &Ended) {
-    let pid = libc::pid_t::try_from(program.0.id()).unwrap();
-    // SAFETY: the process is a child that was not waited for.
-    assert_eq!(unsafe { libc::kill(pid, libc::SIGINT) }, 0);
+    sys::signal(program.pid(), Signal::INT).unwrap();
 }
 
 #[test]
 fn a_gateway_shows_its_connections_and_frames() {
     for wire in [Wire::Tap, Wire::Xdp] {
-        in_namespace(move || {
+        in_namespace(|| {
             let world = World::made(wire, &metrics());
             let _server = world.redis(false);
             let gateway = world.gateway();
@@ -183,7 +182,7 @@ fn a_gateway_shows_its_connections_and_frames() {
             drop(client);
             check_capture(&world);
             let mut last = capture(&world, &world.saiga.path("two.pcapng"), &[]);
-            stop(gateway);
+            gateway.stop();
             let line = last_line(&mut last);
             assert!(line.contains("the gateway has ended"), "{line}");
             assert!(!world.saiga.path("run/gateway.sock").exists());

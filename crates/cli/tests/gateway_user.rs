@@ -1,7 +1,7 @@
 //! The rights of a gateway that serves, and what it can still do with them. Needs what
-//! `support/gateway.rs` needs, setpriv(1), python3 and systemd-analyze(1).
+//! `support/gateway.rs` needs, setpriv(1), python3, systemd-analyze(1) and
+//! systemd-sysusers(8).
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-#![expect(unsafe_code, reason = "no crate of the project wraps unshare(2)")]
 
 use std::fs;
 use std::path::Path;
@@ -9,12 +9,14 @@ use std::process::Command;
 
 use saiga_process::account::Account;
 use saiga_process::proc::field;
+use saiga_trials::snapshot::ip;
 
 mod support;
 #[path = "support/gateway.rs"]
 mod world;
+use support::program::Ended;
 use support::{Installation, said, text};
-use world::{Ended, SETTINGS, World, in_namespace, network, stop};
+use world::{SETTINGS, World, in_namespace, network};
 
 /// CAP_NET_ADMIN and CAP_NET_BIND_SERVICE, bits 12 and 10 (linux/capability.h).
 const KEPT: &str = "0000000000001400";
@@ -36,7 +38,7 @@ fn as_daemon(saiga: &Installation, options: &[&str], arguments: &[&str]) -> Comm
 
 /// `/proc/PID/task/TID/status` of each thread.
 fn threads(gateway: &Ended) -> Vec<String> {
-    let folder = format!("/proc/{}/task", gateway.0.id());
+    let folder = format!("/proc/{}/task", gateway.pid());
     fs::read_dir(folder)
         .unwrap()
         .map(|task| fs::read_to_string(task.unwrap().path().join("status")).unwrap())
@@ -97,12 +99,12 @@ fn a_gateway_gives_up_root_and_serves() {
         world.client("redis-benchmark -h 10.9.0.1 -n 3000 -c 5 -q -t get");
 
         // The library does not take the filter for a sandbox, and the peer knows the new user.
-        let pid = gateway.0.id().to_string();
+        let pid = gateway.pid().to_string();
         let out = said(&mut world.saiga.saiga(&["status", &pid, "--json"]));
         let status: serde_json::Value = serde_json::from_str(&out.stdout).unwrap();
         assert!(status["upgrades"].as_u64() > Some(0), "{}", out.stdout);
 
-        stop(gateway);
+        gateway.stop();
         assert_eq!(network(), world.before);
     });
 }
@@ -120,7 +122,7 @@ fn a_gateway_that_was_never_root_serves() {
         let gateway = world.gateway_by(as_daemon(&world.saiga, &rights, &up));
         check_threads(&gateway, None);
         ping_from_a_low_port(&world);
-        stop(gateway);
+        gateway.stop();
         assert_eq!(network(), world.before);
     });
 }
@@ -157,7 +159,7 @@ fn what_cannot_be_given_up_or_is_missing_is_said_before_anything_changes() {
             assert!(out.stderr.contains(expected), "{}", out.stderr);
         }
         assert_eq!(network(), before);
-        let links = world::ip("link");
+        let links = ip("link");
         assert!(!links.contains("tap0"), "{links}");
     });
 }

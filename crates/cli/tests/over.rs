@@ -261,8 +261,8 @@ fn a_dry_run_of_tpcc_makes_the_hosts_of_each_run() {
     );
 }
 
-/// The servers admit clients of the address 10.77.0.2: they refuse a client whose address they do
-/// not see.
+/// The servers admit only clients with the address 10.77.0.2, so this fails if the gateway hides
+/// the client's address.
 #[cfg(feature = "soak")]
 #[test]
 fn sql_servers_admit_the_client_by_its_address() {
@@ -332,7 +332,7 @@ fn bad_input_is_refused() {
         ),
         (
             "redis --arms kernel,gateway",
-            "the gateway arm needs two hosts: saiga compare redis --over",
+            "the gateway arm needs two hosts: add --over veth or --over tap",
         ),
         (
             "redis -c 50,10001",

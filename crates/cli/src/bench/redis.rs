@@ -8,7 +8,7 @@ use saiga_redis::{RedisArm, RedisLoad, RedisWorkload, Test, Topology, cells};
 
 use super::Conditions;
 use crate::compare::{
-    TestName, TopologyName, arm_kinds, check_arms, check_connections, check_idle, probe, tests,
+    TestName, TopologyName, arm_kinds, check_arms, check_clients, check_idle, probe, tests,
     this_tool,
 };
 
@@ -69,7 +69,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let tests = tests(&args.tests, topology)?;
     let loads: Vec<RedisLoad> = tests.into_iter().map(|test| args.load(test)).collect();
     check_arms(&[conditions.arm], topology)?;
-    check_connections(args.clients)?;
+    check_clients(args.clients)?;
     check_idle(args.idle, &[conditions.arm], &loads)?;
     let mut arms = RedisArm::named(&arm_kinds(&[conditions.arm])?);
     if args.idle > 0 {

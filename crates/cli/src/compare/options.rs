@@ -114,8 +114,9 @@ pub(crate) struct TpccArgs {
     /// The database system of a private server
     #[arg(long, value_enum, value_name = "ENGINE")]
     pub(crate) engine: Option<EngineName>,
-    /// The arms to compare on a private server, the reference first: kernel and saiga; an arm that
-    /// is given twice (kernel,kernel) is compared with itself (default: kernel,saiga)
+    /// The arms to compare on a private server, the reference first: kernel and saiga, with --over
+    /// kernel and gateway; an arm that is given twice (kernel,kernel) is compared with itself
+    /// (default: kernel,saiga, with --over kernel,gateway)
     #[arg(long, value_enum, value_delimiter = ',')]
     pub(crate) arms: Vec<ArmName>,
     /// Put the private server and the client on two hosts with this wire between them, to measure

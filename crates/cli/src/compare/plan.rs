@@ -207,13 +207,7 @@ fn own_loads(flags: &LoadFlags, topology: Topology) -> anyhow::Result<Option<Vec
     if counts.is_empty() {
         counts.push(USUAL_CLIENTS);
     }
-    if let Some(many) = counts.iter().find(|count| **count > RedisLoad::MAX_CLIENTS) {
-        bail!(
-            "-c {many}: redis-benchmark uses at most {} connections and opens more in vain; \
-             --idle {many} measures the cost of idle connections",
-            RedisLoad::MAX_CLIENTS
-        );
-    }
+    counts.iter().try_for_each(|count| check_clients(*count))?;
     let load = |test, clients| {
         let usual = RedisLoad::new(test, clients);
         RedisLoad {
@@ -315,7 +309,7 @@ pub(crate) fn arm_kinds(names: &[ArmName]) -> anyhow::Result<Vec<ArmKind>> {
         ArmName::Kernel => Ok(ArmKind::Kernel),
         ArmName::Unix => Ok(ArmKind::Unix),
         ArmName::Saiga => Ok(ArmKind::Saiga(library::find()?)),
-        ArmName::Gateway => bail!("the gateway arm needs two hosts: saiga compare redis --over"),
+        ArmName::Gateway => bail!("the gateway arm needs two hosts: add --over veth or --over tap"),
     };
     names.iter().map(kind).collect()
 }
@@ -359,6 +353,18 @@ pub(crate) fn raise_descriptor_limit() {
             maximum,
         },
     );
+}
+
+/// Checks that redis-benchmark can have so many connections.
+pub(crate) fn check_clients(clients: u32) -> anyhow::Result<()> {
+    if clients > RedisLoad::MAX_CLIENTS {
+        bail!(
+            "-c {clients}: redis-benchmark uses at most {} connections, and sends nothing on \
+             further ones",
+            RedisLoad::MAX_CLIENTS
+        );
+    }
+    check_connections(clients)
 }
 
 /// Checks that the client may open a file for each connection.

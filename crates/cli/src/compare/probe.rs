@@ -12,8 +12,8 @@ use saiga_status::reader::{Page, Socket};
 /// Descriptors of a server besides those of its clients, with a margin.
 const OTHER_DESCRIPTORS: u32 = 64;
 
-/// Maximum number of cached pages, more than the number of servers in any run.
-const MAX_PAGES: usize = 16;
+/// Maximum number of cached pages, more than the number of processes of the servers of any run.
+const MAX_PAGES: usize = 512;
 
 /// Caches the status pages, because opening a page scans all descriptors of the process. The start
 /// time tells a process from a later one with the same PID.
@@ -30,7 +30,7 @@ impl AccelerationProbe for StatusPages {
     fn observe(&self, pid: u32, clients: u32) -> Result<Acceleration, String> {
         let process = Stat::of(pid).map_err(|error| format!("cannot read its start: {error}"))?;
         let mut last = self.last.borrow_mut();
-        if last.len() >= MAX_PAGES {
+        if last.len() >= MAX_PAGES && !last.contains_key(&(pid, process.start_ticks)) {
             last.clear();
         }
         let page = match last.entry((pid, process.start_ticks)) {

@@ -53,8 +53,13 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let ender = client.ender().context("cannot wait for signals")?;
     exit::say(&format!("capturing to {shown} until Ctrl-C"));
     thread::spawn(move || {
-        if signals.forever().next().is_some() {
+        let mut signals = signals.forever();
+        if signals.next().is_some() {
             ender.end();
+        }
+        // The gateway may not answer.
+        if signals.next().is_some() {
+            std::process::exit(130);
         }
     });
     let last = client.answer();

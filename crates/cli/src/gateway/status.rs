@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use saiga_document::number;
-use saiga_document::table::Table;
+use saiga_document::table::{Grid, Table};
 use saiga_gateway::control::{Connection, Status, Tcp, Traffic, Worker};
 use serde::Serialize;
 
@@ -69,10 +69,11 @@ fn described(status: &Status) -> String {
         silent_workers,
     } = status;
     let served: Vec<String> = served.iter().map(ToString::to_string).collect();
-    let mut text = format!(
-        "gateway {version}, process {pid}\nserving {}\n",
-        served.join(", ")
-    );
+    let served = match served.join(", ") {
+        none if none.is_empty() => "no address: the device has none".to_owned(),
+        some => some,
+    };
+    let mut text = format!("gateway {version}, process {pid}\nserving {served}\n");
     for worker in workers {
         text += &described_worker(worker);
     }
@@ -194,62 +195,35 @@ fn counts(what: &str, counts: &BTreeMap<String, u64>) -> String {
     }
 }
 
+/// Columns for the numbers of TCP.
+const TCP: [&str; 10] = [
+    "cwnd",
+    "ssthresh",
+    "srtt",
+    "rttvar",
+    "rto",
+    "snd_wnd",
+    "rcv_wnd",
+    "in flight",
+    "retrans",
+    "mss",
+];
+
 fn table(connections: &[Connection]) -> String {
-    let mut table = Table::new([
-        "client",
-        "server",
-        "worker",
-        "state",
-        "anchor",
-        "ring in",
-        "ring out",
-        "cwnd",
-        "ssthresh",
-        "srtt",
-        "rttvar",
-        "rto",
-        "snd_wnd",
-        "rcv_wnd",
-        "in flight",
-        "retrans",
-        "mss",
-    ]);
+    let header = [
+        "client", "server", "worker", "state", "anchor", "ring in", "ring out",
+    ];
+    let mut table = Grid::new(header.iter().chain(&TCP).map(ToString::to_string).collect());
     for one in connections {
-        let [anchor, inbound, outbound] = anchor(one);
-        let [
-            cwnd,
-            ssthresh,
-            srtt,
-            rttvar,
-            rto,
-            snd_wnd,
-            rcv_wnd,
-            in_flight,
-            retrans,
-            mss,
-        ] = one
-            .tcp
-            .as_ref()
-            .map_or_else(|| [(); 10].map(|()| absent()), tcp);
-        table.row([
+        let identity = [
             one.remote.to_string(),
             one.local.to_string(),
             one.worker.to_string(),
             one.state.clone(),
-            anchor,
-            inbound,
-            outbound,
-            cwnd,
-            ssthresh,
-            srtt,
-            rttvar,
-            rto,
-            snd_wnd,
-            rcv_wnd,
-            in_flight,
-            retrans,
-            mss,
-        ]);
+        ];
+        let tcp = one.tcp.as_ref();
+        let tcp = tcp.map_or_else(|| TCP.map(|_| absent()), tcp_cells);
+        table.row([&identity[..], &anchor(one), &tcp].concat());
     }
     table.to_string()
 }
@@ -275,7 +249,8 @@ fn anchor(one: &Connection) -> [String; 3] {
     ]
 }
 
-fn tcp(tcp: &Tcp) -> [String; 10] {
+/// The numbers of TCP, under [`TCP`].
+fn tcp_cells(tcp: &Tcp) -> [String; TCP.len()] {
     let optional = |micros: Option<u64>| micros.map_or_else(absent, time);
     [
         tcp.cwnd_bytes.to_string(),

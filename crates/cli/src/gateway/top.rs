@@ -3,7 +3,6 @@
 //! On a terminal it redraws in place until q or Ctrl-C; elsewhere it prints one frame after the
 //! other. Rates are the differences of two answers of the gateway, by the clocks of its workers.
 
-use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -13,7 +12,7 @@ use saiga_document::table::Table;
 use saiga_gateway::control::{Device, Status, Worker};
 
 use super::target::{self, Target};
-use crate::top::screen::{Screen, Wake};
+use crate::top::screen::Screen;
 
 /// Options of `saiga gateway top`.
 #[derive(Debug, clap::Args)]
@@ -28,27 +27,14 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let socket = args.target.socket()?;
-    let mut left = args.iterations;
     let mut before = target::status(&socket)?;
     let mut screen = Screen::open().context("cannot read signals and keys")?;
-    let mut stdout = std::io::stdout();
-    let in_place = stdout.is_terminal() && left != Some(1);
-    while left != Some(0) {
-        if let Wake::Quit = screen.wait_a_second()? {
-            break;
-        }
+    screen.show(args.iterations, true, || {
         let now = target::status(&socket)?;
         let text = frame(&before, &now);
         before = now;
-        left = left.map(|left| left - 1);
-        let text = if in_place {
-            screen.in_place(&text)
-        } else {
-            text
-        };
-        stdout.write_all(text.as_bytes())?;
-        stdout.flush()?;
-    }
+        Ok(text)
+    })?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -13,7 +13,7 @@ const HOME_AND_CLEAR: &str = "\x1b[H\x1b[2J\x1b[3J";
 const STDIN: i32 = 0;
 
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Wake {
+enum Wake {
     Tick,
     /// The user pressed a quit key, or a signal arrived.
     Quit,
@@ -38,8 +38,29 @@ impl Screen {
         Ok(Self { signals, saved })
     }
 
+    /// Shows a frame each second, until a quit key or a signal, or as many as `most` says. With
+    /// `in_place`, a terminal shows one after the other in the same place.
+    pub(crate) fn show(
+        &mut self,
+        most: Option<u64>,
+        in_place: bool,
+        mut frame: impl FnMut() -> anyhow::Result<String>,
+    ) -> anyhow::Result<()> {
+        let in_place = in_place && most != Some(1) && io::stdout().is_terminal();
+        let mut left = most;
+        while left != Some(0) && self.wait_a_second()? == Wake::Tick {
+            let text = frame()?;
+            left = left.map(|left| left - 1);
+            let text = if in_place { self.in_place(&text) } else { text };
+            let mut stdout = io::stdout();
+            stdout.write_all(text.as_bytes())?;
+            stdout.flush()?;
+        }
+        Ok(())
+    }
+
     /// Waits for a second, a quit key or a signal.
-    pub(crate) fn wait_a_second(&mut self) -> io::Result<Wake> {
+    fn wait_a_second(&mut self) -> io::Result<Wake> {
         let end = std::time::Instant::now() + std::time::Duration::from_secs(1);
         loop {
             let left = end.saturating_duration_since(std::time::Instant::now());
@@ -68,7 +89,7 @@ impl Screen {
     }
 
     /// Cuts `frame` to the terminal's size, and prepends the codes that clear the screen.
-    pub(crate) fn in_place(&self, frame: &str) -> String {
+    fn in_place(&self, frame: &str) -> String {
         let (columns, rows) = size();
         let lines: Vec<String> = frame
             .lines()

@@ -33,7 +33,7 @@ fn faults_of_the_device_and_its_hosts_pass() {
             let _other = world.redis(OTHER_PORT, &[]);
             let server = world.redis(PORT, &["--tcp-backlog", &ACCEPT_QUEUE.to_string()]);
             let gateway = world.gateway();
-            let bystander = world.bystander(SERVER, OTHER_PORT, seed(62));
+            let bystander = world.bystander(SERVER, seed(62));
             let kernel_side = KernelSide::start(world);
             flap(world, &bystander);
             change_mtu(world, &bystander);
@@ -123,13 +123,7 @@ fn stop_server(world: &World, server: u32, bystander: &Bystander) {
 
 /// A gateway without descriptors leaves new clients without an answer; those that it has go on.
 fn exhaust_descriptors(world: &World, gateway: &Gateway, bystander: &Bystander) {
-    let held = fs::read_dir(format!("/proc/{}/fd", gateway.pid())).unwrap();
-    let numbers = held.map(|entry| -> u64 {
-        let name = entry.unwrap().file_name();
-        name.to_str().unwrap().parse().unwrap()
-    });
-    // The library's own descriptors are high.
-    let highest = numbers.filter(|number| *number < 1000).max().unwrap();
+    let highest = highest_descriptor(gateway);
     // As the gateway's own user: root may lack the right.
     let limit = |most: u64| {
         let user = ["--reuid", "daemon", "--regid", "daemon", "--clear-groups"];
@@ -157,6 +151,16 @@ fn exhaust_descriptors(world: &World, gateway: &Gateway, bystander: &Bystander) 
     bystander.progress(SERVED);
     limit(before);
     assert_served(world);
+}
+
+/// The highest descriptor of a gateway. Those of the library are beyond all of them.
+fn highest_descriptor(gateway: &Gateway) -> u64 {
+    let held = fs::read_dir(format!("/proc/{}/fd", gateway.pid())).unwrap();
+    let numbers = held.map(|entry| -> u64 {
+        let name = entry.unwrap().file_name();
+        name.to_str().unwrap().parse().unwrap()
+    });
+    numbers.filter(|number| *number < 1000).max().unwrap()
 }
 
 /// The soft limit of descriptors of a gateway.

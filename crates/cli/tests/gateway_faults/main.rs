@@ -32,8 +32,8 @@ fn answers_are_right_over_a_faulty_path() {
         in_world(wire, Link::Faulty(rng.u64(..)), |world| {
             let _server = world.redis(OTHER_PORT, &[]);
             let gateway = world.gateway();
-            let v4 = world.bystander(SERVER, OTHER_PORT, rng.u64(..));
-            let v6 = world.bystander(SERVER_V6, OTHER_PORT, rng.u64(..));
+            let v4 = world.bystander(SERVER, rng.u64(..));
+            let v6 = world.bystander(SERVER_V6, rng.u64(..));
             let exchanges = by_scale(40, 5_000);
             v4.progress(exchanges);
             v6.progress(exchanges);

@@ -7,11 +7,12 @@
 //! end with the test.
 
 use std::fs;
-use std::io::{self, BufRead as _, BufReader};
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::num::NonZeroU16;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -19,11 +20,12 @@ use saiga_netdev::tap::{Origin, Settings, Tap};
 use saiga_process::network::{Namespace, within};
 use saiga_trials::census::Census;
 use saiga_trials::snapshot::{self, ip};
-use saiga_trials::{Signal, reaper, sys};
+use saiga_trials::{Signal, reaper};
 
 use crate::bystander::Bystander;
 use crate::link::Faulty;
 use crate::support::Installation;
+use crate::support::program::{Ended, start};
 
 /// The address of the server's host.
 pub(crate) const SERVER: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 1);
@@ -78,28 +80,6 @@ pub(crate) struct World {
     switch: Namespace,
 }
 
-/// A process that ends with the test.
-pub(crate) struct Ended(Child);
-
-impl Ended {
-    pub(crate) fn pid(&self) -> u32 {
-        self.0.id()
-    }
-
-    /// kill -9, and waits until the process has ended.
-    pub(crate) fn kill(&mut self) {
-        self.0.kill().unwrap();
-        self.0.wait().unwrap();
-    }
-}
-
-impl Drop for Ended {
-    fn drop(&mut self) {
-        let _gone = self.0.kill();
-        let _status = self.0.wait();
-    }
-}
-
 /// A running gateway.
 pub(crate) struct Gateway {
     process: Ended,
@@ -117,8 +97,11 @@ impl Gateway {
     }
 }
 
-/// Runs `test` in a thread of the server's host.
+/// Runs `test` on the server's host. One after the other: each test loads both CPUs, and expects
+/// answers in time.
 pub(crate) fn in_world(wire: Wire, link: Link, test: impl FnOnce(&World)) {
+    static TURN: Mutex<()> = Mutex::new(());
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let server = Namespace::new().expect("tests of the gateway need root");
     let place = server.path();
     let done = within(Some(&place), || {
@@ -126,17 +109,6 @@ pub(crate) fn in_world(wire: Wire, link: Link, test: impl FnOnce(&World)) {
         Ok(())
     });
     done.unwrap();
-}
-
-/// Starts a program and waits for a line of its output that contains `ready`.
-fn start(command: &mut Command, ready: &str) -> Ended {
-    let mut child = Ended(command.stdout(Stdio::piped()).spawn().unwrap());
-    let mut lines = BufReader::new(child.0.stdout.take().unwrap()).lines();
-    let is_ready = lines.any(|line| line.unwrap().contains(ready));
-    assert!(is_ready, "{command:?} has ended");
-    // The program must not be stopped by a full pipe.
-    thread::spawn(move || lines.for_each(drop));
-    child
 }
 
 impl World {
@@ -270,16 +242,8 @@ impl World {
 
     /// A Redis server under the library.
     pub(crate) fn redis(&self, port: u16, more: &[&str]) -> Ended {
-        let (v4, v6, port) = (SERVER.to_string(), SERVER_V6.to_string(), port.to_string());
-        let mut command = self
-            .saiga
-            .saiga(&["run", "--require", "--", "redis-server"]);
-        command
-            .args(["--bind", &v4, &v6, "--port", &port, "--save", ""])
-            .args(["--protected-mode", "no"])
-            .args(more)
-            .current_dir(self.saiga.path(""));
-        start(&mut command, "Ready to accept connections")
+        let (v4, v6) = (SERVER.to_string(), SERVER_V6.to_string());
+        self.saiga.redis(true, &[&v4, &v6], port, more)
     }
 
     /// A gateway that serves, connected to the switch.
@@ -302,10 +266,8 @@ impl World {
     }
 
     /// Ends a gateway as systemd does.
-    pub(crate) fn stop(&self, mut gateway: Gateway) {
-        sys::signal(gateway.pid(), Signal::TERM).unwrap();
-        let status = gateway.process.0.wait().unwrap();
-        assert_eq!(status.code(), Some(0));
+    pub(crate) fn stop(&self, gateway: Gateway) {
+        gateway.process.stop();
         self.take_wire_back();
     }
 
@@ -348,9 +310,9 @@ impl World {
         within(Some(&self.switch.path()), || Ok(ip(line))).unwrap()
     }
 
-    /// A client that checks each byte.
-    pub(crate) fn bystander(&self, server: impl Into<IpAddr>, port: u16, seed: u64) -> Bystander {
-        Bystander::start(self, SocketAddr::new(server.into(), port), seed)
+    /// A client of the server that must not be affected; it checks each byte.
+    pub(crate) fn bystander(&self, server: impl Into<IpAddr>, seed: u64) -> Bystander {
+        Bystander::start(self, SocketAddr::new(server.into(), OTHER_PORT), seed)
     }
 
     /// A connection of the client's host to a server.

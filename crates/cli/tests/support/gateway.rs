@@ -3,11 +3,15 @@
 #![allow(dead_code, reason = "each test file uses a part of this module")]
 
 use std::fs;
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::process::{Child, Command, Stdio};
+use std::io::Write as _;
+use std::process::{Command, Stdio};
 use std::thread;
 
-use crate::support::{Installation, Said, said};
+use saiga_process::network::{Namespace, within};
+use saiga_trials::snapshot::{self, ip};
+
+use crate::support::Installation;
+use crate::support::program::{Ended, start};
 
 pub(crate) const SETTINGS: &str = r#"
 [[device]]
@@ -37,59 +41,24 @@ pub(crate) enum Wire {
     Xdp,
 }
 
-/// A process that ends with the test.
-pub(crate) struct Ended(pub(crate) Child);
-
-impl Drop for Ended {
-    fn drop(&mut self) {
-        let _gone = self.0.kill();
-        let _status = self.0.wait();
-    }
-}
-
 /// A server's host with a gateway, and a client's host at the other end of its device.
 pub(crate) struct World {
     pub(crate) saiga: Installation,
-    /// Holds the client's network namespace.
-    client: Ended,
+    /// The client's host.
+    client: Namespace,
     wire: Wire,
     /// The server's network as it was before the gateway.
     pub(crate) before: String,
 }
 
-/// Runs a test in a thread with a network namespace of its own: the server's host.
-pub(crate) fn in_namespace(test: impl FnOnce() + Send + 'static) {
-    let run = move || {
-        // SAFETY: no memory is passed.
-        let done = unsafe { libc::unshare(libc::CLONE_NEWNET) };
-        assert_eq!(done, 0, "needs root: {}", std::io::Error::last_os_error());
+/// Runs a test in a network namespace of its own: the server's host.
+pub(crate) fn in_namespace(test: impl FnOnce()) {
+    let host = Namespace::new().expect("tests of the gateway need root");
+    let run = || {
         test();
+        Ok(())
     };
-    if let Err(failure) = thread::spawn(run).join() {
-        std::panic::resume_unwind(failure);
-    }
-}
-
-pub(crate) fn ip(line: &str) -> String {
-    let words: Vec<&str> = line.split(' ').collect();
-    let Said {
-        code,
-        stdout,
-        stderr,
-    } = said(Command::new("ip").args(words));
-    assert_eq!(code, Some(0), "ip {line}: {stderr}");
-    stdout
-}
-
-/// Starts a program and waits for a line of its output that begins with `ready`.
-pub(crate) fn start(command: &mut Command, ready: &str) -> Ended {
-    let mut child = Ended(command.stdout(Stdio::piped()).spawn().unwrap());
-    let mut lines = BufReader::new(child.0.stdout.take().unwrap()).lines();
-    let is_ready = lines.any(|line| line.unwrap().contains(ready));
-    assert!(is_ready, "{command:?} has ended");
-    // The program must not be stopped by a full pipe.
-    thread::spawn(move || lines.for_each(drop));
-    child
+    within(Some(&host.path()), run).unwrap();
 }
 
 impl World {
@@ -136,17 +105,7 @@ impl World {
         fs::write(saiga.path("gateway.toml"), settings).unwrap();
         ip("link set lo up");
         lines.iter().for_each(|line| drop(ip(line)));
-        let client = Command::new("unshare")
-            .args(["-n", "sh", "-c", "echo here; cat"])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn();
-        let mut client = Ended(client.unwrap());
-        let mut line = String::new();
-        BufReader::new(client.0.stdout.as_mut().unwrap())
-            .read_line(&mut line)
-            .unwrap();
-        assert_eq!(line, "here\n");
+        let client = Namespace::new().unwrap();
         let mut world = Self {
             saiga,
             client,
@@ -170,39 +129,21 @@ impl World {
 
     /// Gives the client its end of the wire.
     fn give_wire(&self) {
-        ip(&format!("link set tap0 netns {}", self.client.0.id()));
+        let client = self.client.path();
+        ip(&format!("link set tap0 netns {}", client.display()));
         for line in [
-            "ip address add 10.9.0.2/24 dev tap0",
-            "ip address add fd09::2/64 dev tap0 nodad",
-            "ip link set tap0 up",
+            "address add 10.9.0.2/24 dev tap0",
+            "address add fd09::2/64 dev tap0 nodad",
+            "link set tap0 up",
         ] {
-            self.client(line);
+            within(Some(&client), || Ok(ip(line))).unwrap();
         }
     }
 
     /// A Redis server, under the library or not.
     pub(crate) fn redis(&self, is_accelerated: bool) -> Ended {
-        let server = "redis-server --bind 10.9.0.1 fd09::1 --port 6379 --save  --protected-mode no";
-        let server = server.split(' ');
-        let mut command = if is_accelerated {
-            self.saiga.saiga(&["run", "--require", "--"])
-        } else {
-            Command::new("env")
-        };
-        start(
-            command.args(server).current_dir(self.saiga.path("")),
-            "Ready to accept connections",
-        )
-    }
-
-    /// A plain server.
-    pub(crate) fn redis_on(&self, address: &str, port: u16) -> Ended {
-        let mut command = Command::new("redis-server");
-        command
-            .args(["--bind", address, "--port", &port.to_string()])
-            .args(["--save", "", "--protected-mode", "no"])
-            .current_dir(self.saiga.path(""));
-        start(&mut command, "Ready to accept connections")
+        let addresses = ["10.9.0.1", "fd09::1"];
+        self.saiga.redis(is_accelerated, &addresses, 6379, &[])
     }
 
     /// The gateway, with the client's host at the other end of its device.
@@ -230,7 +171,7 @@ impl World {
     pub(crate) fn program(&self, words: &[&str]) -> Command {
         let mut command = Command::new("nsenter");
         command
-            .args(["-t", &self.client.0.id().to_string(), "-n"])
+            .arg(format!("--net={}", self.client.path().display()))
             .args(words);
         command
     }
@@ -260,27 +201,9 @@ impl World {
     }
 }
 
-/// Rules and routes of this host. The device is the client's while a gateway runs.
+/// The network of this host. A TAP device is the client's while a gateway runs.
 pub(crate) fn network() -> String {
-    let lines = [
-        "rule",
-        "-6 rule",
-        "route show table all",
-        "-6 route show table all",
-    ];
-    let all: Vec<String> = lines.into_iter().map(ip).collect();
-    let foreign = |line: &&str| !line.contains("tap0");
-    all.join("")
-        .lines()
-        .filter(foreign)
-        .collect::<Vec<_>>()
-        .join("\n")
-}
-
-/// Ends a gateway as systemd does.
-pub(crate) fn stop(mut gateway: Ended) {
-    let pid = libc::pid_t::try_from(gateway.0.id()).unwrap();
-    // SAFETY: the process is a child that was not waited for.
-    assert_eq!(unsafe { libc::kill(pid, libc::SIGTERM) }, 0);
-    assert_eq!(gateway.0.wait().unwrap().code(), Some(0));
+    let text = snapshot::network();
+    let own = text.lines().filter(|line| !line.contains("tap0"));
+    own.collect::<Vec<_>>().join("\n")
 }

@@ -6,6 +6,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+pub(crate) mod program;
+
 /// A directory with `bin/saiga` and optionally `lib/saiga/libsaiga.so`.
 pub(crate) struct Installation {
     root: tempfile::TempDir,

@@ -19,7 +19,7 @@ pub(crate) fn initialise(installation: &Installation) -> Vec<String> {
 }
 
 /// SQL for the first start. The users are those of the Unix socket, of this host and of the
-/// client's host: a client whose address the server does not see is refused.
+/// client's host; clients from other addresses are refused.
 pub(crate) fn first_sql(name: &str) -> String {
     let user = |host: &str| {
         format!(

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 
 use saiga_hosts::CLIENT;
 
@@ -16,11 +17,16 @@ pub(crate) fn initialise(installation: &Installation) -> Vec<String> {
     args.map(str::to_owned).collect()
 }
 
-/// Admits clients with the address of the client's host, as initdb admits those of 127.0.0.1: a
-/// client whose address the server does not see is refused.
+/// Admits clients with the address of the client's host, as initdb admits those of 127.0.0.1;
+/// clients from other addresses are refused. The directory is the server's account's, which could
+/// put a symbolic link in the place of the file.
 pub(crate) fn admit_client(installation: &Installation) -> io::Result<()> {
     let path = installation.file("data/pg_hba.conf");
-    let mut rules = File::options().append(true).open(path)?;
+    let mut options = File::options();
+    let mut rules = options
+        .append(true)
+        .custom_flags(libc::O_NOFOLLOW)
+        .open(path)?;
     writeln!(rules, "host all all {CLIENT}/32 trust")
 }
 

@@ -53,9 +53,9 @@ pub trait AccelerationProbe {
 /// # Errors
 /// Returns the reason if no process has counters.
 pub fn of_server(probe: &dyn AccelerationProbe, server: u32, connections: u32) -> Counters {
-    let pids = std::iter::once(server).chain(proc::children(server));
-    let mut read = pids.map(|pid| probe.observe(pid, connections));
-    let first = read.next().unwrap_or_else(|| Err(NO_SAMPLE.to_owned()));
+    let first = probe.observe(server, connections);
+    let children = proc::children(server).into_iter();
+    let read = children.map(|pid| probe.observe(pid, connections));
     read.fold(first, |total, one| match (total, one) {
         (Ok(total), Ok(one)) => Ok(total.and(one)),
         (Ok(known), Err(_)) | (Err(_), Ok(known)) => Ok(known),

@@ -53,7 +53,7 @@ impl Wire {
             Warning::caveat(
                 "The kernel arm uses a veth pair, because a TAP device needs a program that owns \
                  it. The ratio therefore contains the difference between the two devices.",
-                "Use --over veth for the same device in both arms.",
+                "Use the wire veth (--over veth) for the same device in both arms.",
             )
         };
         match self {

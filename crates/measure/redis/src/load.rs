@@ -65,9 +65,10 @@ impl Test {
 }
 
 impl RedisLoad {
-    /// The largest number of connections that redis-benchmark uses. Its event loop has places for
-    /// the descriptors below 10,240 (`aeCreateEventLoop(1024*10)` in `redis-benchmark.c`). It opens
-    /// further connections and sends nothing on them, also with `--threads`.
+    /// The largest number of connections that Saiga asks of redis-benchmark. Its event loop has
+    /// places for the descriptors below 10,240 (`aeCreateEventLoop(1024*10)` in
+    /// `redis-benchmark.c`). It opens further connections and sends nothing on them, also with
+    /// `--threads`.
     pub const MAX_CLIENTS: u32 = 10_000;
 
     /// A load with three-byte values, no pipeline, one thread on each side, and a single key.

@@ -148,7 +148,7 @@ impl SqlWorkload {
         Ok(installation)
     }
 
-    /// Environment variables of the server of an arm.
+    /// Environment variables of the processes of an arm that run under Saiga.
     fn env(
         &self,
         arm: usize,

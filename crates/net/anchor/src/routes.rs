@@ -150,7 +150,8 @@ impl Routes {
     /// reach the client's host, which knows nothing of the anchor.
     ///
     /// # Errors
-    /// [`RoutesError::Unfit`], or [`RoutesError::System`] with the kernel's answer.
+    /// [`RoutesError::Unfit`], or [`RoutesError::System`] with the kernel's answer; the address
+    /// then has no rule.
     pub fn add(&mut self, served: SocketAddr) -> Result<(), RoutesError> {
         let served = fit(served)?;
         if self.served().any(|known| known == served) {
@@ -164,7 +165,12 @@ impl Routes {
         self.spare(served)?;
         self.serve(served)?;
         // Connections that began before the rule was there.
-        self.spare(served)
+        let spared = self.spare(served);
+        if spared.is_err() {
+            // Otherwise these connections would be cut.
+            self.end(served)?;
+        }
+        spared
     }
 
     /// Hosts whose packets the kernel keeps, because they have connections from before or were

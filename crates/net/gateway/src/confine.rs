@@ -7,7 +7,7 @@
 //!
 //! Linux keeps user, capabilities and filter for each thread. So the process has one thread when it
 //! gives up its rights, and later threads inherit that. Deliberately absent: namespaces and file
-//! systems of the process, which its systemd unit has (`packaging/saiga-gateway.service`).
+//! systems of the process, which the systemd unit sets (`packaging/saiga-gateway.service`).
 
 mod filter;
 
@@ -83,8 +83,8 @@ pub enum ConfineError {
     },
     /// The process lacks capabilities.
     #[error(
-        "this process lacks {}: start the gateway as root, or by a unit with \
-         AmbientCapabilities=",
+        "this process lacks {}: give them to it (root has them outside of containers), or start the \
+         gateway by a unit with AmbientCapabilities=",
         list(.capabilities)
     )]
     Lacks {
@@ -119,6 +119,14 @@ impl Confinement {
         let needs = settings.needs();
         let mut has_xdp = false;
         let mut lacking = Vec::new();
+        if account.is_some() {
+            let other_user = [Capability::SetUid, Capability::SetGid];
+            lacking.extend(
+                other_user
+                    .into_iter()
+                    .filter(|one| !held.contains(set_of(*one))),
+            );
+        }
         for need in &needs {
             if let Requirement::Capability(capability) = need.requirement {
                 has_xdp |= capability == Capability::Bpf;
@@ -147,14 +155,20 @@ impl Confinement {
     /// open, and no thread but this one has started.
     ///
     /// # Errors
-    /// [`ConfineError::Threads`] and [`ConfineError::System`]. The process then may have lost some
-    /// rights already, but none that removing rules and routes needs.
+    /// [`ConfineError::Threads`] and [`ConfineError::System`]. The process then may have lost the
+    /// rights that removing rules and routes needs: `saiga gateway down` removes them.
     pub fn enter(&self) -> Result<(), ConfineError> {
         only_one_thread()?;
         if let Some(account) = &self.account {
             become_user(account)?;
         }
-        shed_capabilities()?;
+        let kept = if self.has_xdp {
+            // Before Linux 5.19, the maps of the XDP program cannot be changed without it.
+            KEPT | CapabilitySet::BPF
+        } else {
+            KEPT
+        };
+        shed_capabilities(kept)?;
         // Neither a core file nor another process of the user gets the bytes of clients.
         set_dumpable_behavior(DumpableBehavior::NotDumpable)
             .map_err(system("cannot forbid core files"))?;
@@ -171,6 +185,9 @@ fn account(user: &str) -> Result<Option<Account>, ConfineError> {
     let own = geteuid();
     let name = || user.to_owned();
     if !own.is_root() {
+        if own.as_raw() == OVERFLOW {
+            return Err(ConfineError::Unknown { user: name() });
+        }
         let is_own = Account::of_uid(own.as_raw()).is_some_and(|account| account.name == user);
         if !is_own && user != Runtime::default().user {
             return Err(ConfineError::OtherUser { user: name() });
@@ -198,6 +215,8 @@ fn set_of(capability: Capability) -> CapabilitySet {
         Capability::NetBindService => CapabilitySet::NET_BIND_SERVICE,
         Capability::NetRaw => CapabilitySet::NET_RAW,
         Capability::Bpf => CapabilitySet::BPF,
+        Capability::SetUid => CapabilitySet::SETUID,
+        Capability::SetGid => CapabilitySet::SETGID,
     }
 }
 
@@ -226,21 +245,21 @@ fn become_user(account: &Account) -> Result<(), ConfineError> {
     set_parent_process_death_signal(signal).map_err(system(failed))
 }
 
-/// Keeps [`KEPT`] and nothing else. Changes of the bounding set and the secure bits need a
-/// capability that a process with few may lack. Both only matter to one that executes programs.
-fn shed_capabilities() -> Result<(), ConfineError> {
+/// Keeps these capabilities and no others. Changes of the bounding set and the secure bits need
+/// CAP_SETPCAP, which the process may lack. They matter only to a process that executes programs.
+fn shed_capabilities(kept: CapabilitySet) -> Result<(), ConfineError> {
     let failed = "cannot give up capabilities";
     let sets = capabilities(None).map_err(system(failed))?;
     let setpcap = sets.permitted & CapabilitySet::SETPCAP;
     clear_ambient_capability_set().map_err(system(failed))?;
-    keep_only(KEPT | setpcap)?;
+    keep_only(kept | setpcap)?;
     if setpcap.is_empty() {
         return Ok(());
     }
-    empty_bounding_set()?;
+    empty_bounding_set(kept)?;
     let bits = capabilities_secure_bits().map_err(system(failed))?;
     set_capabilities_secure_bits(bits | locked_bits()).map_err(system(failed))?;
-    keep_only(KEPT)
+    keep_only(kept)
 }
 
 fn keep_only(kept: CapabilitySet) -> Result<(), ConfineError> {
@@ -252,7 +271,7 @@ fn keep_only(kept: CapabilitySet) -> Result<(), ConfineError> {
     set_capabilities(None, sets).map_err(system("cannot give up capabilities"))
 }
 
-/// The user number 0 gives no capabilities, for ever.
+/// User 0 never gets capabilities again.
 fn locked_bits() -> CapabilitiesSecureBits {
     CapabilitiesSecureBits::NO_ROOT
         | CapabilitiesSecureBits::NO_ROOT_LOCKED
@@ -263,15 +282,15 @@ fn locked_bits() -> CapabilitiesSecureBits {
         | CapabilitiesSecureBits::NO_CAP_AMBIENT_RAISE_LOCKED
 }
 
-/// Removes all capabilities but [`KEPT`] from the bounding set.
-fn empty_bounding_set() -> Result<(), ConfineError> {
+/// Removes all capabilities but these from the bounding set.
+fn empty_bounding_set(kept: CapabilitySet) -> Result<(), ConfineError> {
     for number in 0..u64::BITS {
         let one = CapabilitySet::from_bits_retain(1 << number);
         // The kernel does not know the numbers behind its last one.
         let Ok(is_there) = capability_is_in_bounding_set(one) else {
             return Ok(());
         };
-        if is_there && !KEPT.contains(one) {
+        if is_there && !kept.contains(one) {
             remove_capability_from_bounding_set(one)
                 .map_err(system("cannot give up capabilities"))?;
         }
@@ -316,8 +335,8 @@ mod tests {
         assert_eq!(
             error.to_string(),
             "this process lacks CAP_NET_ADMIN, for rules, routes, devices and anchors; CAP_BPF, \
-             for the XDP program: start the gateway as root, or by a unit with \
-             AmbientCapabilities="
+             for the XDP program: give them to it (root has them outside of containers), or start \
+             the gateway by a unit with AmbientCapabilities="
         );
     }
 }

@@ -29,7 +29,7 @@ pub use protocol::{
 pub use socket::OpenError;
 pub(crate) use socket::{Owner, Socket};
 
-use crate::ending::{Ending, Woken};
+use crate::ending::Ending;
 use crate::observer::Observer;
 use crate::settings;
 use crate::timed::Timed;
@@ -39,8 +39,6 @@ use capture::Captures;
 const MOST_BYTES: usize = 8 << 10;
 /// How long a client may take for a question, and for reading an answer.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// The pause after an error of accept(2), such as a lack of descriptors.
-const PAUSE: Duration = Duration::from_millis(100);
 
 /// Answers clients until the gateway ends. Removes the socket then.
 pub(crate) fn serve(
@@ -50,21 +48,11 @@ pub(crate) fn serve(
     ending: &Ending,
 ) {
     let mut captures = Captures::new(Arc::clone(observer), settings.clone(), ending.clone());
-    loop {
-        match ending.wait(socket.listener.as_fd(), None) {
-            Woken::Ending => return,
-            Woken::Late => continue,
-            Woken::Ready => {}
-        }
-        match socket.listener.accept() {
-            Ok((client, _)) if peer::is_admitted(&client) => {
-                // A client that has ended, or is too slow, gets no answer.
-                let _lost = answer(client, observer, &mut captures);
-            }
-            Ok(_) => {}
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            Err(_) if ending.wait_alone(PAUSE) => return,
-            Err(_) => {}
+    let listener = &socket.listener;
+    while let Some((client, _)) = ending.accept(listener.as_fd(), || listener.accept()) {
+        if peer::is_admitted(&client) {
+            // A client that has ended, or is too slow, gets no answer.
+            let _lost = answer(client, observer, &mut captures);
         }
     }
 }

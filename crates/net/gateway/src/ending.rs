@@ -42,7 +42,31 @@ pub(crate) fn pair() -> io::Result<(Guard, Ending)> {
     Ok((Guard { _open: open }, Ending(Arc::new(ending))))
 }
 
+/// The pause after an error of accept(2), such as a lack of descriptors.
+const PAUSE: Duration = Duration::from_millis(100);
+
 impl Ending {
+    /// The next client of a listener that does not wait; `None` when the thread must end.
+    pub(crate) fn accept<T>(
+        &self,
+        listener: BorrowedFd<'_>,
+        mut accept: impl FnMut() -> io::Result<T>,
+    ) -> Option<T> {
+        loop {
+            match self.wait(listener, None) {
+                Woken::Ending => return None,
+                Woken::Late => continue,
+                Woken::Ready => {}
+            }
+            match accept() {
+                Ok(client) => return Some(client),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(_) if self.wait_alone(PAUSE) => return None,
+                Err(_) => {}
+            }
+        }
+    }
+
     /// Waits until `other` is readable, the thread must end, or `limit` is over.
     pub(crate) fn wait(&self, other: BorrowedFd<'_>, limit: Option<Duration>) -> Woken {
         let own = self.0.as_fd();

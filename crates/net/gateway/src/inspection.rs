@@ -1,4 +1,4 @@
-//! The listeners by which a gateway is seen, and their threads.
+//! The listeners for operators, control socket and metrics, and their threads.
 //!
 //! The listeners are opened before the gateway changes anything on the host, so that a path or port
 //! in use is an error at the start; clients are answered once the workers run. All threads end, and

@@ -23,7 +23,7 @@ use prometheus_client::encoding::text;
 use prometheus_client::registry::Registry;
 
 use crate::control;
-use crate::ending::{Ending, Woken};
+use crate::ending::Ending;
 use crate::observer::Observer;
 use crate::timed::Timed;
 use families::Snapshot;
@@ -33,8 +33,6 @@ const MOST_BYTES: usize = 8 << 10;
 const MOST_HEADERS: usize = 64;
 /// How long a client may take for its request, and for reading the answer.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// The pause after an error of accept(2), such as a lack of descriptors.
-const PAUSE: Duration = Duration::from_millis(100);
 /// What all names begin with.
 const PREFIX: &str = "saiga_gateway";
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -52,21 +50,9 @@ pub(crate) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
 
 /// Answers requests until the gateway ends.
 pub(crate) fn serve(listener: &TcpListener, observer: &Observer, ending: &Ending) {
-    loop {
-        match ending.wait(listener.as_fd(), None) {
-            Woken::Ending => return,
-            Woken::Late => continue,
-            Woken::Ready => {}
-        }
-        match listener.accept() {
-            Ok((client, _)) => {
-                // A client that has ended, or is too slow, gets no answer.
-                let _lost = answer(client, || observer.status());
-            }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            Err(_) if ending.wait_alone(PAUSE) => return,
-            Err(_) => {}
-        }
+    while let Some((client, _)) = ending.accept(listener.as_fd(), || listener.accept()) {
+        // A client that has ended, or is too slow, gets no answer.
+        let _lost = answer(client, || observer.status());
     }
 }
 

@@ -4,7 +4,6 @@
 //! are formed here, in the asking thread, so that workers only copy numbers.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 
 use saiga_netdev::Info;
 use saiga_stack::StateName;
@@ -13,6 +12,7 @@ use saiga_wire::Malformed;
 use crate::control::{
     Anchor, BOUNDS_US, Connection, Connections, Device, Latency, Status, Tcp, Traffic, Worker,
 };
+use crate::service::{Served, locked};
 use crate::worker::{self, AskError, Handle, Report, Rings, Shown, Times};
 
 /// Most connections of one answer.
@@ -35,7 +35,7 @@ pub(crate) struct Observer {
     /// The workers; the index of each is its number.
     pub(crate) subjects: Vec<Subject>,
     /// The served addresses and ports.
-    pub(crate) served: Vec<SocketAddr>,
+    pub(crate) served: Served,
 }
 
 impl Observer {
@@ -52,7 +52,7 @@ impl Observer {
         Status {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             pid: std::process::id(),
-            served: self.served.clone(),
+            served: locked(&self.served).clone(),
             workers,
             silent_workers,
         }

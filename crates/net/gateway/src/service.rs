@@ -19,7 +19,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroU32;
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -41,6 +41,9 @@ pub use support::supported;
 
 /// Hosts that the kernel keeps: replies to them do not come to an anchor.
 pub(crate) type Left = Arc<Mutex<BTreeSet<IpAddr>>>;
+
+/// The addresses and ports that are served now.
+pub(crate) type Served = Arc<Mutex<Vec<SocketAddr>>>;
 
 /// A gateway that serves.
 #[expect(missing_debug_implementations, reason = "the routes have none")]
@@ -186,11 +189,13 @@ impl Gateway {
             settings,
             plan,
             left: Arc::new(Mutex::new(left)),
+            cpus: &cpus,
             clock: Clock::start(),
             resolver: source.resolver(),
             memory: Memory::of(&settings.tcp),
         };
         let infos = opened.infos();
+        let served = Arc::new(Mutex::new(gateway.plan.served.clone()));
         let (asker, asked) = follow::channel()?;
         let workers = gateway.workers(opened.queues, &asker)?;
         let handles: Vec<Handle> = workers.iter().map(Worker::handle).collect();
@@ -199,6 +204,7 @@ impl Gateway {
             routes,
             steering: opened.steering,
             plan: &gateway.plan,
+            served: Arc::clone(&served),
             left: Arc::clone(&gateway.left),
             workers: handles.clone(),
             asked,
@@ -212,9 +218,9 @@ impl Gateway {
         confinement.enter()?;
         let inspection = listeners.serve(Observer {
             subjects: subjects.collect(),
-            served: gateway.plan.served.clone(),
+            served,
         })?;
-        gateway.start(workers, &cpus, (follow, handles), inspection)
+        gateway.start(workers, (follow, handles), inspection)
     }
 
     /// The addresses and ports that were served at the start.
@@ -249,6 +255,11 @@ impl Gateway {
     /// Why a thread has ended, or what could not be removed.
     pub fn wait(self) -> Result<(), ServiceError> {
         let _ended = self.ended.recv();
+        self.end()
+    }
+
+    /// Ends all threads, and removes what the gateway has changed on this host.
+    fn end(self) -> Result<(), ServiceError> {
         // A thread that cannot be woken ends at its next event.
         let _woken = self.stop.stop();
         let mut first = Ok(());
@@ -292,6 +303,8 @@ fn routes(plan: &Plan, opened: &mut Opened) -> Result<Routes, ServiceError> {
 /// What the workers of a gateway have in common.
 struct Starting<'a> {
     settings: &'a Settings,
+    /// The CPU of each worker.
+    cpus: &'a [Option<usize>],
     plan: Plan,
     left: Left,
     clock: Clock,
@@ -314,6 +327,7 @@ impl Starting<'_> {
     fn worker(&self, devices: Vec<BoxedDevice>, asker: Asker) -> Result<OneWorker, ServiceError> {
         let Self {
             settings,
+            cpus,
             plan,
             left,
             clock,
@@ -324,7 +338,14 @@ impl Starting<'_> {
         let info = info.ok_or(ServiceError::Absent("a worker has no queue"))?;
         let anchors = saiga_anchor::Anchors::new().map_err(system("netlink"))?;
         let parts = Parts {
-            stack: stack::stack(settings, plan, &info, *resolver, *clock)?,
+            stack: stack::stack(&stack::Parts {
+                settings,
+                plan,
+                info: &info,
+                resolver: *resolver,
+                workers: cpus.len(),
+                clock: *clock,
+            })?,
             devices,
             clock: *clock,
             anchors: Admitted::new(anchors, settings.serve.clone(), Arc::clone(left)),
@@ -348,7 +369,6 @@ impl Starting<'_> {
     fn start(
         self,
         workers: Vec<OneWorker>,
-        cpus: &[Option<usize>],
         (follow, handles): (Follow, Vec<Handle>),
         inspection: Inspection,
     ) -> Result<Gateway, ServiceError> {
@@ -365,16 +385,12 @@ impl Starting<'_> {
             left: locked(&self.left).iter().copied().collect(),
             left_out: self.plan.left_out,
         };
-        for (number, (mut worker, cpu)) in workers.into_iter().zip(cpus).enumerate() {
+        for (number, (mut worker, cpu)) in workers.into_iter().zip(self.cpus).enumerate() {
             let name = format!("gateway-{number}");
             let started = cpu::on(*cpu, || spawn(&name, &ending, move || worker.run()));
             match started.and_then(|started| started) {
                 Ok(worker) => gateway.workers.push(worker),
-                Err(error) => {
-                    let _stopped = gateway.stop.stop();
-                    drop(ending);
-                    return gateway.wait().and(Err(error));
-                }
+                Err(error) => return gateway.end().and(Err(error)),
             }
         }
         Ok(gateway)
@@ -403,10 +419,10 @@ fn spawn<T: Send + 'static>(
     started.map_err(system("cannot start a thread"))
 }
 
-/// The hosts that are left to the kernel.
-pub(crate) fn locked(left: &Left) -> std::sync::MutexGuard<'_, BTreeSet<IpAddr>> {
-    // A panic of another thread leaves a whole set.
-    left.lock().unwrap_or_else(PoisonError::into_inner)
+/// What threads share.
+pub(crate) fn locked<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Each change is whole, also beside a panic of another thread.
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn system(what: &'static str) -> impl FnOnce(io::Error) -> ServiceError {

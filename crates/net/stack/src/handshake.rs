@@ -1,9 +1,9 @@
 //! Passive opens: SYNs, the decision of the owner, and SYN cookies.
 //!
 //! Spec: RFC 9293 §3.10.7.2, RFC 4987 §3.6. The owner decides before this host answers, so that a
-//! refusal, silence and acceptance can follow a real listener elsewhere. Beyond the backlog, a SYN
-//! is answered with a cookie, and the owner decides about connections of peers that have proven
-//! their address.
+//! refusal, silence and acceptance can follow a real listener elsewhere. Beyond the backlog, or a
+//! thousand handshakes in a second, a SYN is answered with a cookie, and the owner decides about
+//! connections of peers that have proven their address.
 
 use alloc::boxed::Box;
 

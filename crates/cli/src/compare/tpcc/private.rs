@@ -212,7 +212,8 @@ fn check_arms(args: &TpccArgs) -> anyhow::Result<()> {
     let foreign = [ArmName::Unix, ArmName::Gateway];
     if args.arms.len() == 1 || args.arms.iter().any(|arm| foreign.contains(arm)) {
         bail!(
-            "--arms: give at least two arms, each kernel or saiga, for TPC-C on a private server"
+            "--arms: give at least two arms, each kernel or saiga, for TPC-C on a private server; \
+             gateway needs --over"
         );
     }
     Ok(())

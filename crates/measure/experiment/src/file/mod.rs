@@ -307,6 +307,28 @@ fn check_hosts(root: &Table<'_>, experiment: &Experiment) {
             "has the client on another host, which needs no Saiga; remove saiga from the client",
         );
     }
+    let servers = || arms.iter().flat_map(|arm| &arm.servers);
+    let with_gateway = arms.iter().filter(|arm| arm.gateway);
+    if !with_gateway
+        .flat_map(|arm| &arm.servers)
+        .all(|server| server.launch.saiga)
+    {
+        root.problem(
+            "hosts",
+            "needs saiga = true for the server of an arm with gateway = true",
+        );
+    }
+    let connects_from_here = |server: &Server| {
+        matches!(server.ready.probe, Probe::Command(_) | Probe::Redis)
+            || matches!(server.stop.how, StopHow::Command(_))
+    };
+    if servers().any(connects_from_here) || matches!(experiment.restore.how, How::Logical(_)) {
+        root.problem(
+            "hosts",
+            "cannot be combined with a command that makes ready, stops or restores, or with \
+             ready.probe = \"redis\": these do not reach the servers' host",
+        );
+    }
 }
 
 /// Checks that the kind of restore fits the workload.

@@ -1,4 +1,5 @@
-//! Kills a take or a restore, in a process of its own, at each of its changes, or at each third.
+//! Kills a take or a restore, in a process of its own, at each of its changes (`make soak`) or at
+//! every third one.
 
 use std::env;
 use std::os::unix::process::ExitStatusExt as _;

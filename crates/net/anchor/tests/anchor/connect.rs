@@ -4,10 +4,11 @@ use std::io::{ErrorKind, Read as _};
 use std::net::{SocketAddr, TcpListener};
 
 use saiga_anchor::{Anchors, ConnectError, Opening};
+use saiga_trials::snapshot::ip;
 use socket2::{Domain, Socket, Type};
 
 use crate::world::{
-    Gateway, OTHER, REMOTE, SERVER, address, established, in_world, ip, settled, talk, up,
+    Gateway, OTHER, REMOTE, SERVER, address, established, in_world, settled, talk, up,
 };
 
 /// Clients on the link, behind a router and of documentation, which no route leads to.

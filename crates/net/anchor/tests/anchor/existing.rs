@@ -5,8 +5,9 @@ use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{IpAddr, Shutdown, SocketAddr, SocketAddrV6, TcpListener, TcpStream};
 
 use saiga_anchor::existing;
+use saiga_trials::snapshot::ip;
 
-use crate::world::{OTHER, REMOTE, SERVER, address, connect_from, in_world, ip, talk, up};
+use crate::world::{OTHER, REMOTE, SERVER, address, connect_from, in_world, talk, up};
 
 fn hosts(texts: &[&str]) -> BTreeSet<IpAddr> {
     texts.iter().map(|text| text.parse().unwrap()).collect()

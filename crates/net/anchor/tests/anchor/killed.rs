@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use saiga_anchor::remove_leftovers;
-use saiga_trials::snapshot::{network, sysctls};
+use saiga_trials::snapshot::{ip, network, sysctls};
 
-use crate::world::{OTHER, REMOTE, SERVER, address, in_world, ip, talk, up};
+use crate::world::{OTHER, REMOTE, SERVER, address, in_world, talk, up};
 
 /// A process that ends with the test.
 struct Ended(Child);

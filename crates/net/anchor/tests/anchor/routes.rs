@@ -6,9 +6,9 @@ use std::thread;
 use rustix::process::Uid;
 use rustix::thread::set_thread_uid;
 use saiga_anchor::{Config, Routes, RoutesError, TunError, remove_leftovers};
-use saiga_trials::snapshot::{network, sysctls};
+use saiga_trials::snapshot::{ip, network, sysctls};
 
-use crate::world::{REMOTE, SERVER, address, in_world, ip, talk, up};
+use crate::world::{REMOTE, SERVER, address, in_world, talk, up};
 
 fn both(port: u16) -> [SocketAddr; 2] {
     SERVER.map(|server| address(server, port))

@@ -3,9 +3,9 @@
 use std::net::IpAddr;
 
 use saiga_anchor::{Anchors, Fault, firewall, self_test};
-use saiga_trials::snapshot::network;
+use saiga_trials::snapshot::{ip, network};
 
-use crate::world::{SERVER, address, command, in_world, ip, up};
+use crate::world::{SERVER, address, command, in_world, up};
 
 /// The fault that the self-test finds, with routes for both families.
 fn fault() -> Option<Fault> {

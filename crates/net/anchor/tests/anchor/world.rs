@@ -10,6 +10,7 @@ use std::thread::{self, JoinHandle};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::thread::{UnshareFlags, gettid, unshare_unsafe};
 use saiga_anchor::{Anchors, Config, Opening, Routes, proceed};
+use saiga_trials::snapshot::ip;
 use socket2::{Domain, Socket, Type};
 
 /// Addresses of the server's host.
@@ -135,12 +136,6 @@ fn ip_batch(lines: &str) {
     input.write_all(lines.as_bytes()).unwrap();
     drop(input);
     assert!(child.wait().unwrap().success(), "{lines}");
-}
-
-/// Runs ip(8) in the network namespace of the calling thread; returns what it prints.
-#[track_caller]
-pub(crate) fn ip(arguments: &str) -> String {
-    command("ip", arguments)
 }
 
 /// Runs a program in the network namespace of the calling thread; returns what it prints.

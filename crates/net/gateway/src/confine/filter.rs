@@ -190,7 +190,7 @@ pub(super) fn enter(has_xdp: bool) -> io::Result<()> {
 fn checked(pid: u32, has_xdp: bool) -> Vec<Checked> {
     let unsigned = |value: c_int| value.cast_unsigned();
     let mut checked = Vec::new();
-    // Neither packets past the kernel's filters nor anything that a kernel may have besides.
+    // No packet sockets, and no other family that the gateway does not use.
     for family in [
         libc::AF_UNIX,
         libc::AF_INET,
@@ -237,7 +237,7 @@ fn checked(pid: u32, has_xdp: bool) -> Vec<Checked> {
     checked
 }
 
-/// The filter. Calls without a condition come first: for these, the kernel does not run it.
+/// The filter. Since Linux 5.11, the kernel does not run it for calls without a condition.
 fn program(pid: u32, has_xdp: bool) -> Vec<sock_filter> {
     let refuse = libc::SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned();
     let mut code = vec![

@@ -1,7 +1,8 @@
 //! Captures for clients of the control socket.
 //!
 //! The client creates the file, with its own rights, and gives it to the gateway, which may create
-//! none. Only empty regular files are taken: no other one makes a worker wait.
+//! none. Only empty regular files are taken: a pipe could make a worker wait for ever.
+//! A slow file system still delays all workers.
 //!
 //! A capture ends with its client, at the size of the settings, or with the gateway.
 

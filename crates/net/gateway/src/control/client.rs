@@ -12,8 +12,8 @@ use super::protocol::{Answer, Question};
 
 /// Most bytes of an answer: a thousand connections have a part of this.
 const MOST_BYTES: u64 = 4 << 20;
-/// How long to wait for an answer, except that of a capture. The gateway asks its workers for a
-/// few seconds at most.
+/// How long to wait for an answer, except that of a capture. The gateway waits up to two seconds
+/// for each of its workers.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Why there is no answer.
@@ -67,11 +67,7 @@ impl Client {
         let limited = stream.set_read_timeout(Some(PATIENCE));
         limited.map_err(AskError::Lost)?;
         match stream.write_all(&line) {
-            // The gateway closes the connections of other users without a word.
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(AskError::Denied {
-                path: path.to_owned(),
-            }),
-            Err(error) => Err(AskError::Lost(error)),
+            Err(error) => Err(lost(error)),
             Ok(()) => Ok(Self {
                 answers: BufReader::new(stream),
             }),
@@ -103,7 +99,7 @@ impl Client {
     /// # Errors
     /// [`AskError::Lost`].
     pub fn give(&self, file: &File) -> Result<(), AskError> {
-        descriptor::send(self.answers.get_ref(), file).map_err(AskError::Lost)
+        descriptor::send(self.answers.get_ref(), file).map_err(lost)
     }
 
     /// What ends a capture from another thread; afterwards its last answer comes. The wait for that
@@ -128,6 +124,14 @@ impl Ender {
         // A gateway that has ended has closed the capture.
         let _ended = self.0.shutdown(Shutdown::Write);
     }
+}
+
+/// The gateway has ended. A closed pipe would be taken for that of the output.
+fn lost(error: io::Error) -> AskError {
+    if error.kind() == io::ErrorKind::BrokenPipe {
+        return AskError::Lost(io::ErrorKind::UnexpectedEof.into());
+    }
+    AskError::Lost(error)
 }
 
 fn not_connected(path: &Path, error: io::Error) -> AskError {

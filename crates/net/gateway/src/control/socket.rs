@@ -32,7 +32,8 @@ pub enum OpenError {
     },
     /// Other users may change the directory.
     #[error(
-        "users other than root may write to {}: choose another directory for `runtime.control`",
+        "{} belongs to another user, or other users may write to it: remove it, or choose another \
+         directory for `runtime.control`",
         path.display()
     )]
     Unsafe {

@@ -10,7 +10,7 @@ pub(super) const TCP: [(&str, &str, &str); 31] = [
     (
         "OutSegs",
         "tcp_sent_segments",
-        "Segments without retransmissions",
+        "Sent segments, without retransmissions",
     ),
     (
         "RetransSegs",
@@ -108,7 +108,7 @@ pub(super) const TCP: [(&str, &str, &str); 31] = [
     (
         "TCPACKSkippedChallenge",
         "tcp_challenge_acks_skipped",
-        "Those that the limit held back",
+        "Challenge acknowledgements that the limit held back",
     ),
     (
         "TCPKeepAlive",

@@ -30,9 +30,8 @@ pub(super) struct Opened {
 /// Opens the device for workers on these CPUs.
 pub(super) fn open(device: &Device, cpus: &[Option<usize>]) -> Result<Opened, ServiceError> {
     match &device.kind {
-        Kind::Tap { interface, queues } => {
-            let queues = queues.map_or(cpus.len(), usize::from);
-            let taps = open_tap(interface.as_str(), queues)?;
+        Kind::Tap { interface, .. } => {
+            let taps = open_tap(interface.as_str())?;
             let boxed = taps.into_iter().map(|tap| Box::new(tap) as BoxedDevice);
             shared_out(boxed.collect(), device, cpus.len(), None)
         }
@@ -103,13 +102,12 @@ fn shared_out(
     })
 }
 
-fn open_tap(name: &str, queues: usize) -> Result<Vec<Tap>, ServiceError> {
-    let queues = u16::try_from(queues).ok().and_then(NonZeroU16::new);
+fn open_tap(name: &str) -> Result<Vec<Tap>, ServiceError> {
     let settings = |origin| tap::Settings {
         name,
         link: saiga_netdev::Link::Ethernet,
         origin,
-        queues: queues.unwrap_or(NonZeroU16::MIN),
+        queues: NonZeroU16::MIN,
         has_offloads: true,
     };
     let opened = match Tap::open(&settings(tap::Origin::Attach)) {

@@ -23,7 +23,7 @@ use saiga_interface::{Cause, Changes, Neighbour, NeighbourState, Resolver, Snaps
 use saiga_netdev::xdp;
 
 use super::network::{Plan, Source};
-use super::{Left, ServiceError, locked, system};
+use super::{Left, Served, ServiceError, locked, system};
 use crate::worker::{Change, Handle};
 
 /// How often the thread looks whether hosts can be taken over.
@@ -59,6 +59,7 @@ pub(super) struct Parts<'a> {
     pub(super) routes: Routes,
     pub(super) steering: Option<xdp::Interface>,
     pub(super) plan: &'a Plan,
+    pub(super) served: Served,
     pub(super) left: Left,
     pub(super) workers: Vec<Handle>,
     pub(super) asked: Asked,
@@ -72,6 +73,7 @@ pub(super) struct Follow {
     plan: Plan,
     /// All that was ever served: the rules stay.
     ruled: BTreeSet<SocketAddr>,
+    served: Served,
     left: Left,
     workers: Vec<Handle>,
     asked: Asked,
@@ -124,6 +126,7 @@ impl Follow {
             routes,
             steering,
             plan,
+            served,
             left,
             workers,
             asked,
@@ -141,6 +144,7 @@ impl Follow {
             steering,
             plan: plan.clone(),
             ruled: plan.served.iter().copied().collect(),
+            served,
             left,
             workers,
             asked,
@@ -306,6 +310,7 @@ impl Follow {
             });
         }
         self.serve(&plan.served);
+        locked(&self.served).clone_from(&plan.served);
         self.plan = plan;
         Ok(())
     }
@@ -345,46 +350,36 @@ impl Follow {
 
     /// Takes over the hosts with which the kernel has no connections any more.
     fn take_over(&mut self) {
-        let left: Vec<IpAddr> = locked(&self.left).iter().copied().collect();
-        let Ok(busy) = self.busy() else {
-            return;
-        };
-        let idle: Vec<IpAddr> = left.into_iter().filter(|one| !busy.contains(one)).collect();
-        if idle.is_empty() {
+        let left = locked(&self.left).clone();
+        if left.is_empty() {
             return;
         }
-        let steering = self.steering.as_ref();
-        let pass = |host: &IpAddr| steering.map_or(Ok(()), |one| one.pass(*host));
-        let take = |host: &IpAddr| steering.map_or(Ok(()), |one| one.take(*host));
-        let taken: Vec<IpAddr> = idle.into_iter().filter(|one| take(one).is_ok()).collect();
-        // A connection may have begun before the frames were redirected.
-        let busy = self.busy();
-        let mut failed = Vec::new();
-        for host in taken {
-            let is_busy = busy.as_ref().map_or(true, |busy| busy.contains(&host));
-            let result = if is_busy {
-                pass(&host).map_err(ServiceError::from)
-            } else {
-                self.routes.take_over(host).map_err(ServiceError::from)
-            };
-            match result {
-                Ok(()) if !is_busy => {
-                    locked(&self.left).remove(&host);
-                }
-                Ok(()) => {}
-                Err(error) => failed.push(error),
-            }
-        }
-        for error in failed {
+        let idle = self.busy().map(|busy| &left - &busy);
+        let taken = idle.and_then(|idle| idle.into_iter().try_for_each(|host| self.take(host)));
+        if let Err(error) = taken {
             self.tell(error.to_string());
         }
     }
 
+    /// Takes one host over, unless a connection has begun before its frames were redirected.
+    fn take(&mut self, host: IpAddr) -> Result<(), ServiceError> {
+        if let Some(steering) = &self.steering {
+            steering.take(host)?;
+            if self.busy()?.contains(&host) {
+                return Ok(steering.pass(host)?);
+            }
+        }
+        self.routes.take_over(host)?;
+        locked(&self.left).remove(&host);
+        Ok(())
+    }
+
     /// Hosts with which the kernel has connections itself.
-    fn busy(&self) -> io::Result<BTreeSet<IpAddr>> {
+    fn busy(&self) -> Result<BTreeSet<IpAddr>, ServiceError> {
         let mut busy = BTreeSet::new();
         for served in &self.ruled {
-            busy.extend(existing::hosts(*served)?);
+            let hosts = existing::hosts(*served);
+            busy.extend(hosts.map_err(system("cannot list TCP connections"))?);
         }
         Ok(busy)
     }

@@ -15,16 +15,29 @@ use crate::worker::Clock;
 /// (`gc_thresh3`).
 const MOST_NEIGHBOURS: u32 = 65_536;
 
+/// What a stack is made of.
+pub(super) struct Parts<'a> {
+    pub(super) settings: &'a Settings,
+    pub(super) plan: &'a Plan,
+    /// The worker's first queue.
+    pub(super) info: &'a Info,
+    pub(super) resolver: Resolver,
+    /// The number of workers, which share the connections evenly.
+    pub(super) workers: usize,
+    pub(super) clock: Clock,
+}
+
 /// A stack with the addresses of the plan and a listener for each served port.
-pub(super) fn stack(
-    settings: &Settings,
-    plan: &Plan,
-    info: &Info,
-    resolver: Resolver,
-    clock: Clock,
-) -> Result<Stack, ServiceError> {
+pub(super) fn stack(parts: &Parts<'_>) -> Result<Stack, ServiceError> {
+    let Parts {
+        settings,
+        plan,
+        info,
+        clock,
+        ..
+    } = parts;
     let secrets = secrets().map_err(system("no random numbers"))?;
-    let mut stack = Stack::new(config(info, settings, resolver), secrets, clock.now());
+    let mut stack = Stack::new(config(parts), secrets, clock.now());
     let configured = stack.configure(plan.network.clone(), clock.now());
     configured.map_err(|source| ServiceError::Network {
         interface: info.name.clone(),
@@ -48,10 +61,13 @@ pub(super) fn stack(
     Ok(stack)
 }
 
-fn config(info: &Info, settings: &Settings, resolver: Resolver) -> Config {
+fn config(parts: &Parts<'_>) -> Config {
+    let Parts {
+        settings, resolver, ..
+    } = *parts;
     let default = Config::default();
-    let offload = &info.offload;
-    let workers = u32::try_from(settings.workers.count()).unwrap_or(u32::MAX);
+    let offload = &parts.info.offload;
+    let workers = u32::try_from(parts.workers).unwrap_or(u32::MAX);
     Config {
         tcp: saiga_tcp::Config {
             congestion: settings.tcp.congestion,

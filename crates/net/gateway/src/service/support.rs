@@ -2,7 +2,7 @@
 //!
 //! A limit or a service that the operator has asked for must not be missing without a word.
 
-use super::ServiceError;
+use super::{ServiceError, cpu};
 use crate::settings::{Device, Kind, Settings};
 
 /// The device, if this version can serve the settings.
@@ -26,6 +26,15 @@ pub fn supported(settings: &Settings) -> Result<&Device, ServiceError> {
         } => Err(ServiceError::Absent(
             "this version serves all queues of an interface: remove `device.queues`",
         )),
+        Kind::Tap {
+            queues: Some(2..), ..
+        } => Err(ServiceError::NoEffect("device.queues")),
+        // Each worker would have to learn the neighbours whose answers come to another one.
+        Kind::Tap { .. } if cpu::of_workers(device, &settings.workers).len() > 1 => {
+            Err(ServiceError::Absent(
+                "this version serves a TAP device with one worker: name one CPU in `workers.cpus`",
+            ))
+        }
         Kind::Xdp { .. } | Kind::Tap { .. } => Ok(()),
     }?;
     refuse_without_effect(device, settings)?;

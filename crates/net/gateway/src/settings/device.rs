@@ -143,7 +143,7 @@ impl Device {
         }
     }
 
-    /// Whether the file says how many frames a queue has.
+    /// Whether a queue has another number of frames than the default.
     pub(crate) fn has_frames(&self) -> bool {
         self.frames != self.ring * FRAMES_PER_DESCRIPTOR
     }

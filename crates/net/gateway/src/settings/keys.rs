@@ -88,7 +88,11 @@ pub const KEYS: [Key; 50] = [
     key("capture", "snap_length", "`262144`"),
     key("capture", "file_size", "`\"256MiB\"`"),
     key("runtime", "user", "`\"saiga\"`"),
-    key("runtime", "control", "`\"/run/saiga/gateway.sock\"`"),
+    key(
+        "runtime",
+        "control",
+        "`\"/run/saiga-gateway/gateway.sock\"`",
+    ),
 ];
 
 /// The names of the keys of a table.

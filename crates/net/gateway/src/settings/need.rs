@@ -121,6 +121,10 @@ pub enum Capability {
     NetRaw,
     /// CAP_BPF.
     Bpf,
+    /// CAP_SETUID.
+    SetUid,
+    /// CAP_SETGID.
+    SetGid,
 }
 
 /// The needs so far, each only once.
@@ -345,6 +349,8 @@ impl fmt::Display for Capability {
             Self::NetBindService => "CAP_NET_BIND_SERVICE, for clients with ports below 1024",
             Self::NetRaw => "CAP_NET_RAW, for AF_XDP sockets",
             Self::Bpf => "CAP_BPF, for the XDP program",
+            Self::SetUid => "CAP_SETUID, for the user of `runtime.user`",
+            Self::SetGid => "CAP_SETGID, for the user of `runtime.user`",
         })
     }
 }

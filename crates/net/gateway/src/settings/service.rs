@@ -62,7 +62,7 @@ impl Default for Runtime {
     fn default() -> Self {
         Self {
             user: "saiga".to_owned(),
-            control: PathBuf::from("/run/saiga/gateway.sock"),
+            control: PathBuf::from("/run/saiga-gateway/gateway.sock"),
         }
     }
 }

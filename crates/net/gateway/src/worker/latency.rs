@@ -17,10 +17,10 @@ const DIGITS: u8 = 2;
 /// The four histograms of a worker.
 #[derive(Debug, Clone)]
 pub struct Latency {
-    /// From the begin of the turn that finds a frame until its batch is in the rings; one value for
+    /// From the start of the turn that finds a frame until its batch is in the rings; one value for
     /// each frame.
     pub device_to_ring: Times,
-    /// From the begin of the turn in which bytes come into an empty ring until the server's kernel
+    /// From the start of the turn in which bytes come into an empty ring until the server's kernel
     /// has all bytes of the ring.
     pub ring_to_server: Times,
     /// From the event of a readable anchor until its first bytes are in the ring.

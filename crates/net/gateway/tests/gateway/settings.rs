@@ -192,7 +192,7 @@ fn needs_follow_from_the_settings() {
             "device.addresses: address of enp4s0",
             "tcp.connections: 66560 descriptors (RLIMIT_NOFILE)",
             "runtime.user: user saiga",
-            "runtime.control: folder /run/saiga",
+            "runtime.control: folder /run/saiga-gateway",
         ]
     );
     let whole = shown(WHOLE);
