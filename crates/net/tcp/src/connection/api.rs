@@ -166,7 +166,7 @@ impl Connection {
     }
 
     /// The application has gone: `close()`. The connection ends in order, or with a reset if data
-    /// was not read.
+    /// was not read, even if the peer has sent its FIN and would not be reset by [`Self::abort`].
     pub fn close(&mut self, context: &mut Context<'_>) -> Events {
         let must_reset = match &mut self.phase {
             Phase::Open(open) => open.on_close(context),
@@ -178,7 +178,7 @@ impl Connection {
             Phase::TimeWait(_) | Phase::Closed { .. } => false,
         };
         if must_reset {
-            return self.abort(context);
+            return self.end(CloseReason::Aborted, self.reset_numbers(), context);
         }
         Events::NONE
     }

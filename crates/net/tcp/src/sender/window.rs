@@ -45,16 +45,18 @@ impl PeerWindow {
     }
 
     /// Takes the window of an acceptable segment unless an older one was delayed. As in Linux, a
-    /// segment that acknowledges more is newer, whatever its number: it may carry data again.
-    /// Returns whether the window changed.
+    /// segment that acknowledges more is newer, whatever its number: it may carry data again. The
+    /// numbers of two equal segments do not tell which is newer; the larger window counts then,
+    /// because windows do not shrink (SHLD-14), or a closed one. Returns whether the window changed.
     pub(super) fn update(&mut self, seq: SeqNum, ack: SeqNum, size: u32) -> bool {
+        let is_equal = (self.wl1, self.wl2) == (seq, ack);
         let is_newer = self.wl2.before(ack)
-            || self.wl2 == ack && self.wl1.at_or_before(seq)
-            || self.wl1.before(seq);
+            || self.wl1.before(seq)
+            || is_equal && (size > self.size() || size == 0);
         if !is_newer {
             return false;
         }
-        let is_changed = self.end - self.wl2 != size;
+        let is_changed = self.size() != size;
         (self.wl1, self.wl2) = (seq, ack);
         self.end = ack + size;
         self.largest = self.largest.max(size);
@@ -129,7 +131,9 @@ mod tests {
             ("older number", 55, 100, 500, 2000),
             ("older number, newer acknowledgement", 55, 150, 3000, 3000),
             ("same number, older acknowledgement", 55, 149, 100, 3000),
-            ("the same", 55, 150, 700, 700),
+            ("equal numbers, smaller", 55, 150, 700, 3000),
+            ("equal numbers, closed", 55, 150, 0, 0),
+            ("equal numbers, larger", 55, 150, 500, 500),
         ] {
             let before = window.end - window.wl2;
             let is_changed = window.update(SeqNum(seq), SeqNum(ack), size);

@@ -32,8 +32,10 @@ struct Author {
     has_sack: bool,
     /// Largest payload of this side.
     mss: u32,
-    /// The peer's data has a hole.
+    /// The peer's data has a hole, or had one.
     has_hole: bool,
+    /// Which bytes of the peer have arrived; its number is the index.
+    arrived: Vec<bool>,
     /// The end of the peer's data without holes, the end of all of it, and whether that is all.
     peer: u32,
     top: u32,
@@ -44,6 +46,8 @@ struct Author {
     /// The first number that is not acknowledged, and the end of what is so selectively.
     una: u32,
     sacked: u32,
+    /// The end of what the application has written.
+    written: u32,
     /// Data was sent again: Linux reduces another window, and measures other time-outs then.
     is_repeated: bool,
     /// The latest timestamp of this side.
@@ -73,6 +77,7 @@ pub(crate) fn steps(seed: u64) -> Steps {
         has_sack: true,
         mss: 1000,
         has_hole: false,
+        arrived: vec![true],
         peer: 1,
         top: 1,
         is_finished: false,
@@ -80,6 +85,7 @@ pub(crate) fn steps(seed: u64) -> Steps {
         flight: Vec::new(),
         una: 1,
         sacked: 1,
+        written: 1,
         is_repeated: false,
         clock: 0,
         is_odd_sent: false,
@@ -139,6 +145,10 @@ impl Author {
             self.is_repeated |= has_number && end <= last;
         }
         self.seen = self.recorder.lines().len();
+        // A smaller window is ignored if no number shows that it is newer.
+        if let Some(window) = self.recorder.peer_window() {
+            self.window = u16::try_from(window).unwrap_or(u16::MAX);
+        }
     }
 
     fn call(&mut self, name: &str, argument: u32) {
@@ -241,19 +251,20 @@ impl Author {
         }
     }
 
-    /// Full segments, or a small one if it is alone: the engine repeats bytes and the kernel
-    /// segments.
+    /// Full segments, or a small one if it is alone; none that the window would cut: the engine
+    /// repeats bytes and the kernel segments.
     fn write(&mut self) {
-        let end = self.flight.last().map_or(self.una, |[_, end]| *end);
-        let is_alone = self.flight.is_empty();
-        let is_full = |[begin, end]: &[u32; 2]| end - begin == self.mss;
+        let waiting = self.written.saturating_sub(self.una);
+        let is_alone = waiting == 0;
         let length = match self.rng.u8(0..4) {
             0 | 1 if is_alone => *self.rng.choice(&[1, 10, 100]).unwrap(),
             more => self.mss * u32::from(more.max(1)),
         };
-        let has_room = end - self.una + length <= MOST_IN_FLIGHT && !self.is_repeated;
+        let is_cut = self.window > 0 && u32::from(self.window) < waiting + length;
+        let has_room = waiting + length <= MOST_IN_FLIGHT && waiting.is_multiple_of(self.mss);
         let carries_blocks = self.has_hole && self.has_sack;
-        if has_room && !carries_blocks && !self.is_released && self.flight.iter().all(is_full) {
+        if has_room && !is_cut && !carries_blocks && !self.is_released && !self.is_repeated {
+            self.written += length;
             self.call("write", length);
         }
     }
@@ -264,39 +275,39 @@ impl Author {
 
     fn data_in_order(&mut self) {
         let length = self.some_length();
-        if self.is_finished || self.peer + length > MOST_FROM_PEER {
+        self.data(self.peer, length);
+    }
+
+    /// Sends data of the peer, unless its end has been sent. Linux echoes the timestamp of a
+    /// segment in which nothing is new.
+    fn data(&mut self, seq: u32, length: u32) {
+        let bytes = seq as usize..(seq + length) as usize;
+        let size = self.arrived.len().max(bytes.end);
+        self.arrived.resize(size, false);
+        let is_new = self.arrived[bytes.clone()].contains(&false);
+        let is_echoed = self.has_timestamps && !is_new;
+        if self.is_finished || is_echoed || seq + length > MOST_FROM_PEER {
             return;
         }
-        let segment = self.segment(Flags::PSH, self.peer, length);
-        self.peer += length;
-        self.top = self.top.max(self.peer);
+        let segment = self.segment(Flags::PSH, seq, length);
+        self.arrived[bytes].fill(true);
+        self.top = self.top.max(seq + length);
+        let hole = self.arrived.iter().position(|has_arrived| !has_arrived);
+        self.peer = hole.map_or(self.top, |hole| u32::try_from(hole).unwrap());
         self.add(Action::In(segment));
     }
 
     fn data_above_a_hole(&mut self) {
         let (length, hole) = (self.some_length(), self.some_length());
-        let is_late = self.peer + hole + length > MOST_FROM_PEER;
-        if self.is_finished || is_late || !self.flight.is_empty() {
-            return;
+        if self.flight.is_empty() {
+            self.has_hole = true;
+            self.data(self.peer + hole, length);
         }
-        self.has_hole = true;
-        let segment = self.segment(Flags::PSH, self.peer + hole, length);
-        self.top = self.top.max(self.peer + hole + length);
-        self.add(Action::In(segment));
     }
 
     fn data_again(&mut self) {
         let (back, length) = (self.some_length(), self.some_length());
-        let seq = self.peer.saturating_sub(back).max(1);
-        // Linux echoes the timestamp of a segment in which nothing is new.
-        let is_old = self.has_timestamps && seq + length <= self.peer;
-        if self.is_finished || is_old || seq + length > MOST_FROM_PEER {
-            return;
-        }
-        self.top = self.top.max(seq + length);
-        let segment = self.segment(Flags::PSH, seq, length);
-        self.peer = self.peer.max(seq + length);
-        self.add(Action::In(segment));
+        self.data(self.peer.saturating_sub(back).max(1), length);
     }
 
     /// Everything, the first segment, nothing new, or all but the first one.
@@ -323,10 +334,12 @@ impl Author {
 
     fn change_window(&mut self) {
         // Linux does not repeat what the window no longer covers.
-        let windows: &[u16] = if self.flight.is_empty() {
-            &[0, 500, 8000, 60_000]
-        } else {
+        let windows: &[u16] = if !self.flight.is_empty() {
             &[8000, 60_000]
+        } else if self.una < self.written {
+            &[0, 8000, 60_000]
+        } else {
+            &[0, 500, 8000, 60_000]
         };
         self.window = *self.rng.choice(windows).unwrap();
         let segment = self.segment(Flags::NONE, self.top, 0);
@@ -336,7 +349,7 @@ impl Author {
     fn end(&mut self) {
         match self.rng.u8(0..5) {
             // The engine takes two small segments for one, which Linux does not.
-            0..=2 if self.is_released || self.is_repeated || !self.flight.is_empty() => {}
+            0..=2 if self.is_released || self.is_repeated || self.una < self.written => {}
             0 | 1 => self.call("shutdown", 0),
             2 => {
                 // Data after a close is answered with another kind of reset.

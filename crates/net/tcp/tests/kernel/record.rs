@@ -63,6 +63,11 @@ impl Recorder {
         &self.lines
     }
 
+    /// The window of the peer as this side knows it, once the connection is open.
+    pub(crate) fn peer_window(&mut self) -> Option<u32> {
+        self.script.info().map(|info| info.snd_wnd)
+    }
+
     /// Whether the connection has ended.
     pub(crate) fn is_over(&self) -> bool {
         self.script.state().starts_with("CLOSED ")

@@ -5,7 +5,8 @@ use std::num::{NonZeroU8, NonZeroU32};
 
 use saiga_tcp::{
     Algorithm, Arrival, CloseReason, Config, Connection, Context, CookieSecret, Counters, Events,
-    IcmpError, Instant, KeepAlive, Micros, Place, Settings, Start, StateName, Transmit, reset_for,
+    IcmpError, Info, Instant, KeepAlive, Micros, Place, Settings, Start, StateName, Transmit,
+    reset_for,
 };
 use saiga_wire::SeqNum;
 use saiga_wire::ip::Ports;
@@ -511,10 +512,15 @@ impl Script {
         }
     }
 
+    /// The numbers of an open connection.
+    pub(crate) fn info(&mut self) -> Option<Info> {
+        let info = self.context(|connection, context| connection.info(context));
+        info.flatten()
+    }
+
     /// Compares a number of the connection or a counter.
     fn check_figure(&mut self, name: &str, expected: u32) -> Result<(), String> {
-        let info = self.context(|connection, context| connection.info(context));
-        let info = info.flatten().ok_or("the connection is not open")?;
+        let info = self.info().ok_or("the connection is not open")?;
         let found = match name {
             "cwnd" => info.cwnd.into(),
             "ssthresh" => info.ssthresh.into(),
