@@ -249,7 +249,7 @@ impl Script {
     }
 
     fn await_segment(&mut self, after: Duration) -> Result<(Moment, Segment), String> {
-        let limit = self.last.latest + after + after / 4 + PATIENCE;
+        let limit = self.limit(self.last.latest, after);
         loop {
             self.take()?;
             if let Some(first) = self.sent.pop_front() {
@@ -263,14 +263,20 @@ impl Script {
         }
     }
 
+    /// Until when to wait for what is due `after` the instant `last`. The timer of the kernel for a
+    /// minute is an eighth late.
+    fn limit(&self, last: Instant, after: Duration) -> Instant {
+        let due = last + after;
+        due + after / 4 + (due - self.start) / 8 + PATIENCE
+    }
+
     /// The connection is in a state, or gets there soon.
     fn expect_state(&mut self, after: Duration, name: &str) -> Result<(), String> {
         let due = self.last.latest + after;
         let early = due - tolerance(after).min(after);
         self.device.wait(early, false).map_err(told)?;
         self.late = self.late.max(early.elapsed());
-        // The timer of the kernel for a minute is an eighth late.
-        let limit = due + after / 4 + (due - self.start) / 8 + PATIENCE;
+        let limit = self.limit(self.last.latest, after);
         loop {
             self.take()?;
             self.nothing_waits()?;
