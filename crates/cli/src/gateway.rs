@@ -6,6 +6,7 @@
 //! and has given up the rights of root then.
 
 mod capture;
+mod check;
 mod status;
 mod target;
 mod top;
@@ -16,7 +17,6 @@ use std::process::ExitCode;
 use std::thread;
 
 use anyhow::Context as _;
-use saiga_gateway::confine::Confinement;
 use saiga_gateway::service::Gateway;
 use saiga_gateway::settings::{FILE, Settings};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -41,8 +41,8 @@ enum Verb {
     Up(Up),
     /// Removes the rules and routes of a gateway that was killed
     Down,
-    /// Checks a file of settings
-    Check(Check),
+    /// Checks a file of settings, or translates that of Gazelle
+    Check(check::Args),
     /// Shows what a running gateway does, and its connections
     Status(status::Args),
     /// Shows the traffic of a running gateway, refreshed each second
@@ -65,24 +65,12 @@ struct Up {
     inside: bool,
 }
 
-#[derive(Debug, clap::Args)]
-#[command(
-    after_help = "The file is checked by itself; what the machine must have for it is listed.\nExit \
-status: 1 when `up` would refuse the file, or cannot start here because its user does not exist or \
-rights are missing; 2 when the file has mistakes."
-)]
-struct Check {
-    /// Settings of the gateway
-    #[arg(long, value_name = "FILE", default_value = FILE)]
-    config: PathBuf,
-}
-
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     match args.verb {
         Verb::Up(up) if up.inside => serve(&up),
         Verb::Up(up) => load_library(&up),
         Verb::Down => down(),
-        Verb::Check(check) => show(&check),
+        Verb::Check(args) => check::run(&args),
         Verb::Status(args) => status::run(&args),
         Verb::Top(args) => top::run(&args),
         Verb::Capture(args) => capture::run(&args),
@@ -159,26 +147,4 @@ fn down() -> anyhow::Result<ExitCode> {
         .collect();
     print_text(&text)?;
     Ok(ExitCode::SUCCESS)
-}
-
-fn show(check: &Check) -> anyhow::Result<ExitCode> {
-    let settings = Settings::read(&check.config)?;
-    let mut text = format!(
-        "{} is valid. The machine must have:\n",
-        check.config.display()
-    );
-    for need in settings.needs() {
-        text += &format!("  {}: {}\n", need.key, need.requirement);
-    }
-    let unserved = saiga_gateway::service::supported(&settings).err();
-    let unserved = unserved.map(|error| format!("`up` refuses the file: {error}\n"));
-    let obstacle = Confinement::plan(&settings).err();
-    let obstacle = obstacle.map(|error| format!("`up` cannot start here: {error}\n"));
-    let refusals: String = unserved.into_iter().chain(obstacle).collect();
-    print_text(&(text + &refusals))?;
-    Ok(if refusals.is_empty() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::from(exit::NO)
-    })
 }

@@ -6,6 +6,7 @@ use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::Stdio;
 
+use saiga_gateway::settings::Settings;
 use saiga_trials::snapshot::ip;
 use saiga_trials::witness::await_true;
 
@@ -199,4 +200,42 @@ fn mistakes_are_named() {
         assert!(out.stderr.contains("gateway.toml"), "{}", out.stderr);
         assert!(out.stderr.contains("tape"), "{}", out.stderr);
     }
+}
+
+/// The file of an operator of Gazelle, and what becomes of it.
+#[test]
+fn a_file_of_gazelle_is_translated() {
+    let saiga = Installation::bare();
+    let file = saiga.path("lstack.conf");
+    let check = |conf: &str, ports: &str| {
+        fs::write(&file, conf).unwrap();
+        let words = ["gateway", "check", "--port", ports, "--lstack-conf"];
+        said(saiga.saiga(&words).arg(&file))
+    };
+    let xdp = "dpdk_args=[\"--vdev\", \"net_af_xdp0,iface=eth7\"]\nnum_cpus=\"2\"\nuse_ltran=0\n";
+    let out = check(xdp, "6379,6380");
+    let settings = Settings::parse(&out.stdout).unwrap();
+    assert_eq!(settings.serve[0].ports, [6379, 6380], "{}", out.stdout);
+    assert!(
+        out.stdout.contains("interface = \"eth7\""),
+        "{}",
+        out.stdout
+    );
+    assert!(
+        out.stdout.contains("# line 3: use_ltran: "),
+        "{}",
+        out.stdout
+    );
+    let dpdk = "num_cpus=\"2\"\nhost_addr=\"192.168.1.10\"\nmask_addr=\"255.255.255.0\"\n\
+                devices=\"aa:bb:cc:dd:ee:ff\"\n";
+    let out = check(dpdk, "6379");
+    assert_eq!(out.code, Some(1), "DPDK is refused so far: {}", out.stderr);
+    assert!(
+        out.stdout.contains("# `up` refuses the file"),
+        "{}",
+        out.stdout
+    );
+    let out = check("num_cpus=\"x\"\n", "6379");
+    assert_eq!(out.code, Some(2));
+    assert!(out.stderr.contains("line 1: num_cpus"), "{}", out.stderr);
 }
