@@ -36,6 +36,29 @@ fn check_redis(world: &World) {
     }
 }
 
+/// A connection of redis-cli that stays open.
+struct Talk(Ended);
+
+impl Talk {
+    fn new(world: &World, cli: &str) -> Self {
+        let mut cli = world.on_client(cli);
+        let cli = cli.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        let mut talk = Self(Ended(cli.unwrap()));
+        talk.ping();
+        talk
+    }
+
+    fn ping(&mut self) {
+        let child = &mut self.0.0;
+        writeln!(child.stdin.as_mut().unwrap(), "ping").unwrap();
+        let mut answer = String::new();
+        // Not a byte more: the reader ends with this call.
+        let mut stdout = BufReader::with_capacity(1, child.stdout.as_mut().unwrap());
+        stdout.read_line(&mut answer).unwrap();
+        assert_eq!(answer, "PONG\n");
+    }
+}
+
 #[test]
 fn a_remote_client_reaches_an_unmodified_server() {
     in_namespace(|| {
@@ -102,24 +125,11 @@ fn a_host_with_an_old_connection_is_taken_over_at_its_end() {
     in_namespace(|| {
         let world = World::over(Wire::Xdp);
         let _server = world.redis(false);
-        let mut old = world.on_client("redis-cli -h 10.9.0.1");
-        let old = old.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
-        let mut old = Ended(old.unwrap());
-        let mut talk = |line: &str| {
-            let child = &mut old.0;
-            writeln!(child.stdin.as_mut().unwrap(), "{line}").unwrap();
-            let mut answer = String::new();
-            let stdout = child.stdout.as_mut().unwrap();
-            BufReader::with_capacity(1, stdout)
-                .read_line(&mut answer)
-                .unwrap();
-            answer
-        };
-        assert_eq!(talk("ping"), "PONG\n");
+        let mut old = Talk::new(&world, "redis-cli -h 10.9.0.1");
         let gateway = world.gateway();
         let throws = || ip("route show table 79").contains("throw 10.9.0.2");
         assert!(throws());
-        assert_eq!(talk("ping"), "PONG\n");
+        old.ping();
         let ping = "redis-cli -h 10.9.0.1 ping";
         assert_eq!(world.client(ping), "PONG\n", "by the kernel");
         drop(old);
@@ -154,6 +164,29 @@ fn changes_of_the_network_are_followed() {
     });
 }
 
+/// A client beyond a limit gets no answer, and is served once another connection has ended.
+#[test]
+fn connections_of_a_client_are_limited() {
+    in_namespace(|| {
+        let world = World::with("[[serve]]\nport = 6380\nconnections_per_client = 2\n");
+        let _server = world.saiga.redis(false, &["10.9.0.1"], 6380, &[]);
+        let mut up = world.saiga.saiga(&["gateway", "up", "--config"]);
+        up.stderr(Stdio::piped());
+        let mut gateway = world.gateway_by(up);
+        let cli = "redis-cli -h 10.9.0.1 -p 6380";
+        let first = Talk::new(&world, cli);
+        let _second = Talk::new(&world, cli);
+        let third = world.on_client(&format!("{cli} ping"));
+        let third = { third }.stdout(Stdio::piped()).spawn().unwrap();
+        let mut said = BufReader::new(gateway.0.stderr.take().unwrap()).lines();
+        let is_full = said.any(|line| line.unwrap().contains("`serve.connections_per_client`, 2"));
+        assert!(is_full);
+        drop(first);
+        assert_eq!(third.wait_with_output().unwrap().stdout, b"PONG\n");
+        gateway.stop();
+    });
+}
+
 #[test]
 fn a_port_without_a_server_refuses() {
     in_namespace(|| {
@@ -172,7 +205,6 @@ fn keys_without_effect_are_refused() {
     let saiga = Installation::bare();
     let file = saiga.path("gateway.toml");
     for (lines, key) in [
-        ("connections = 10", "serve.connections"),
         ("[outgoing]\nprefixes = \"10.0.0.0/8\"", "outgoing.prefixes"),
         ("[workers]\nmemory_bind = \"0\"", "workers.memory_bind"),
         ("[workers]\ncpus = \"0,1\"", "workers.cpus"),

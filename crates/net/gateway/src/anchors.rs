@@ -3,35 +3,85 @@
 use std::io::{self, Write as _};
 use std::mem::{self, Discriminant};
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 use saiga_anchor::{ConnectError, Opening};
 
+use crate::seats::{Full, Seats};
 use crate::service::{Left, locked};
 use crate::settings::Serve;
-use crate::worker::{Anchors, Opened};
+use crate::worker::{Anchor, Anchors, Opened};
+
+/// A `[[serve]]` with its connections, which all workers count.
+#[derive(Clone)]
+pub(crate) struct Admission {
+    serve: Serve,
+    seats: Option<Arc<Seats>>,
+}
+
+impl Admission {
+    pub(crate) fn new(serve: &Serve) -> Self {
+        Self {
+            serve: serve.clone(),
+            seats: Seats::of(serve),
+        }
+    }
+
+    fn is_of(&self, server: SocketAddr) -> bool {
+        let Serve { ports, address, .. } = &self.serve;
+        ports.contains(&server.port()) && address.is_none_or(|address| address == server.ip())
+    }
+}
+
+/// A reason with its error.
+type Kind = (Discriminant<Silence>, Option<Discriminant<ConnectError>>);
+
+/// Why a client gets no answer.
+#[derive(Debug, thiserror::Error)]
+enum Silence {
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    #[error(transparent)]
+    Full(#[from] Full),
+}
+
+impl Silence {
+    /// The kind, which is reported once.
+    fn kind(&self) -> Kind {
+        let connect = match self {
+            Self::Connect(error) => Some(mem::discriminant(error)),
+            Self::Full(_) => None,
+        };
+        (mem::discriminant(self), connect)
+    }
+}
 
 /// Opens anchors in the network namespace of its thread.
 pub(crate) struct Admitted {
     anchors: saiga_anchor::Anchors,
-    serve: Vec<Serve>,
+    admissions: Vec<Admission>,
     left: Left,
-    /// Kinds of errors that were reported.
-    told: Vec<Discriminant<ConnectError>>,
+    /// Reasons that were reported.
+    told: Vec<Kind>,
 }
 
 impl Admitted {
-    pub(crate) const fn new(anchors: saiga_anchor::Anchors, serve: Vec<Serve>, left: Left) -> Self {
+    pub(crate) const fn new(
+        anchors: saiga_anchor::Anchors,
+        admissions: Vec<Admission>,
+        left: Left,
+    ) -> Self {
         Self {
             anchors,
-            serve,
+            admissions,
             left,
             told: Vec::new(),
         }
     }
 
     /// Reports why clients get no answer, each kind of error once: clients can cause many.
-    fn tell(&mut self, client: SocketAddr, error: &ConnectError) {
-        let kind = mem::discriminant(error);
+    fn tell(&mut self, client: SocketAddr, error: &Silence) {
+        let kind = error.kind();
         if !self.told.contains(&kind) {
             self.told.push(kind);
             // A closed stderr does not end the service.
@@ -42,33 +92,45 @@ impl Admitted {
         }
     }
 
-    /// Whether a client may connect to a served address. Firewalls do not see it: its anchor comes
-    /// over loopback.
-    fn admits(&self, client: IpAddr, server: SocketAddr) -> bool {
-        let is_served = |serve: &&Serve| {
-            serve.ports.contains(&server.port())
-                && serve.address.is_none_or(|address| address == server.ip())
-        };
-        let serve = self.serve.iter().find(is_served);
-        serve.is_some_and(|serve| serve.clients.admits(client))
+    /// What admits a client to a served address. Firewalls do not see it: its anchor comes over
+    /// loopback.
+    fn admission(&self, client: IpAddr, server: SocketAddr) -> Option<&Admission> {
+        let admission = self.admissions.iter().find(|one| one.is_of(server))?;
+        admission.serve.clients.admits(client).then_some(admission)
+    }
+
+    /// Opens an anchor, if the `[[serve]]` has room for the connection.
+    fn connect(
+        &mut self,
+        seats: Option<Arc<Seats>>,
+        client: SocketAddr,
+        server: SocketAddr,
+    ) -> Result<Opened, Silence> {
+        let seat = seats.map(|seats| seats.take(client.ip())).transpose()?;
+        let anchor = |stream| Anchor { stream, seat };
+        match self.anchors.connect(client, server) {
+            Ok(Opening::Established(stream)) => Ok(Opened::Established(anchor(stream))),
+            Ok(Opening::Waiting(stream)) => Ok(Opened::Waiting(anchor(stream))),
+            Ok(Opening::Refused) | Err(ConnectError::LinkLocal { .. }) => Ok(Opened::Refused),
+            Ok(Opening::Conflict) => Ok(Opened::Ignored),
+            Err(error) => Err(error.into()),
+        }
     }
 }
 
 impl Anchors for Admitted {
     fn open(&mut self, client: SocketAddr, server: SocketAddr) -> Opened {
-        if !self.admits(client.ip(), server) || locked(&self.left).contains(&client.ip()) {
+        let Some(admission) = self.admission(client.ip(), server) else {
+            return Opened::Ignored;
+        };
+        if locked(&self.left).contains(&client.ip()) {
             return Opened::Ignored;
         }
-        match self.anchors.connect(client, server) {
-            Ok(Opening::Established(anchor)) => Opened::Established(anchor),
-            Ok(Opening::Waiting(anchor)) => Opened::Waiting(anchor),
-            Ok(Opening::Refused) | Err(ConnectError::LinkLocal { .. }) => Opened::Refused,
-            // The client repeats its SYN, and there may be descriptors by then.
-            Err(error) => {
+        // The client repeats its SYN, and there may be descriptors and seats by then.
+        self.connect(admission.seats.clone(), client, server)
+            .unwrap_or_else(|error| {
                 self.tell(client, &error);
                 Opened::Ignored
-            }
-            Ok(Opening::Conflict) => Opened::Ignored,
-        }
+            })
     }
 }

@@ -17,13 +17,15 @@ pub mod lstack;
 mod metrics;
 mod observer;
 mod random;
+mod seats;
 pub mod service;
 pub mod settings;
 mod timed;
 mod worker;
 
 pub use inspection::InspectionError;
+pub use seats::Seat;
 pub use worker::{
-    Anchors, AskError, Clock, Handle, Latency, Memory, OnUnresolved, Opened, Page, Parts, Report,
-    Rings, Shown, Times, Worker, WorkerError,
+    Anchor, Anchors, AskError, Clock, Handle, Latency, Memory, OnUnresolved, Opened, Page, Parts,
+    Report, Rings, Shown, Times, Worker, WorkerError,
 };

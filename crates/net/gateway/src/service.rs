@@ -28,7 +28,7 @@ use saiga_anchor::{Fault, Routes, RoutesError};
 use saiga_interface::{NetlinkError, SnapshotError};
 use saiga_netdev::{DeviceError, tap, xdp};
 
-use crate::anchors::Admitted;
+use crate::anchors::{Admission, Admitted};
 use crate::confine::{ConfineError, Confinement};
 use crate::inspection::{Inspection, InspectionError, Listeners};
 use crate::observer::{Observer, Subject};
@@ -192,6 +192,7 @@ impl Gateway {
             cpus: &cpus,
             clock: Clock::start(),
             resolver: source.resolver(),
+            admissions: settings.serve.iter().map(Admission::new).collect(),
             memory: Memory::of(&settings.tcp),
         };
         let infos = opened.infos();
@@ -309,6 +310,7 @@ struct Starting<'a> {
     left: Left,
     clock: Clock,
     resolver: saiga_stack::Resolver,
+    admissions: Vec<Admission>,
     memory: Memory,
 }
 
@@ -332,6 +334,7 @@ impl Starting<'_> {
             left,
             clock,
             resolver,
+            admissions,
             memory,
         } = self;
         let info = devices.first().map(|device| device.info().clone());
@@ -348,7 +351,7 @@ impl Starting<'_> {
             })?,
             devices,
             clock: *clock,
-            anchors: Admitted::new(anchors, settings.serve.clone(), Arc::clone(left)),
+            anchors: Admitted::new(anchors, admissions.clone(), Arc::clone(left)),
             settings: saiga_stack::Settings {
                 // The server's own setting decides what it sends at a time.
                 is_nodelay: true,

@@ -41,6 +41,7 @@ pub use request::{AskError, Handle};
 use table::Table;
 
 use crate::random;
+use crate::seats::Seat;
 
 /// Frames that are taken at a time, so that none waits long for its answer.
 const BATCH: usize = 64;
@@ -56,13 +57,22 @@ pub trait Anchors {
     fn open(&mut self, client: SocketAddr, server: SocketAddr) -> Opened;
 }
 
+/// A kernel connection to the server.
+#[derive(Debug)]
+pub struct Anchor {
+    /// The gateway's end.
+    pub stream: TcpStream,
+    /// Its place among the connections of its port, if these are limited.
+    pub seat: Option<Seat>,
+}
+
 /// What became of an anchor.
 #[derive(Debug)]
 pub enum Opened {
     /// The server's kernel has accepted the connection.
-    Established(TcpStream),
+    Established(Anchor),
     /// The server's backlog is full. The socket is writable when there is room.
-    Waiting(TcpStream),
+    Waiting(Anchor),
     /// Nothing listens.
     Refused,
     /// The client gets no answer, and tries again.
@@ -325,10 +335,8 @@ impl<D: Device, A: Anchors> Worker<D, A> {
             Opened::Refused => return self.stack.refuse(id, now),
             Opened::Ignored => return self.stack.ignore(id),
         };
-        let anchor = mio::net::TcpStream::from_std(anchor);
-        let key = self
-            .table
-            .add(id, Conversation::new(id, anchor, is_accepted));
+        let conversation = Conversation::new(id, anchor, is_accepted);
+        let key = self.table.add(id, conversation);
         if !self.watch(key) {
             self.table.remove(key);
             return self.stack.ignore(id);

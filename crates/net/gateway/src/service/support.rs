@@ -42,11 +42,9 @@ pub fn supported(settings: &Settings) -> Result<&Device, ServiceError> {
 }
 
 fn refuse_without_effect(device: &Device, settings: &Settings) -> Result<(), ServiceError> {
-    let has_limit = settings.serve.iter().any(|one| one.connections.is_some());
     let keys = [
         ("device.vlan", device.vlan.is_some()),
         ("device.frames", device.has_frames()),
-        ("serve.connections", has_limit),
         (
             "workers.memory_bind",
             !settings.workers.memory_bind.is_empty(),

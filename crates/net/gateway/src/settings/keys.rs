@@ -22,7 +22,7 @@ const fn key(table: &'static str, name: &'static str, default: &'static str) -> 
 }
 
 /// All keys in the order of the documentation. Those of the root are tables.
-pub const KEYS: [Key; 50] = [
+pub const KEYS: [Key; 51] = [
     key("", "device", "at least one"),
     key("", "serve", "at least one, or `outgoing.prefixes`"),
     key("", "workers", "see below"),
@@ -63,6 +63,7 @@ pub const KEYS: [Key; 50] = [
     key("serve", "port", "required"),
     key("serve", "backlog", "`4096`"),
     key("serve", "connections", "`tcp.connections`"),
+    key("serve", "connections_per_client", "`serve.connections`"),
     key("serve", "allow", "`[]`, all clients"),
     key("serve", "deny", "`[]`"),
     key("workers", "cpus", "one worker on any CPU"),

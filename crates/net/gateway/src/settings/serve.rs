@@ -28,6 +28,9 @@ pub struct Serve {
     pub backlog: u32,
     /// Most connections of all these ports at a time; `None` for `tcp.connections`.
     pub connections: Option<u32>,
+    /// Most connections of one client to all these ports at a time; `None` for `connections`. A
+    /// client is an address of IPv4 or a network of 64 bits of IPv6.
+    pub connections_per_client: Option<u32>,
     /// The admitted clients.
     pub clients: Clients,
 }
@@ -58,6 +61,7 @@ impl Serve {
             ports,
             backlog: BACKLOG,
             connections: None,
+            connections_per_client: None,
             clients: Clients::default(),
         }
     }
@@ -86,6 +90,7 @@ impl Serve {
             ports: ports.unwrap_or_default(),
             backlog: table.whole("backlog", &(1..=1 << 20)).unwrap_or(BACKLOG),
             connections: table.whole("connections", &CONNECTIONS),
+            connections_per_client: table.whole("connections_per_client", &CONNECTIONS),
             clients,
         }
     }
@@ -96,6 +101,7 @@ impl Serve {
             ports,
             backlog,
             connections,
+            connections_per_client,
             clients: Clients { allow, deny },
         } = self;
         out.tables("serve");
@@ -111,6 +117,9 @@ impl Serve {
         }
         if let Some(connections) = connections {
             out.key("connections", connections);
+        }
+        if let Some(connections) = connections_per_client {
+            out.key("connections_per_client", connections);
         }
         out.texts("allow", allow);
         out.texts("deny", deny);

@@ -12,8 +12,10 @@ use saiga_stack::{ConnectionId, Instant, Stack};
 use socket2::SockRef;
 use std::time::Duration;
 
+use super::Anchor;
 use super::buffer::{Buffer, Pools};
 use super::latency::Since;
+use crate::seats::Seat;
 
 /// Most bytes of one direction before other conversations have their turn.
 const MOST_BYTES_OF_A_TURN: u32 = 256 << 10;
@@ -24,6 +26,8 @@ pub(crate) struct Conversation {
     /// `None` once the stack has forgotten the connection.
     pub(crate) connection: Option<ConnectionId>,
     pub(crate) anchor: TcpStream,
+    /// Kept for its end.
+    _seat: Option<Seat>,
     /// Whether the server has accepted the anchor. Until then, the client's SYN has no answer.
     pub(crate) is_accepted: bool,
     /// From the client to the server.
@@ -63,10 +67,11 @@ pub(crate) enum Next {
 }
 
 impl Conversation {
-    pub(crate) fn new(connection: ConnectionId, anchor: TcpStream, is_accepted: bool) -> Self {
+    pub(crate) fn new(connection: ConnectionId, anchor: Anchor, is_accepted: bool) -> Self {
         Self {
             connection: Some(connection),
-            anchor,
+            anchor: TcpStream::from_std(anchor.stream),
+            _seat: anchor.seat,
             is_accepted,
             inbound: Buffer::default(),
             outbound: Buffer::default(),

@@ -114,6 +114,7 @@ fn serve() -> impl Strategy<Value = String> {
     let limits = maybe(&[
         "backlog = 1",
         "connections = 7",
+        "connections_per_client = 3",
         "address = \"any\"\nbacklog = 99",
     ]);
     (port, clients, limits)

@@ -69,6 +69,7 @@ address = "192.168.1.10"
 port = [3306, 5432]
 backlog = 1000
 connections = 2000
+connections_per_client = 500
 allow = ["192.168.0.0/16", "10.0.0.0/8"]
 deny = "10.1.0.0/16"
 

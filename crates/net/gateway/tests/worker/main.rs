@@ -8,7 +8,7 @@ use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::thread;
 use std::time::Duration;
 
-use saiga_gateway::{Anchors, Opened};
+use saiga_gateway::{Anchor, Anchors, Opened};
 use saiga_stack::{CloseReason, StateName};
 use socket2::SockRef;
 
@@ -23,7 +23,10 @@ impl Anchors for Loopback {
         match TcpStream::connect((Ipv4Addr::LOCALHOST, server.port())) {
             Ok(anchor) => {
                 anchor.set_nonblocking(true).unwrap();
-                Opened::Established(anchor)
+                Opened::Established(Anchor {
+                    stream: anchor,
+                    seat: None,
+                })
             }
             Err(_) => Opened::Refused,
         }
