@@ -211,7 +211,8 @@ impl Sender {
             if part.is_fin {
                 self.fin = Fin::Sent;
             }
-            // What the peer's window has cut off is not small because the application wrote so little.
+            // What the peer's window has cut off is not small because the application wrote so
+            // little.
             let is_whole = part.start + part.length == self.end;
             let is_full = part.length.is_multiple_of(u32::from(self.mss));
             if is_whole && !is_full && part.reason == Reason::New {

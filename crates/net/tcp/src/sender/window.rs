@@ -47,7 +47,8 @@ impl PeerWindow {
     /// Takes the window of an acceptable segment unless an older one was delayed. As in Linux, a
     /// segment that acknowledges more is newer, whatever its number: it may carry data again. The
     /// numbers of two equal segments do not tell which is newer; the larger window counts then,
-    /// because windows do not shrink (SHLD-14), or a closed one. Returns whether the window changed.
+    /// because windows do not shrink (SHLD-14), or a closed one. Returns whether the window
+    /// changed.
     pub(super) fn update(&mut self, seq: SeqNum, ack: SeqNum, size: u32) -> bool {
         let is_equal = (self.wl1, self.wl2) == (seq, ack);
         let is_newer = self.wl2.before(ack)
