@@ -2,8 +2,8 @@
 //! host that checks each byte.
 //!
 //! `make test` runs a few rounds of each; `make soak` runs a thousand kills and longer attacks.
-//! Needs root, /dev/net/tun, ip(8) with bridges, and Redis. Deliberately absent: throughput under
-//! attack, and steps of the clock, which belongs to no namespace.
+//! Needs root, /dev/net/tun, ip(8) with bridges, tshark(1), and Redis. Deliberately absent:
+//! throughput under attack, and steps of the clock, which belongs to no namespace.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod bystander;
@@ -19,12 +19,19 @@ mod support;
 mod undo;
 mod world;
 
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
 use fastrand::Rng;
 use saiga_trials::scale::{by_scale, seed};
 
-use world::{Link, OTHER_PORT, SERVER, SERVER_V6, Wire, in_world};
+use support::program::Ended;
+use support::{said, text};
+use world::{Link, OTHER_PORT, SERVER, SERVER_V6, Wire, World, in_world};
 
-/// Answers stay right when the path loses, doubles, reorders and corrupts packets.
+/// Answers stay right when the path loses, doubles, reorders and corrupts packets, and the gateway
+/// sends no faulty one.
 #[test]
 fn answers_are_right_over_a_faulty_path() {
     let mut rng = Rng::with_seed(seed(64));
@@ -32,6 +39,8 @@ fn answers_are_right_over_a_faulty_path() {
         in_world(wire, Link::Faulty(rng.u64(..)), |world| {
             let _server = world.redis(OTHER_PORT, &[]);
             let gateway = world.gateway();
+            let file = world.saiga.path("all.pcapng");
+            let capture = capture(world, &file);
             let v4 = world.bystander(SERVER, rng.u64(..));
             let v6 = world.bystander(SERVER_V6, rng.u64(..));
             let exchanges = by_scale(40, 5_000);
@@ -41,7 +50,47 @@ fn answers_are_right_over_a_faulty_path() {
             println!("lost, doubled, late, corrupted: {faults:?}");
             assert!(faults.iter().all(|count| *count > 0), "{faults:?}");
             assert_eq!([v4.end(), v6.end()], [0, 0], "lost connections");
+            capture.stop();
+            check_capture(&file);
             world.stop(gateway);
         });
     }
+}
+
+/// A capture of all frames of the gateway, which has begun.
+fn capture(world: &World, file: &Path) -> Ended {
+    let words = ["gateway", "capture", "-w", text(file), "--config"];
+    let mut command = world.saiga.saiga(&words);
+    command.arg(world.settings()).stderr(Stdio::piped());
+    let mut capture = Ended(command.spawn().unwrap());
+    let mut lines = BufReader::new(capture.0.stderr.as_mut().unwrap()).lines();
+    assert!(lines.next().unwrap().unwrap().contains("capturing to"));
+    capture
+}
+
+/// What the gateway has sent is well-formed; what it has received is not always.
+fn check_capture(file: &Path) {
+    // An error of ICMP quotes a faulty packet.
+    let faults = "((_ws.malformed || ip.checksum.status == 0 || tcp.checksum.status == 0) && !icmp \
+                  && !icmpv6 || icmp.checksum.status == 0 || icmpv6.checksum.status == 0)";
+    let sent = "frame.packet_flags_direction == 2";
+    let received = "frame.packet_flags_direction == 1";
+    assert_eq!(found(file, &format!("{faults} && {sent}")), "");
+    // The filter finds what it looks for.
+    assert_ne!(found(file, &format!("{faults} && {received}")), "");
+    assert_ne!(
+        found(file, &format!("tcp.checksum.status == 1 && {sent}")),
+        ""
+    );
+}
+
+/// The frames that tshark finds, with all checksums verified.
+fn found(file: &Path, filter: &str) -> String {
+    let mut tshark = Command::new("tshark");
+    for check in ["tcp.check_checksum:TRUE", "ip.check_checksum:TRUE"] {
+        tshark.args(["-o", check]);
+    }
+    let out = said(tshark.args(["-n", "-r", text(file), "-Y", filter]));
+    assert_eq!(out.code, Some(0), "{}", out.stderr);
+    out.stdout
 }

@@ -169,7 +169,7 @@ impl World {
         fs::write(self.settings(), text).unwrap();
     }
 
-    fn settings(&self) -> PathBuf {
+    pub(crate) fn settings(&self) -> PathBuf {
         self.saiga.path("gateway.toml")
     }
 

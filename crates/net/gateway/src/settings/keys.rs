@@ -61,7 +61,7 @@ pub const KEYS: [Key; 51] = [
     key("device", "mtu", "AF_XDP: that of the interface; else 1500"),
     key("serve", "address", "`\"any\"`"),
     key("serve", "port", "required"),
-    key("serve", "backlog", "`4096`"),
+    key("serve", "backlog", "`64`"),
     key("serve", "connections", "`tcp.connections`"),
     key("serve", "connections_per_client", "`serve.connections`"),
     key("serve", "allow", "`[]`, all clients"),

@@ -13,8 +13,9 @@ use super::output::Output;
 use super::reader::{Table, quoted};
 use super::tcp::CONNECTIONS;
 
-/// The default of `backlog`, that of `net.core.somaxconn`.
-const BACKLOG: u32 = 4096;
+/// The default of `backlog`. The server has accepted each of these connections, so that forged SYNs
+/// take so many of its processes or threads: PostgreSQL has 100 by default.
+const BACKLOG: u32 = 64;
 const PORTS: RangeInclusive<u16> = 1..=65_535;
 
 /// Ports that are served.

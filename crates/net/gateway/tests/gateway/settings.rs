@@ -26,7 +26,7 @@ fn the_shortest_file_has_three_lines() {
     assert_eq!(device.addresses, Addresses::Kernel);
     assert_eq!((device.ring, device.frames), (2048, 8192));
     assert_eq!(settings.serve[0].ports, [6379]);
-    assert_eq!(settings.serve[0].backlog, 4096);
+    assert_eq!(settings.serve[0].backlog, 64);
     assert_eq!(settings.workers.count(), 1);
     assert_eq!(settings.tcp.connections, 65_536);
     let keep_alive = settings.tcp.keep_alive.unwrap();
