@@ -9,6 +9,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use saiga_trials::snapshot::ip;
+use saiga_trials::witness::await_true;
 use saiga_trials::{Signal, sys};
 use serde_json::Value;
 
@@ -168,6 +170,36 @@ fn check_capture(world: &World) {
 /// Ends a program as Ctrl-C does.
 fn interrupt(program: &Ended) {
     sys::signal(program.pid(), Signal::INT).unwrap();
+}
+
+/// Each device has workers, addresses and clients of its own.
+#[test]
+fn two_devices_are_served() {
+    in_namespace(|| {
+        let world = World::with("[[device]]\ninterface = \"veth1\"\n");
+        world.add_veth("veth1");
+        let before = network();
+        let _server = world.saiga.redis(true, &["0.0.0.0"], 6379, &[]);
+        let gateway = world.gateway();
+        for (server, client) in [("10.9.0.1", "10.9.0.2:"), ("10.10.0.1", "10.10.0.2:")] {
+            let list = world.client(&format!("redis-cli -h {server} client list"));
+            assert!(list.contains(&format!("addr={client}")), "{list}");
+        }
+        ip("address add 10.10.0.3/24 dev veth1");
+        let is_served = || ip("rule").contains("from 10.10.0.3");
+        await_true(is_served, || "the new address is not served".to_owned());
+        world.client("redis-cli -h 10.10.0.3 ping");
+        let status = answer(&world, &["status", "--json"]);
+        let status: Value = serde_json::from_str(&status).unwrap();
+        for (worker, device, opens) in [(0, "tap0", 1), (1, "veth1", 2)] {
+            let worker = &status["workers"][worker];
+            assert_eq!(worker["devices"][0]["name"], device, "{status:#}");
+            assert_eq!(worker["tcp"]["PassiveOpens"], opens, "{status:#}");
+        }
+        ip("address del 10.10.0.3/24 dev veth1");
+        gateway.stop();
+        assert_eq!(network(), before);
+    });
 }
 
 #[test]

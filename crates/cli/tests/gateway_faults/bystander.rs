@@ -98,6 +98,15 @@ impl Bystander {
         self.shared.exchanges.load(Ordering::SeqCst)
     }
 
+    /// Exchanges in a second, measured for `duration`.
+    pub(crate) fn rate(&self, duration: Duration) -> f64 {
+        let (began, before) = (Instant::now(), self.exchanges());
+        while began.elapsed() < duration {
+            pause_1ms();
+        }
+        (self.exchanges() - before) as f64 / began.elapsed().as_secs_f64()
+    }
+
     /// The client's end of its present connection.
     pub(crate) fn local(&self) -> SocketAddr {
         self.shared.local.lock().unwrap().unwrap()

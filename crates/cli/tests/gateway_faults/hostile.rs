@@ -27,6 +27,8 @@ const SYNS: u32 = 200_000;
 /// SYNs in ten milliseconds: 100,000 in a second.
 const SYNS_OF_A_SLICE: u32 = 1000;
 const SLICE: Duration = Duration::from_millis(10);
+/// How long the bystander's rate without a flood is measured.
+const MEASURED: Duration = Duration::from_secs(1);
 /// Exchanges that show that the bystander is served.
 const SERVED: u64 = 10;
 /// New clients in a flood, and how long each of their attempts waits.
@@ -79,9 +81,11 @@ fn attackers_do_not_stop_the_service_of_others() {
 }
 
 /// 100,000 SYNs in a second, from hosts that do not exist. The flooded listener and the other one
-/// go on, though the backlog is full.
+/// go on, though the backlog is full. Prints what the flood takes from the other one's client.
 fn flood_with_syns(world: &World, attacker: &mut Tap, bystander: &Bystander, first: u32) {
-    let wanted = bystander.exchanges() + SERVED;
+    let quiet = bystander.rate(MEASURED);
+    let before = bystander.exchanges();
+    let wanted = before + SERVED;
     let visitor = world.thread_on_client(visit);
     let began = Instant::now();
     let mut sent = 0;
@@ -97,7 +101,9 @@ fn flood_with_syns(world: &World, attacker: &mut Tap, bystander: &Bystander, fir
             sys::pause_1ms();
         }
     }
-    println!("{sent} SYNs in {:?}", began.elapsed());
+    let elapsed = began.elapsed();
+    let flooded = (bystander.exchanges() - before) as f64 / elapsed.as_secs_f64();
+    println!("{sent} SYNs in {elapsed:?}; exchanges in a second: {flooded:.0}, before {quiet:.0}");
     visitor.join().unwrap();
     bystander.progress(SERVED);
     assert_served(world);

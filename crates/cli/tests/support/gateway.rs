@@ -140,6 +140,24 @@ impl World {
         }
     }
 
+    /// A veth pair besides the wire, in the network 10.10.0.0/24. `name` is that of both ends.
+    pub(crate) fn add_veth(&self, name: &str) {
+        let client = self.client.path();
+        let peer = format!("peer name {name} netns {}", client.display());
+        ip(&format!("link add {name} type veth {peer}"));
+        let configure = |address: &str| {
+            ip(&format!("link set {name} addrgenmode none"));
+            ip(&format!("address add {address}/24 dev {name}"));
+            ip(&format!("link set {name} up"));
+        };
+        configure("10.10.0.1");
+        within(Some(&client), || {
+            configure("10.10.0.2");
+            Ok(())
+        })
+        .unwrap();
+    }
+
     /// A Redis server, under the library or not.
     pub(crate) fn redis(&self, is_accelerated: bool) -> Ended {
         let addresses = ["10.9.0.1", "fd09::1"];

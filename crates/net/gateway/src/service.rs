@@ -6,8 +6,9 @@
 //! the frames that came until then are dropped: so no stack gets a segment of a connection that the
 //! kernel has.
 //!
-//! Deliberately absent so far: DPDK, VLANs, and more than one `[[device]]`.
+//! Deliberately absent so far: DPDK and VLANs.
 
+mod attached;
 mod cpu;
 mod device;
 mod follow;
@@ -26,7 +27,7 @@ use std::time::Duration;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use saiga_anchor::{Fault, Routes, RoutesError};
 use saiga_interface::{NetlinkError, SnapshotError};
-use saiga_netdev::{DeviceError, tap, xdp};
+use saiga_netdev::{Device as _, DeviceError, Info, tap, xdp};
 
 use crate::anchors::{Admission, Admitted};
 use crate::confine::{ConfineError, Confinement};
@@ -34,7 +35,8 @@ use crate::inspection::{Inspection, InspectionError, Listeners};
 use crate::observer::{Observer, Subject};
 use crate::settings::{Polling, Settings};
 use crate::worker::{Clock, Handle, Memory, Parts, Worker, WorkerError};
-use device::{BoxedDevice, Opened};
+use attached::Attached;
+use device::BoxedDevice;
 use follow::{Asker, Follow};
 use network::Plan;
 pub use support::supported;
@@ -176,52 +178,82 @@ impl Gateway {
     /// # Errors
     /// A [`ServiceError`]; what was changed is undone.
     pub fn up(settings: &Settings) -> Result<Self, ServiceError> {
-        let device = supported(settings)?;
+        supported(settings)?;
         let confinement = Confinement::plan(settings)?;
         raise_descriptors().map_err(system("cannot raise the limit of descriptors"))?;
         let listeners = Listeners::open(settings, confinement.owner())?;
-        let cpus = cpu::of_workers(device, &settings.workers);
-        let mut opened = device::open(device, &cpus)?;
-        let (source, plan) = network::Source::open(settings, device, &opened.info)?;
-        let routes = routes(&plan, &mut opened)?;
+        let attached = settings.devices.iter();
+        let attached = attached.map(|device| Attached::open(settings, device));
+        let mut attached = attached.collect::<Result<Vec<_>, _>>()?;
+        let served = attached.iter().flat_map(|one| &one.plan.served);
+        let served: Vec<SocketAddr> = served.copied().collect();
+        let left_out = attached.iter().flat_map(|one| one.plan.left_out.clone());
+        let left_out = left_out.collect();
+        let routes = routes(&served, &mut attached)?;
         let left: BTreeSet<IpAddr> = routes.left().collect();
-        let gateway = Starting {
+        let starting = Starting {
             settings,
-            plan,
-            left: Arc::new(Mutex::new(left)),
-            cpus: &cpus,
+            workers: attached.iter().map(|one| one.cpus.len()).sum(),
+            left: Arc::new(Mutex::new(left.clone())),
             clock: Clock::start(),
-            resolver: source.resolver(),
             admissions: settings.serve.iter().map(Admission::new).collect(),
             memory: Memory::of(&settings.tcp),
         };
-        let infos = opened.infos();
-        let served = Arc::new(Mutex::new(gateway.plan.served.clone()));
         let (asker, asked) = follow::channel()?;
-        let workers = gateway.workers(opened.queues, &asker)?;
-        let handles: Vec<Handle> = workers.iter().map(Worker::handle).collect();
+        let (mut ready, mut followed) = (Vec::new(), Vec::new());
+        for (number, device) in attached.into_iter().enumerate() {
+            let (workers, device) = starting.workers(device, (number, &asker))?;
+            ready.extend(workers);
+            followed.push(device);
+        }
+        let shared = Arc::new(Mutex::new(served.clone()));
         let follow = Follow::new(follow::Parts {
-            source,
+            devices: followed,
             routes,
-            steering: opened.steering,
-            plan: &gateway.plan,
-            served: Arc::clone(&served),
-            left: Arc::clone(&gateway.left),
-            workers: handles.clone(),
+            served: Arc::clone(&shared),
+            left: Arc::clone(&starting.left),
             asked,
         })?;
-        let subjects = handles.iter().zip(infos);
-        let subjects = subjects.map(|(handle, devices)| Subject {
-            handle: handle.clone(),
-            devices,
+        let subjects = ready.iter().map(|one| Subject {
+            handle: one.worker.handle(),
+            devices: one.infos.clone(),
         });
         // Before the first thread: each has rights of its own.
         confinement.enter()?;
         let inspection = listeners.serve(Observer {
             subjects: subjects.collect(),
-            served,
+            served: shared,
         })?;
-        gateway.start(workers, (follow, handles), inspection)
+        let (ending, ended) = mpsc::channel();
+        let stop_follow = follow.stop();
+        let gateway = Self {
+            workers: Vec::new(),
+            follow: spawn("gateway-net", &ending, || follow.run())?,
+            stop: Stop(ready.iter().map(|one| one.worker.handle()).collect()),
+            ended,
+            stop_follow,
+            inspection,
+            served,
+            left: left.into_iter().collect(),
+            left_out,
+        };
+        gateway.start(ready, &ending)
+    }
+
+    /// Starts the workers.
+    fn start(mut self, ready: Vec<Ready>, ending: &mpsc::Sender<()>) -> Result<Self, ServiceError> {
+        for (number, one) in ready.into_iter().enumerate() {
+            let Ready {
+                mut worker, cpu, ..
+            } = one;
+            let name = format!("gateway-{number}");
+            let started = cpu::on(cpu, || spawn(&name, ending, move || worker.run()));
+            match started.and_then(|started| started) {
+                Ok(worker) => self.workers.push(worker),
+                Err(error) => return self.end().and(Err(error)),
+            }
+        }
+        Ok(self)
     }
 
     /// The addresses and ports that were served at the start.
@@ -285,18 +317,21 @@ pub fn remove_leftovers() -> Result<Vec<String>, RoutesError> {
 }
 
 /// Redirects the served frames, and brings replies to loopback; the queues are empty afterwards.
-fn routes(plan: &Plan, opened: &mut Opened) -> Result<Routes, ServiceError> {
-    if let Some(steering) = &opened.steering {
-        plan.served
-            .iter()
-            .try_for_each(|one| steering.serve(*one))?;
+fn routes(served: &[SocketAddr], attached: &mut [Attached]) -> Result<Routes, ServiceError> {
+    for device in &*attached {
+        if let Some(steering) = &device.opened.steering {
+            let served = device.plan.served.iter();
+            served.copied().try_for_each(|one| steering.serve(one))?;
+        }
     }
-    let mut routes = Routes::up(&saiga_anchor::Config::default(), &plan.served)?;
+    let mut routes = Routes::up(&saiga_anchor::Config::default(), served)?;
     let mut anchors = saiga_anchor::Anchors::new().map_err(system("netlink"))?;
     saiga_anchor::self_test(&mut routes, &mut anchors)?;
-    if let Some(steering) = &opened.steering {
-        routes.left().try_for_each(|host| steering.pass(host))?;
-        opened.drain()?;
+    for device in attached {
+        if let Some(steering) = &device.opened.steering {
+            routes.left().try_for_each(|host| steering.pass(host))?;
+            device.opened.drain()?;
+        }
     }
     Ok(routes)
 }
@@ -304,49 +339,78 @@ fn routes(plan: &Plan, opened: &mut Opened) -> Result<Routes, ServiceError> {
 /// What the workers of a gateway have in common.
 struct Starting<'a> {
     settings: &'a Settings,
-    /// The CPU of each worker.
-    cpus: &'a [Option<usize>],
-    plan: Plan,
+    /// The number of workers of all devices.
+    workers: usize,
     left: Left,
     clock: Clock,
-    resolver: saiga_stack::Resolver,
     admissions: Vec<Admission>,
     memory: Memory,
 }
 
 type OneWorker = Worker<BoxedDevice, Admitted>;
 
+/// A worker that has not begun.
+struct Ready {
+    worker: OneWorker,
+    cpu: Option<usize>,
+    /// What its queues say of the device.
+    infos: Vec<Info>,
+}
+
 impl Starting<'_> {
+    /// The workers of a device, and what the thread that follows the network needs of it. `asker`:
+    /// its number there.
     fn workers(
         &self,
-        queues: Vec<Vec<BoxedDevice>>,
-        asker: &Asker,
-    ) -> Result<Vec<OneWorker>, ServiceError> {
-        let of_one = |devices| self.worker(devices, asker.clone());
-        queues.into_iter().map(of_one).collect()
+        device: Attached,
+        asker: (usize, &Asker),
+    ) -> Result<(Vec<Ready>, follow::Device), ServiceError> {
+        let Attached {
+            cpus,
+            opened,
+            source,
+            plan,
+        } = device;
+        let mut ready = Vec::new();
+        for (queues, cpu) in opened.queues.into_iter().zip(cpus) {
+            let infos = queues.iter().map(|queue| queue.info().clone()).collect();
+            let worker = self.worker(queues, (&plan, source.resolver()), asker)?;
+            ready.push(Ready { worker, cpu, infos });
+        }
+        let followed = follow::Device {
+            source,
+            steering: opened.steering,
+            plan,
+            workers: ready.iter().map(|one| one.worker.handle()).collect(),
+        };
+        Ok((ready, followed))
     }
 
-    fn worker(&self, devices: Vec<BoxedDevice>, asker: Asker) -> Result<OneWorker, ServiceError> {
+    fn worker(
+        &self,
+        devices: Vec<BoxedDevice>,
+        (plan, resolver): (&Plan, saiga_stack::Resolver),
+        (number, asker): (usize, &Asker),
+    ) -> Result<OneWorker, ServiceError> {
         let Self {
             settings,
-            cpus,
-            plan,
+            workers,
             left,
             clock,
-            resolver,
             admissions,
             memory,
         } = self;
         let info = devices.first().map(|device| device.info().clone());
         let info = info.ok_or(ServiceError::Absent("a worker has no queue"))?;
         let anchors = saiga_anchor::Anchors::new().map_err(system("netlink"))?;
+        let asker = asker.clone();
         let parts = Parts {
             stack: stack::stack(&stack::Parts {
                 settings,
                 plan,
                 info: &info,
-                resolver: *resolver,
-                workers: cpus.len(),
+                resolver,
+                workers: *workers,
                 clock: *clock,
             })?,
             devices,
@@ -364,39 +428,11 @@ impl Starting<'_> {
                 Polling::Always => Duration::MAX,
                 Polling::For(spin) => spin.get(),
             },
-            on_unresolved: Box::new(move |interface, address| asker.ask(interface, address)),
+            on_unresolved: Box::new(move |interface, address| {
+                asker.ask(number, interface, address);
+            }),
         };
         Ok(Worker::new(parts)?)
-    }
-
-    fn start(
-        self,
-        workers: Vec<OneWorker>,
-        (follow, handles): (Follow, Vec<Handle>),
-        inspection: Inspection,
-    ) -> Result<Gateway, ServiceError> {
-        let (ending, ended) = mpsc::channel();
-        let stop_follow = follow.stop();
-        let mut gateway = Gateway {
-            workers: Vec::new(),
-            follow: spawn("gateway-net", &ending, || follow.run())?,
-            stop: Stop(handles),
-            ended,
-            stop_follow,
-            inspection,
-            served: self.plan.served,
-            left: locked(&self.left).iter().copied().collect(),
-            left_out: self.plan.left_out,
-        };
-        for (number, (mut worker, cpu)) in workers.into_iter().zip(self.cpus).enumerate() {
-            let name = format!("gateway-{number}");
-            let started = cpu::on(*cpu, || spawn(&name, &ending, move || worker.run()));
-            match started.and_then(|started| started) {
-                Ok(worker) => gateway.workers.push(worker),
-                Err(error) => return gateway.end().and(Err(error)),
-            }
-        }
-        Ok(gateway)
     }
 }
 

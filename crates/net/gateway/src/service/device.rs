@@ -51,15 +51,6 @@ pub(super) fn open(device: &Device, cpus: &[Option<usize>]) -> Result<Opened, Se
 }
 
 impl Opened {
-    /// What the queues of each worker say.
-    pub(super) fn infos(&self) -> Vec<Vec<Info>> {
-        let of_worker = |queues: &Vec<BoxedDevice>| {
-            let infos = queues.iter().map(|queue| queue.info().clone());
-            infos.collect()
-        };
-        self.queues.iter().map(of_worker).collect()
-    }
-
     /// Drops the frames that wait.
     pub(super) fn drain(&mut self) -> Result<(), ServiceError> {
         for queue in self.queues.iter_mut().flatten() {

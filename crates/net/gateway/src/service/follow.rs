@@ -38,13 +38,21 @@ const WAKE: Token = Token(1);
 /// Asks the thread to resolve neighbours.
 #[derive(Debug, Clone)]
 pub(super) struct Asker {
-    to: SyncSender<(usize, IpAddr)>,
+    to: SyncSender<Question>,
     waker: Arc<Waker>,
+}
+
+/// A neighbour that a stack needs.
+struct Question {
+    /// Numbers of the device, and of the interface in its network.
+    device: usize,
+    interface: usize,
+    address: IpAddr,
 }
 
 /// The other end of an [`Asker`].
 pub(super) struct Asked {
-    from: Receiver<(usize, IpAddr)>,
+    from: Receiver<Question>,
     poll: Poll,
     waker: Arc<Waker>,
 }
@@ -54,28 +62,30 @@ pub(super) struct Asked {
 pub(super) struct Stop(Arc<AtomicBool>, Arc<Waker>);
 
 /// What the thread is made of.
-pub(super) struct Parts<'a> {
-    pub(super) source: Source,
+pub(super) struct Parts {
+    pub(super) devices: Vec<Device>,
     pub(super) routes: Routes,
-    pub(super) steering: Option<xdp::Interface>,
-    pub(super) plan: &'a Plan,
     pub(super) served: Served,
     pub(super) left: Left,
-    pub(super) workers: Vec<Handle>,
     pub(super) asked: Asked,
+}
+
+/// A device whose network is followed.
+pub(super) struct Device {
+    pub(super) source: Source,
+    pub(super) steering: Option<xdp::Interface>,
+    pub(super) plan: Plan,
+    pub(super) workers: Vec<Handle>,
 }
 
 /// The state of the thread.
 pub(super) struct Follow {
-    source: Source,
+    devices: Vec<Device>,
     routes: Routes,
-    steering: Option<xdp::Interface>,
-    plan: Plan,
     /// All that was ever served: the rules stay.
     ruled: BTreeSet<SocketAddr>,
     served: Served,
     left: Left,
-    workers: Vec<Handle>,
     asked: Asked,
     resolver: Resolver,
     /// Something has changed: the kernel's tables are read again.
@@ -102,9 +112,14 @@ pub(super) fn channel() -> Result<(Asker, Asked), ServiceError> {
 }
 
 impl Asker {
-    /// Asks for the MAC address of a neighbour. Never waits.
-    pub(super) fn ask(&self, interface: usize, address: IpAddr) {
-        if self.to.try_send((interface, address)).is_ok() {
+    /// Asks for the MAC address of a neighbour at an interface of a device. Never waits.
+    pub(super) fn ask(&self, device: usize, interface: usize, address: IpAddr) {
+        let question = Question {
+            device,
+            interface,
+            address,
+        };
+        if self.to.try_send(question).is_ok() {
             // Without it, the question waits for the next event.
             let _woken = self.waker.wake();
         }
@@ -119,137 +134,7 @@ impl Stop {
     }
 }
 
-impl Follow {
-    pub(super) fn new(parts: Parts<'_>) -> Result<Self, ServiceError> {
-        let Parts {
-            source,
-            routes,
-            steering,
-            plan,
-            served,
-            left,
-            workers,
-            asked,
-        } = parts;
-        if let Source::Kernel(following) = &source {
-            let descriptor = following.follower.as_fd().as_raw_fd();
-            let registry = asked.poll.registry();
-            registry
-                .register(&mut SourceFd(&descriptor), CHANGES, Interest::READABLE)
-                .map_err(system("cannot wait for events"))?;
-        }
-        Ok(Self {
-            source,
-            routes,
-            steering,
-            plan: plan.clone(),
-            ruled: plan.served.iter().copied().collect(),
-            served,
-            left,
-            workers,
-            asked,
-            resolver: Resolver::open()?,
-            must_renew: false,
-            renewed_at: Instant::now(),
-            looked_at: Instant::now(),
-            told: HashSet::new(),
-            stop: Arc::new(AtomicBool::new(false)),
-            end: Ok(()),
-        })
-    }
-
-    /// What ends the thread.
-    pub(super) fn stop(&self) -> Stop {
-        Stop(Arc::clone(&self.stop), Arc::clone(&self.asked.waker))
-    }
-
-    /// Follows until it is stopped or fails. The rules stay until [`Self::down`].
-    pub(super) fn run(mut self) -> Self {
-        self.end = self.follow();
-        self
-    }
-
-    /// Removes program, rules and routes.
-    pub(super) fn down(self) -> Result<(), ServiceError> {
-        drop(self.steering);
-        let removed = self.routes.down();
-        self.end.and(Ok(removed?))
-    }
-
-    fn follow(&mut self) -> Result<(), ServiceError> {
-        let mut events = Events::with_capacity(8);
-        // What changed while the gateway was put together.
-        let mut has_more = true;
-        while !self.stop.load(Ordering::Acquire) {
-            let timeout = if has_more {
-                Some(Duration::ZERO)
-            } else {
-                self.timeout()
-            };
-            match self.asked.poll.poll(&mut events, timeout) {
-                Err(error) if error.kind() != io::ErrorKind::Interrupted => {
-                    return Err(system("cannot wait for events")(error));
-                }
-                Ok(()) | Err(_) => {}
-            }
-            self.resolve_asked();
-            // One round at a time: hosts on the link can cause changes without end.
-            has_more = self.read_changes()?;
-            if self.must_renew && self.renewed_at.elapsed() >= RENEW {
-                self.renew()?;
-            }
-            if self.looked_at.elapsed() >= LOOK {
-                self.looked_at = Instant::now();
-                self.take_over();
-            }
-        }
-        Ok(())
-    }
-
-    /// How long the thread may sleep.
-    fn timeout(&self) -> Option<Duration> {
-        let rest = |at: Instant, pause: Duration| pause.saturating_sub(at.elapsed());
-        let renew = self.must_renew.then(|| rest(self.renewed_at, RENEW));
-        let has_left = !locked(&self.left).is_empty();
-        let look = has_left.then(|| rest(self.looked_at, LOOK));
-        renew.into_iter().chain(look).min()
-    }
-
-    /// Asks the kernel for the neighbours that the stacks need.
-    fn resolve_asked(&mut self) {
-        let asked: Vec<_> = self.asked.from.try_iter().take(MOST_ASKED).collect();
-        for (number, address) in asked {
-            let Some(index) = self.plan.index(number) else {
-                continue;
-            };
-            if let Err(error) = self.resolver.resolve(index, address) {
-                self.tell(error.to_string());
-            }
-        }
-    }
-
-    /// Reads some changes; returns whether there may be more.
-    fn read_changes(&mut self) -> Result<bool, ServiceError> {
-        let Source::Kernel(following) = &mut self.source else {
-            return Ok(false);
-        };
-        let changes = following.follower.read()?;
-        for neighbour in &changes.neighbours {
-            self.on_neighbour(neighbour);
-        }
-        match changes.cause {
-            None => {}
-            Some(Cause::Gone) => return Err(self.gone()),
-            Some(Cause::Overrun) => {
-                // The workers forget the neighbours whose change was missed.
-                self.plan.network.interfaces.clear();
-                self.must_renew = true;
-            }
-            Some(Cause::Routes | Cause::Addresses | Cause::Link) => self.must_renew = true,
-        }
-        Ok(changes != Changes::default())
-    }
-
+impl Device {
     fn gone(&self) -> ServiceError {
         let steering = self.steering.as_ref();
         ServiceError::Gone {
@@ -277,55 +162,200 @@ impl Follow {
             worker.change(change.clone());
         }
     }
+}
+
+impl Follow {
+    pub(super) fn new(parts: Parts) -> Result<Self, ServiceError> {
+        let Parts {
+            devices,
+            routes,
+            served,
+            left,
+            asked,
+        } = parts;
+        for device in &devices {
+            if let Source::Kernel(following) = &device.source {
+                let descriptor = following.follower.as_fd().as_raw_fd();
+                let registry = asked.poll.registry();
+                registry
+                    .register(&mut SourceFd(&descriptor), CHANGES, Interest::READABLE)
+                    .map_err(system("cannot wait for events"))?;
+            }
+        }
+        let ruled = locked(&served).iter().copied().collect();
+        Ok(Self {
+            devices,
+            routes,
+            ruled,
+            served,
+            left,
+            asked,
+            resolver: Resolver::open()?,
+            must_renew: false,
+            renewed_at: Instant::now(),
+            looked_at: Instant::now(),
+            told: HashSet::new(),
+            stop: Arc::new(AtomicBool::new(false)),
+            end: Ok(()),
+        })
+    }
+
+    /// What ends the thread.
+    pub(super) fn stop(&self) -> Stop {
+        Stop(Arc::clone(&self.stop), Arc::clone(&self.asked.waker))
+    }
+
+    /// Follows until it is stopped or fails. The rules stay until [`Self::down`].
+    pub(super) fn run(mut self) -> Self {
+        self.end = self.follow();
+        self
+    }
+
+    /// Removes programs, rules and routes.
+    pub(super) fn down(self) -> Result<(), ServiceError> {
+        drop(self.devices);
+        let removed = self.routes.down();
+        self.end.and(Ok(removed?))
+    }
+
+    fn follow(&mut self) -> Result<(), ServiceError> {
+        let mut events = Events::with_capacity(8);
+        // What changed while the gateway was put together.
+        let mut has_more = true;
+        while !self.stop.load(Ordering::Acquire) {
+            let timeout = if has_more {
+                Some(Duration::ZERO)
+            } else {
+                self.timeout()
+            };
+            match self.asked.poll.poll(&mut events, timeout) {
+                Err(error) if error.kind() != io::ErrorKind::Interrupted => {
+                    return Err(system("cannot wait for events")(error));
+                }
+                Ok(()) | Err(_) => {}
+            }
+            self.resolve_asked();
+            // One round at a time: hosts on the link can cause changes without end.
+            has_more = false;
+            for device in 0..self.devices.len() {
+                has_more |= self.read_changes(device)?;
+            }
+            if self.must_renew && self.renewed_at.elapsed() >= RENEW {
+                self.renew()?;
+            }
+            if self.looked_at.elapsed() >= LOOK {
+                self.looked_at = Instant::now();
+                self.take_over();
+            }
+        }
+        Ok(())
+    }
+
+    /// How long the thread may sleep.
+    fn timeout(&self) -> Option<Duration> {
+        let rest = |at: Instant, pause: Duration| pause.saturating_sub(at.elapsed());
+        let renew = self.must_renew.then(|| rest(self.renewed_at, RENEW));
+        let has_left = !locked(&self.left).is_empty();
+        let look = has_left.then(|| rest(self.looked_at, LOOK));
+        renew.into_iter().chain(look).min()
+    }
+
+    /// Asks the kernel for the neighbours that the stacks need.
+    fn resolve_asked(&mut self) {
+        let asked: Vec<_> = self.asked.from.try_iter().take(MOST_ASKED).collect();
+        for question in asked {
+            let device = self.devices.get(question.device);
+            let Some(index) = device.and_then(|one| one.plan.index(question.interface)) else {
+                continue;
+            };
+            if let Err(error) = self.resolver.resolve(index, question.address) {
+                self.tell(error.to_string());
+            }
+        }
+    }
+
+    /// Reads some changes of a device; returns whether there may be more.
+    fn read_changes(&mut self, number: usize) -> Result<bool, ServiceError> {
+        let device = &mut self.devices[number];
+        let Source::Kernel(following) = &mut device.source else {
+            return Ok(false);
+        };
+        let changes = following.follower.read()?;
+        for neighbour in &changes.neighbours {
+            device.on_neighbour(neighbour);
+        }
+        match changes.cause {
+            None => {}
+            Some(Cause::Gone) => return Err(device.gone()),
+            Some(Cause::Overrun) => {
+                // The workers forget the neighbours whose change was missed.
+                device.plan.network.interfaces.clear();
+                self.must_renew = true;
+            }
+            Some(Cause::Routes | Cause::Addresses | Cause::Link) => self.must_renew = true,
+        }
+        Ok(changes != Changes::default())
+    }
 
     /// Reads the kernel's tables again, and tells the workers.
     fn renew(&mut self) -> Result<(), ServiceError> {
         self.renewed_at = Instant::now();
-        let Source::Kernel(following) = &mut self.source else {
+        self.must_renew = false;
+        for number in 0..self.devices.len() {
+            self.renew_device(number)?;
+        }
+        let served = self.devices.iter().flat_map(|one| &one.plan.served);
+        *locked(&self.served) = served.copied().collect();
+        Ok(())
+    }
+
+    fn renew_device(&mut self, number: usize) -> Result<(), ServiceError> {
+        let device = &mut self.devices[number];
+        let Source::Kernel(following) = &mut device.source else {
             return Ok(());
         };
         let snapshot = match following.follower.renew() {
             Ok(snapshot) => snapshot,
-            Err(SnapshotError::NoInterface { .. }) => return Err(self.gone()),
+            Err(SnapshotError::NoInterface { .. }) => return Err(device.gone()),
             // It can succeed later.
             Err(error) => {
+                self.must_renew = true;
                 self.tell(error.to_string());
                 return Ok(());
             }
         };
         let plan = following.plan(snapshot);
-        self.must_renew = false;
         if let Err(error) = plan.network.check() {
             self.tell(format!("the network stays as it was: {error}"));
             return Ok(());
         }
-        if plan.network != self.plan.network {
-            self.tell_workers(&Change::Network(plan.network.clone()));
+        if plan.network != device.plan.network {
+            device.tell_workers(&Change::Network(plan.network.clone()));
         }
         for &(interface, address, mac) in &plan.neighbours {
-            self.tell_workers(&Change::Neighbour {
+            device.tell_workers(&Change::Neighbour {
                 interface,
                 address,
                 mac: Some(mac),
             });
         }
-        self.serve(&plan.served);
-        locked(&self.served).clone_from(&plan.served);
-        self.plan = plan;
+        self.serve(number, &plan.served);
+        self.devices[number].plan = plan;
         Ok(())
     }
 
     /// Serves what is served now. The rules of what is not served any more stay: its anchors may
     /// have data on the way.
-    fn serve(&mut self, served: &[SocketAddr]) {
-        let Some(steering) = &self.steering else {
+    fn serve(&mut self, number: usize, served: &[SocketAddr]) {
+        let Device { steering, plan, .. } = &self.devices[number];
+        let Some(steering) = steering else {
             return;
         };
         let mut failed = Vec::new();
-        for one in self.plan.served.iter().filter(|one| !served.contains(one)) {
+        for one in plan.served.iter().filter(|one| !served.contains(one)) {
             failed.extend(steering.stop(*one).err().map(ServiceError::from));
         }
-        for one in served.iter().filter(|one| !self.plan.served.contains(one)) {
+        for one in served.iter().filter(|one| !plan.served.contains(one)) {
             let begun = steering.serve(*one).map_err(ServiceError::from);
             let begun = begun.and_then(|()| Ok(self.routes.add(*one)?));
             if let Err(error) = begun {
@@ -335,17 +365,28 @@ impl Follow {
             }
             self.ruled.insert(*one);
         }
-        let hosts = self
-            .routes
-            .left()
-            .filter(|host| !locked(&self.left).contains(host));
-        for host in hosts {
-            failed.extend(steering.pass(host).err().map(ServiceError::from));
-        }
-        locked(&self.left).extend(self.routes.left());
+        failed.extend(self.leave().err());
         for error in failed {
             self.tell(error.to_string());
         }
+    }
+
+    /// Leaves hosts to the kernel that have connections with a new address.
+    fn leave(&self) -> Result<(), ServiceError> {
+        let known = locked(&self.left).clone();
+        for host in self.routes.left().filter(|host| !known.contains(host)) {
+            locked(&self.left).insert(host);
+            self.pass(host)?;
+        }
+        Ok(())
+    }
+
+    /// The frames of a host go to the kernel, whichever device they come by.
+    fn pass(&self, host: IpAddr) -> Result<(), ServiceError> {
+        for steering in self.devices.iter().filter_map(|one| one.steering.as_ref()) {
+            steering.pass(host)?;
+        }
+        Ok(())
     }
 
     /// Takes over the hosts with which the kernel has no connections any more.
@@ -363,11 +404,11 @@ impl Follow {
 
     /// Takes one host over, unless a connection has begun before its frames were redirected.
     fn take(&mut self, host: IpAddr) -> Result<(), ServiceError> {
-        if let Some(steering) = &self.steering {
+        for steering in self.devices.iter().filter_map(|one| one.steering.as_ref()) {
             steering.take(host)?;
-            if self.busy()?.contains(&host) {
-                return Ok(steering.pass(host)?);
-            }
+        }
+        if self.busy()?.contains(&host) {
+            return self.pass(host);
         }
         self.routes.take_over(host)?;
         locked(&self.left).remove(&host);

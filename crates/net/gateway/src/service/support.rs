@@ -9,12 +9,21 @@ use crate::settings::{Device, Kind, Settings};
 ///
 /// # Errors
 /// What it cannot do.
-pub fn supported(settings: &Settings) -> Result<&Device, ServiceError> {
-    let [device] = settings.devices.as_slice() else {
-        return Err(ServiceError::Absent(
-            "this version serves one `[[device]]`: remove the others",
-        ));
-    };
+pub fn supported(settings: &Settings) -> Result<(), ServiceError> {
+    for device in &settings.devices {
+        is_supported(device, settings)?;
+    }
+    let keys = [
+        (
+            "workers.memory_bind",
+            !settings.workers.memory_bind.is_empty(),
+        ),
+        ("outgoing.prefixes", !settings.outgoing.prefixes.is_empty()),
+    ];
+    refuse(&keys)
+}
+
+fn is_supported(device: &Device, settings: &Settings) -> Result<(), ServiceError> {
     match &device.kind {
         Kind::Dpdk { .. } => Err(ServiceError::Absent(
             "this version serves devices of the kinds \"xdp\" and \"tap\" only: change \
@@ -37,21 +46,15 @@ pub fn supported(settings: &Settings) -> Result<&Device, ServiceError> {
         }
         Kind::Xdp { .. } | Kind::Tap { .. } => Ok(()),
     }?;
-    refuse_without_effect(device, settings)?;
-    Ok(device)
-}
-
-fn refuse_without_effect(device: &Device, settings: &Settings) -> Result<(), ServiceError> {
-    let keys = [
+    refuse(&[
         ("device.vlan", device.vlan.is_some()),
         ("device.frames", device.has_frames()),
-        (
-            "workers.memory_bind",
-            !settings.workers.memory_bind.is_empty(),
-        ),
-        ("outgoing.prefixes", !settings.outgoing.prefixes.is_empty()),
-    ];
-    match keys.into_iter().find(|(_, is_set)| *is_set) {
+    ])
+}
+
+/// Refuses the first key that is set: this version does not follow it.
+fn refuse(keys: &[(&'static str, bool)]) -> Result<(), ServiceError> {
+    match keys.iter().find(|(_, is_set)| *is_set) {
         Some((key, _)) => Err(ServiceError::NoEffect(key)),
         None => Ok(()),
     }
