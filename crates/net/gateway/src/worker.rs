@@ -21,6 +21,7 @@ mod table;
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::fd::AsRawFd as _;
+use std::thread;
 use std::time::Duration;
 
 use mio::unix::SourceFd;
@@ -45,6 +46,11 @@ use crate::seats::Seat;
 
 /// Frames that are taken at a time, so that none waits long for its answer.
 const BATCH: usize = 64;
+/// A yield of the CPU that takes longer has let another thread run. One to nobody takes less than a
+/// microsecond.
+const OTHERS_TURN: Micros = Micros(5);
+/// How long a CPU that others want is taken to be wanted.
+const CONTENDED: Micros = Micros::from_millis(10);
 /// Events of anchors that are taken at a time.
 const EVENTS: usize = 1024;
 /// The tokens of the devices and of a [`Handle`]; keys of conversations are smaller.
@@ -119,10 +125,23 @@ pub struct Worker<D, A> {
     settings: Settings,
     ring_bytes: u32,
     spin: Micros,
+    /// Until when the worker sleeps at once, because others want its CPU.
+    contended_until: Instant,
+    /// Whether a device may have frames: it tells of those that come after it was empty.
+    has_frames: bool,
     on_unresolved: OnUnresolved,
     inbox: Inbox,
     load: Load,
     latency: Latency,
+}
+
+/// What a turn has done.
+#[derive(Debug, Clone, Copy)]
+struct Turn {
+    /// Whether there was anything to do.
+    has_worked: bool,
+    /// Whether there is more, of which no event would tell.
+    has_more: bool,
 }
 
 /// Why a worker has ended.
@@ -167,6 +186,8 @@ impl<D: Device, A: Anchors> Worker<D, A> {
             settings: parts.settings,
             ring_bytes: parts.ring_bytes,
             spin: Micros(u64::try_from(parts.spin.as_micros()).unwrap_or(u64::MAX)),
+            contended_until: Instant(0),
+            has_frames: true,
             on_unresolved: parts.on_unresolved,
             inbox,
             load: Load::new(parts.clock.now()),
@@ -193,12 +214,13 @@ impl<D: Device, A: Anchors> Worker<D, A> {
             for request in self.inbox.take() {
                 self.answer(request, now);
             }
-            has_worked = self.turn(now)?;
+            let turn = self.turn(now)?;
+            has_worked = turn.has_worked;
             if has_worked {
                 worked_at = now;
             }
-            // The device tells of frames that come from now on, so it must have been empty once.
-            let timeout = if has_worked || now.since(worked_at) < self.spin {
+            let spins = now.since(worked_at) < self.spin && !turn.has_more && self.has_cpu();
+            let timeout = if turn.has_more || spins {
                 Some(Duration::ZERO)
             } else {
                 self.stack.next_timeout().map(|at| self.clock.until(at))
@@ -208,10 +230,30 @@ impl<D: Device, A: Anchors> Worker<D, A> {
         Ok(())
     }
 
-    /// Does everything that can be done now. Returns whether there was anything.
-    fn turn(&mut self, now: Instant) -> Result<bool, WorkerError> {
+    /// Lets others run that wait for this CPU. Returns whether this thread has it for itself: if
+    /// not, what it spends without work is missing to a server.
+    fn has_cpu(&mut self) -> bool {
+        let before = self.clock.now();
+        if before < self.contended_until {
+            return false;
+        }
+        thread::yield_now();
+        let after = self.clock.now();
+        let has_cpu = after.since(before) < OTHERS_TURN;
+        if !has_cpu {
+            self.contended_until = after + CONTENDED;
+        }
+        has_cpu
+    }
+
+    /// Does everything that can be done now.
+    fn turn(&mut self, now: Instant) -> Result<Turn, WorkerError> {
         self.table.watch.turned = now;
-        let received = self.receive(now)?;
+        let received = if self.has_frames {
+            self.receive(now)?
+        } else {
+            0
+        };
         if received > 0 {
             let taken = self.clock.now();
             self.latency.on_received(received, &self.table.watch, taken);
@@ -239,7 +281,7 @@ impl<D: Device, A: Anchors> Worker<D, A> {
             self.latency.on_moved(&mut self.table.watch, moved);
             self.table.settle(moved);
         }
-        let has_sent = self.transmit(now)?;
+        let (has_sent, is_full) = self.transmit(now)?;
         if !self.table.watch.sent.is_empty() {
             let sent = self.clock.now();
             self.latency.on_sent(&mut self.table.watch, sent);
@@ -247,7 +289,11 @@ impl<D: Device, A: Anchors> Worker<D, A> {
         while let Some((interface, address)) = self.stack.poll_unresolved(now) {
             (self.on_unresolved)(interface, address);
         }
-        Ok(received > 0 || has_moved || has_sent || !self.table.due.is_empty())
+        let has_more = self.has_frames || is_full || self.table.has_work();
+        Ok(Turn {
+            has_worked: received > 0 || has_moved || has_sent || has_more,
+            has_more,
+        })
     }
 
     fn on_timeout(&mut self, now: Instant) {
@@ -267,24 +313,28 @@ impl<D: Device, A: Anchors> Worker<D, A> {
             devices,
             stack,
             table,
+            has_frames,
             ..
         } = self;
         let mut received = 0;
+        *has_frames = false;
         for device in devices {
-            received += device.receive_with_comments(BATCH, &mut |frame| {
+            let count = device.receive_with_comments(BATCH, &mut |frame| {
                 let state = frame.offload.checksum_state();
                 let verdict = stack.on_frame(frame.bytes, state, now, table);
                 Some(comment(verdict))
             })?;
+            *has_frames |= count == BATCH;
+            received += count;
         }
         Ok(received)
     }
 
-    /// Sends what the stack has, as far as the device has room. Returns whether anything was sent
-    /// or found no room.
-    fn transmit(&mut self, now: Instant) -> Result<bool, WorkerError> {
+    /// Sends what the stack has, as far as the device has room. Returns whether anything was sent,
+    /// and whether there is no more room.
+    fn transmit(&mut self, now: Instant) -> Result<(bool, bool), WorkerError> {
         let Some(device) = self.devices.first_mut() else {
-            return Ok(false);
+            return Ok((false, false));
         };
         let mut has_sent = false;
         let is_full = loop {
@@ -298,7 +348,7 @@ impl<D: Device, A: Anchors> Worker<D, A> {
             has_sent = true;
         };
         device.flush()?;
-        Ok(has_sent || is_full)
+        Ok((has_sent, is_full))
     }
 
     /// Follows a change of the network.
@@ -444,6 +494,7 @@ impl<D: Device, A: Anchors> Worker<D, A> {
         let now = self.clock.now();
         let events = std::mem::replace(&mut self.events, Events::with_capacity(0));
         for event in &events {
+            self.has_frames |= event.token() == DEVICE;
             if event.token() == DEVICE || event.token() == HANDLE {
                 continue;
             }
@@ -455,6 +506,7 @@ impl<D: Device, A: Anchors> Worker<D, A> {
                 conversation.since.readable.get_or_insert(now);
             }
             let has_ended = event.is_error() || event.is_read_closed();
+            conversation.is_end_near |= has_ended;
             conversation.may_read |= event.is_readable() || has_ended;
             conversation.may_write |= event.is_writable() || event.is_error();
             if !conversation.is_accepted {

@@ -21,11 +21,13 @@ pub trait Device {
     /// What the device was when it was opened.
     fn info(&self) -> &Info;
 
-    /// Passes waiting frames to `each`, at most `most` of them, in the order of their arrival;
-    /// returns their number. The frames are in the memory of the device until `each` returns.
+    /// Takes waiting frames, at most `most` of them, and passes them to `each` in the order of their
+    /// arrival; returns how many were taken. The frames are in the memory of the device until
+    /// `each` returns.
     ///
-    /// After fewer than `most`, none waits, or the descriptor is readable. Frames that contradict
-    /// their offload header are dropped and counted.
+    /// After fewer than `most`, none waited any more: the descriptor becomes readable by the next
+    /// one, which an edge-triggered epoll(7) tells. Frames that contradict their offload header are
+    /// taken, dropped and counted.
     ///
     /// # Errors
     /// [`DeviceError::Gone`] if the device was removed. A device that is down has no frames, which

@@ -126,21 +126,21 @@ impl Device for Tap {
         most: usize,
         each: &mut dyn FnMut(Frame<'_>),
     ) -> Result<usize, DeviceError> {
-        let mut passed = 0;
-        for _ in 0..most {
+        let mut taken = 0;
+        while taken < most {
             let Some(length) = self.read()? else {
                 break;
             };
+            taken += 1;
             let Some(frame) = parse(&self.incoming[..length], self.info.link()) else {
                 self.counters.drops.malformed += 1;
                 continue;
             };
             self.counters.received.add_frame(frame.bytes.len());
-            passed += 1;
             each(frame);
         }
-        self.counters.received.batches += u64::from(passed > 0);
-        Ok(passed)
+        self.counters.received.batches += u64::from(taken > 0);
+        Ok(taken)
     }
 
     fn room(&mut self) -> Option<&mut [u8]> {

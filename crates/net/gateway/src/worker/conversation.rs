@@ -37,6 +37,8 @@ pub(crate) struct Conversation {
     /// Whether the kernel may have bytes of the server, and room for bytes of the client.
     pub(crate) may_read: bool,
     pub(crate) may_write: bool,
+    /// Whether an event has told that the server's end has come: the next empty read is it.
+    pub(crate) is_end_near: bool,
     /// Whether the client and the server will not send any more.
     pub(crate) has_client_ended: bool,
     has_server_ended: bool,
@@ -77,6 +79,7 @@ impl Conversation {
             outbound: Buffer::default(),
             may_read: is_accepted,
             may_write: is_accepted,
+            is_end_near: false,
             has_client_ended: false,
             has_server_ended: false,
             is_shut: false,
@@ -175,6 +178,7 @@ impl Conversation {
         let mut moved = 0;
         while self.may_read && !self.has_server_ended && moved < MOST_BYTES_OF_A_TURN {
             let room = self.outbound.room(&mut pools.outbound);
+            let wanted = room.len();
             if room.is_empty() {
                 break;
             }
@@ -183,6 +187,8 @@ impl Conversation {
                 Ok(count) => {
                     self.outbound.extend(bytes(count));
                     moved += bytes(count);
+                    // More bytes bring another event (`man 7 epoll`); an end that was told does not.
+                    self.may_read = count == wanted || self.is_end_near;
                 }
                 Err(error) => self.may_read = !is_full(error)?,
             }

@@ -58,6 +58,18 @@ impl Table {
         }
     }
 
+    /// Whether anything waits for the next turn.
+    pub(crate) const fn has_work(&self) -> bool {
+        let Self {
+            incoming,
+            due,
+            lost,
+            short,
+            ..
+        } = self;
+        !(incoming.is_empty() && due.is_empty() && lost.is_empty() && short.is_empty())
+    }
+
     /// Number of conversations.
     pub(crate) fn len(&self) -> u32 {
         u32::try_from(self.conversations.len()).unwrap_or(u32::MAX)

@@ -270,21 +270,19 @@ impl Device for Queue {
         most: usize,
         each: &mut dyn FnMut(Frame<'_>),
     ) -> Result<usize, DeviceError> {
-        let mut frames = 0;
         let available = self.socket.received.available() as usize;
-        for _ in 0..available.min(most) {
+        let taken = available.min(most);
+        for _ in 0..taken {
             let slot = self.socket.received.pop();
-            if self.pass(slot, each) {
-                frames += 1;
-            } else {
+            if !self.pass(slot, each) {
                 self.counts.malformed += 1;
             }
         }
         self.socket.received.release();
-        self.counts.received.batches += u64::from(frames > 0);
+        self.counts.received.batches += u64::from(taken > 0);
         self.refill();
-        self.wake_receiving(frames > 0)?;
-        Ok(frames)
+        self.wake_receiving(taken > 0)?;
+        Ok(taken)
     }
 
     fn room(&mut self) -> Option<&mut [u8]> {
