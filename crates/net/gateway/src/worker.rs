@@ -450,6 +450,9 @@ impl<D: Device, A: Anchors> Worker<D, A> {
             Next::Wait => {}
             Next::Again => self.table.make_due(key),
             Next::End => {
+                if let Some(id) = connection {
+                    let _events = self.stack.close(id, now);
+                }
                 self.table.remove(key);
             }
             Next::Reset => {

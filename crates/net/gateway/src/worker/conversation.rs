@@ -62,7 +62,8 @@ pub(crate) enum Next {
     Wait,
     /// There is more to move.
     Again,
-    /// The conversation has ended, and its anchor is closed in order.
+    /// The conversation has ended, and its anchor is closed in order. The stack keeps the
+    /// connection until its last segments are acknowledged and its TIME-WAIT is over.
     End,
     /// The server's end is gone: the client is reset.
     Reset,
@@ -99,9 +100,15 @@ impl Conversation {
         match moved {
             Err(_) => Next::Reset,
             Ok(_) if self.connection.is_none() && self.inbound.is_empty() => Next::End,
+            Ok(_) if self.has_ended() => Next::End,
             Ok(most) if most >= MOST_BYTES_OF_A_TURN => Next::Again,
             Ok(_) => Next::Wait,
         }
+    }
+
+    /// Whether both sides have all bytes of each other and the ends behind them.
+    const fn has_ended(&self) -> bool {
+        self.is_shut && self.has_server_ended && self.outbound.is_empty()
     }
 
     /// Whether the kernel may have bytes of the server, for which there is no memory. A ring with

@@ -135,6 +135,27 @@ fn a_half_closed_connection_goes_on() {
     assert_eq!(server.join().unwrap(), b"still here");
 }
 
+/// An anchor takes a descriptor; it does not wait until TIME-WAIT is over.
+#[test]
+fn a_conversation_ends_although_its_connection_is_in_time_wait() {
+    let (port, server) = serve(|mut stream| {
+        stream.shutdown(Shutdown::Write).unwrap();
+        stream.read_to_end(&mut Vec::new()).unwrap()
+    });
+    let mut world = World::new(port);
+    let handle = world.handle.clone();
+    world.client.connect();
+    world.client.run_until(|client| client.has_ended());
+    world.client.shutdown();
+    world
+        .client
+        .run_until(|_| handle.report().unwrap().conversations == 0);
+    assert_eq!(server.join().unwrap(), 0);
+    let page = handle.page(0).unwrap();
+    let states = page.connections.iter().map(|shown| shown.view.state);
+    assert_eq!(states.collect::<Vec<_>>(), [Some(StateName::TimeWait)]);
+}
+
 /// A server that does not read closes the client's window; nothing is lost.
 #[test]
 fn a_slow_server_holds_the_client_back() {
