@@ -21,8 +21,8 @@ pub trait Device {
     /// What the device was when it was opened.
     fn info(&self) -> &Info;
 
-    /// Takes waiting frames, at most `most` of them, and passes them to `each` in the order of their
-    /// arrival; returns how many were taken. The frames are in the memory of the device until
+    /// Takes waiting frames, at most `most` of them, and passes them to `each` in the order of
+    /// their arrival; returns how many were taken. The frames are in the memory of the device until
     /// `each` returns.
     ///
     /// After fewer than `most`, none waited any more: the descriptor becomes readable by the next

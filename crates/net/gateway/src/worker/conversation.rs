@@ -194,7 +194,8 @@ impl Conversation {
                 Ok(count) => {
                     self.outbound.extend(bytes(count));
                     moved += bytes(count);
-                    // More bytes bring another event (`man 7 epoll`); an end that was told does not.
+                    // More bytes bring another event (`man 7 epoll`); an end that was told does
+                    // not.
                     self.may_read = count == wanted || self.is_end_near;
                 }
                 Err(error) => self.may_read = !is_full(error)?,
