@@ -33,9 +33,6 @@ impl Admission {
     }
 }
 
-/// A reason with its error.
-type Kind = (Discriminant<Silence>, Option<Discriminant<ConnectError>>);
-
 /// Why a client gets no answer.
 #[derive(Debug, thiserror::Error)]
 enum Silence {
@@ -45,14 +42,19 @@ enum Silence {
     Full(#[from] Full),
 }
 
+/// A reason without its details: each is reported once.
+#[derive(Debug, PartialEq, Eq)]
+enum Kind {
+    Connect(Discriminant<ConnectError>),
+    Full(Full),
+}
+
 impl Silence {
-    /// The kind, which is reported once.
     fn kind(&self) -> Kind {
-        let connect = match self {
-            Self::Connect(error) => Some(mem::discriminant(error)),
-            Self::Full(_) => None,
-        };
-        (mem::discriminant(self), connect)
+        match self {
+            Self::Connect(error) => Kind::Connect(mem::discriminant(error)),
+            Self::Full(full) => Kind::Full(*full),
+        }
     }
 }
 

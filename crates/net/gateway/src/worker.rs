@@ -46,6 +46,8 @@ use crate::seats::Seat;
 
 /// Frames that are taken at a time, so that none waits long for its answer.
 const BATCH: usize = 64;
+/// Time without work after which a worker sleeps that never does.
+const ALWAYS: Micros = Micros(u64::MAX);
 /// A yield of the CPU that takes longer has let another thread run. One to nobody takes less than a
 /// microsecond.
 const OTHERS_TURN: Micros = Micros(5);
@@ -185,7 +187,7 @@ impl<D: Device, A: Anchors> Worker<D, A> {
             clock: parts.clock,
             settings: parts.settings,
             ring_bytes: parts.ring_bytes,
-            spin: Micros(u64::try_from(parts.spin.as_micros()).unwrap_or(u64::MAX)),
+            spin: u64::try_from(parts.spin.as_micros()).map_or(ALWAYS, Micros),
             contended_until: Instant(0),
             has_frames: true,
             on_unresolved: parts.on_unresolved,
@@ -219,8 +221,8 @@ impl<D: Device, A: Anchors> Worker<D, A> {
             if has_worked {
                 worked_at = now;
             }
-            let spins = now.since(worked_at) < self.spin && !turn.has_more && self.has_cpu();
-            let timeout = if turn.has_more || spins {
+            let is_spinning = now.since(worked_at) < self.spin && !turn.has_more;
+            let timeout = if turn.has_more || is_spinning && self.may_spin() {
                 Some(Duration::ZERO)
             } else {
                 self.stack.next_timeout().map(|at| self.clock.until(at))
@@ -230,20 +232,24 @@ impl<D: Device, A: Anchors> Worker<D, A> {
         Ok(())
     }
 
-    /// Lets others run that wait for this CPU. Returns whether this thread has it for itself: if
-    /// not, what it spends without work is missing to a server.
-    fn has_cpu(&mut self) -> bool {
+    /// Lets other threads run that wait for this CPU. Returns whether there was none: otherwise, a
+    /// server would lack the time that this thread spends without work. A worker that must never
+    /// sleep does not ask.
+    fn may_spin(&mut self) -> bool {
+        if self.spin == ALWAYS {
+            return true;
+        }
         let before = self.clock.now();
         if before < self.contended_until {
             return false;
         }
         thread::yield_now();
         let after = self.clock.now();
-        let has_cpu = after.since(before) < OTHERS_TURN;
-        if !has_cpu {
+        let is_alone = after.since(before) < OTHERS_TURN;
+        if !is_alone {
             self.contended_until = after + CONTENDED;
         }
-        has_cpu
+        is_alone
     }
 
     /// Does everything that can be done now.

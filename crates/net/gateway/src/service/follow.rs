@@ -404,14 +404,21 @@ impl Follow {
 
     /// Takes one host over, unless a connection has begun before its frames were redirected.
     fn take(&mut self, host: IpAddr) -> Result<(), ServiceError> {
-        for steering in self.devices.iter().filter_map(|one| one.steering.as_ref()) {
-            steering.take(host)?;
-        }
-        if self.busy()?.contains(&host) {
-            return self.pass(host);
+        let redirected = self.redirect(host).and_then(|()| self.busy());
+        if !matches!(&redirected, Ok(busy) if !busy.contains(&host)) {
+            self.pass(host)?;
+            return redirected.map(drop);
         }
         self.routes.take_over(host)?;
         locked(&self.left).remove(&host);
+        Ok(())
+    }
+
+    /// The frames of a host come to the workers, whichever device they come by.
+    fn redirect(&self, host: IpAddr) -> Result<(), ServiceError> {
+        for steering in self.devices.iter().filter_map(|one| one.steering.as_ref()) {
+            steering.take(host)?;
+        }
         Ok(())
     }
 
