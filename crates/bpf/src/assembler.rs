@@ -17,7 +17,7 @@ pub struct Instruction {
 
 const _: () = assert!(size_of::<Instruction>() == 8, "as bpf(2) reads it");
 
-/// A register. Calls destroy R1 to R4; R6 to R8 survive them.
+/// A register. Calls destroy R1 to R5; R6 to R8 survive them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Reg {
@@ -31,6 +31,8 @@ pub enum Reg {
     R3 = 3,
     /// The fourth argument of a call.
     R4 = 4,
+    /// The fifth argument of a call.
+    R5 = 5,
     /// Survives calls.
     R6 = 6,
     /// Survives calls.
@@ -67,10 +69,20 @@ pub enum Helper {
     KtimeGetNs = 5,
     /// `bpf_get_current_pid_tgid`
     CurrentPidTgid = 14,
+    /// `bpf_redirect`
+    Redirect = 23,
+    /// `bpf_setsockopt`
+    SetSockOpt = 49,
     /// `bpf_redirect_map`
     RedirectMap = 51,
+    /// `bpf_sk_release`
+    SkRelease = 86,
     /// `bpf_probe_read_kernel`
     ProbeReadKernel = 113,
+    /// `bpf_get_netns_cookie`
+    NetnsCookie = 122,
+    /// `bpf_sk_assign`
+    SkAssign = 124,
     /// `bpf_ringbuf_output`
     RingbufOutput = 130,
 }
@@ -112,6 +124,8 @@ const MOV_NUMBER: u8 = 0xb7;
 const ADD_NUMBER: u8 = 0x07;
 const AND_NUMBER: u8 = 0x57;
 const SHIFT_RIGHT_NUMBER: u8 = 0x77;
+/// Converts the lower bits of a register to network byte order; the immediate is their number.
+const TO_NETWORK_ORDER: u8 = 0xdc;
 const JUMP: u8 = 0x05;
 /// Compares 32 bits, so that the sign of the immediate does not matter.
 const JUMP_32: u8 = 0x06;
@@ -180,6 +194,11 @@ impl Assembler {
     /// `to >>= bits`, unsigned.
     pub fn shift_right(&mut self, to: Reg, bits: i32) {
         self.push(SHIFT_RIGHT_NUMBER, to as u8, 0, 0, bits);
+    }
+
+    /// Converts the lower 16 bits of a register to network byte order, and clears the others.
+    pub fn port(&mut self, to: Reg) {
+        self.push(TO_NETWORK_ORDER, to as u8, 0, 0, 16);
     }
 
     /// `to = map`. `map` is the descriptor of a [`Map`](crate::Map) or [`Ring`](crate::Ring).
@@ -273,6 +292,7 @@ mod tests {
         code.call(Helper::MapLookup);
         code.jump_if_null(Reg::R0, Condition::Equal, end);
         code.add_atomically(Reg::R0, 0, Reg::R8);
+        code.port(Reg::R3);
         code.bind(end);
         code.set(Reg::R0, 0);
         code.exit();
@@ -289,14 +309,15 @@ mod tests {
             row(0x71, 0x73, 23, 0),
             row(0x63, 0x8a, -16, 0),
             row(0x7a, 0x0a, -8, 7),
-            row(0x56, 0x08, 7, -2),
-            row(0x46, 0x03, 6, 0xff3f),
-            row(0x2d, 0x82, 5, 0),
+            row(0x56, 0x08, 8, -2),
+            row(0x46, 0x03, 7, 0xff3f),
+            row(0x2d, 0x82, 6, 0),
             row(0x18, 0x11, 0, 3),
             row(0x00, 0x00, 0, 0),
             row(0x85, 0x00, 0, 1),
-            row(0x15, 0x00, 1, 0),
+            row(0x15, 0x00, 2, 0),
             row(0xdb, 0x80, 0, 0),
+            row(0xdc, 0x03, 0, 16),
             row(0xb7, 0x00, 0, 0),
             row(0x95, 0x00, 0, 0),
         ];

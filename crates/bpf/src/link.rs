@@ -6,15 +6,16 @@
 #![expect(unsafe_code, reason = "bpf(2) takes names by pointer")]
 
 use std::ffi::CStr;
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
 use rustix::io::Errno;
 
 use crate::call::{Command, number, open};
-use crate::program::Program;
+use crate::program::{Program, ProgramKind};
 
-/// `BPF_XDP` of `enum bpf_attach_type`.
+/// `BPF_XDP` and `BPF_TCX_INGRESS` of `enum bpf_attach_type`.
 const XDP: u32 = 37;
+const TCX_INGRESS: u32 = 46;
 
 /// Where an XDP program runs. The numbers are those of linux/if_link.h.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,7 +31,8 @@ pub enum XdpMode {
 #[repr(C)]
 struct LinkCreate {
     program: u32,
-    interface: u32,
+    /// An interface's index or a descriptor.
+    target: u32,
     attach_type: u32,
     flags: u32,
 }
@@ -74,15 +76,44 @@ impl Link {
     /// programs, `ENODEV` if there is no such interface, `EPERM` without CAP_NET_ADMIN, `EINVAL`
     /// before Linux 5.9, and others of drivers that do not accept their present settings.
     pub fn xdp(program: &Program, interface: u32, mode: XdpMode) -> Result<Self, Errno> {
-        let mut attributes = LinkCreate {
-            program: number(program.as_fd()),
-            interface,
-            attach_type: XDP,
-            flags: mode as u32,
-        };
-        // SAFETY: these are the attributes of the command, which have no pointers. The command
-        // returns a new descriptor.
-        let fd = unsafe { open(Command::LinkCreate, &mut attributes) }?;
-        Ok(Self { _fd: fd })
+        attach(program, interface, XDP, mode as u32)
     }
+
+    /// Attaches a program of [`ProgramKind::Packets`](crate::ProgramKind::Packets) to the packets
+    /// that the network interface with this index receives, behind other programs.
+    ///
+    /// # Errors
+    /// `ENODEV` if there is no such interface, `EPERM` without CAP_NET_ADMIN, `EINVAL` before Linux
+    /// 6.6.
+    pub fn received(program: &Program, interface: u32) -> Result<Self, Errno> {
+        attach(program, interface, TCX_INGRESS, 0)
+    }
+
+    /// Attaches a program of [`ProgramKind::Connect4`](crate::ProgramKind::Connect4) or `Connect6`
+    /// to the processes of a cgroup, or one of
+    /// [`ProgramKind::SocketLookup`](crate::ProgramKind::SocketLookup) to a network namespace.
+    ///
+    /// # Errors
+    /// `EPERM` without CAP_NET_ADMIN, `EBADF` if `target` is not a directory of cgroup2 or a
+    /// network namespace, `EINVAL` before Linux 5.9.
+    pub fn target(
+        program: &Program,
+        kind: ProgramKind,
+        target: BorrowedFd<'_>,
+    ) -> Result<Self, Errno> {
+        attach(program, number(target), kind.attach_type(), 0)
+    }
+}
+
+fn attach(program: &Program, target: u32, attach_type: u32, flags: u32) -> Result<Link, Errno> {
+    let mut attributes = LinkCreate {
+        program: number(program.as_fd()),
+        target,
+        attach_type,
+        flags,
+    };
+    // SAFETY: these are the attributes of the command, which have no pointers. The command returns
+    // a new descriptor.
+    let fd = unsafe { open(Command::LinkCreate, &mut attributes) }?;
+    Ok(Link { _fd: fd })
 }

@@ -18,6 +18,12 @@ pub enum MapKind {
     Hash = 1,
     /// An array, whose keys are indexes of 4 bytes (`BPF_MAP_TYPE_ARRAY`).
     Array = 2,
+    /// Prefixes, of which a lookup finds the longest (`BPF_MAP_TYPE_LPM_TRIE`): keys begin with the
+    /// number of bits of the prefix, in 4 bytes.
+    Prefixes = 11,
+    /// An array of sockets (`BPF_MAP_TYPE_SOCKMAP`): keys are indexes of 4 bytes, and values are
+    /// descriptors.
+    Streams = 15,
     /// An array of AF_XDP sockets (`BPF_MAP_TYPE_XSKMAP`): keys are indexes of 4 bytes, and values
     /// are descriptors.
     Sockets = 17,
@@ -32,7 +38,11 @@ struct Create {
     key_bytes: u32,
     value_bytes: u32,
     entries: u32,
+    flags: u32,
 }
+
+/// `BPF_F_NO_PREALLOC`, without which the kernel makes no map of prefixes.
+const NO_PREALLOCATION: u32 = 1;
 
 #[repr(C)]
 struct Element {
@@ -63,6 +73,10 @@ impl<const K: usize, const V: usize> Map<K, V> {
             key_bytes: bytes(K)?,
             value_bytes: bytes(V)?,
             entries,
+            flags: match kind {
+                MapKind::Prefixes => NO_PREALLOCATION,
+                _ => 0,
+            },
         };
         // SAFETY: these are the attributes of the command, which have no pointers. The command
         // returns a new descriptor.

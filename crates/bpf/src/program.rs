@@ -15,12 +15,42 @@ use crate::call::{Command, address, bpf, length, number, open};
 
 /// A kind of program (`enum bpf_prog_type`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u32)]
 pub enum ProgramKind {
+    /// `BPF_PROG_TYPE_SCHED_CLS`: packets of an interface.
+    Packets,
     /// `BPF_PROG_TYPE_XDP`
-    Xdp = 6,
+    Xdp,
     /// `BPF_PROG_TYPE_RAW_TRACEPOINT`
-    RawTracepoint = 17,
+    RawTracepoint,
+    /// `BPF_PROG_TYPE_CGROUP_SOCK_ADDR` for connect(2) of sockets of IPv4.
+    Connect4,
+    /// The same for IPv6.
+    Connect6,
+    /// `BPF_PROG_TYPE_SK_LOOKUP`: which listener gets a connection.
+    SocketLookup,
+}
+
+impl ProgramKind {
+    /// `enum bpf_prog_type`
+    const fn number(self) -> u32 {
+        match self {
+            Self::Packets => 3,
+            Self::Xdp => 6,
+            Self::RawTracepoint => 17,
+            Self::Connect4 | Self::Connect6 => 18,
+            Self::SocketLookup => 30,
+        }
+    }
+
+    /// `enum bpf_attach_type`, where the kernel wants it for loading; otherwise 0.
+    pub(crate) const fn attach_type(self) -> u32 {
+        match self {
+            Self::Packets | Self::Xdp | Self::RawTracepoint => 0,
+            Self::Connect4 => 10,
+            Self::Connect6 => 11,
+            Self::SocketLookup => 36,
+        }
+    }
 }
 
 // Members of `union bpf_attr`, without padding.
@@ -36,6 +66,8 @@ struct Load {
     kernel_version: u32,
     flags: u32,
     name: [u8; 16],
+    interface: u32,
+    attach_type: u32,
 }
 
 #[repr(C)]
@@ -196,7 +228,7 @@ fn load(
     log: &mut [u8],
 ) -> Result<OwnedFd, Errno> {
     let mut attributes = Load {
-        kind: kind as u32,
+        kind: kind.number(),
         instruction_count: length(code)?,
         instructions: address(code),
         license: LICENSE.as_ptr() as u64,
@@ -210,6 +242,8 @@ fn load(
         kernel_version: 0,
         flags: 0,
         name: padded(name),
+        interface: 0,
+        attach_type: kind.attach_type(),
     };
     // SAFETY: these are the attributes of the command, which returns a new descriptor. The counts
     // are the lengths of instructions and log, and the licence ends with a zero.

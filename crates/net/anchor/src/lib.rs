@@ -24,6 +24,6 @@ mod table;
 mod tun;
 
 pub use connect::{Anchors, ConnectError, Opening, proceed};
-pub use routes::{Config, Routes, RoutesError, remove_leftovers};
+pub use routes::{Config, MARK, Routes, RoutesError, remove_leftovers};
 pub use self_test::{Fault, self_test};
 pub use tun::TunError;

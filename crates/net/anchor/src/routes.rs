@@ -11,6 +11,7 @@
 //! the port as its own for a connection to another host does not reach that host.
 
 use std::collections::BTreeSet;
+use std::fs::File;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -20,12 +21,15 @@ use netlink_sys::protocols::NETLINK_ROUTE;
 use crate::connect::is_link_local;
 use crate::existing;
 use crate::netlink::Netlink;
-use crate::rule::{self, Rule};
+use crate::rule::{self, Packets, Rule};
 use crate::table::{self, Route, Target};
 use crate::tun::{Tun, TunError};
 
 const ALL_V4: IpNet = IpNet::V4(Ipv4Net::new_assert(Ipv4Addr::UNSPECIFIED, 0));
 const ALL_V6: IpNet = IpNet::V6(Ipv6Net::new_assert(Ipv6Addr::UNSPECIFIED, 0));
+
+/// The mark of the sockets whose connections to other hosts go through the gateway (`SO_MARK`).
+pub const MARK: u32 = 79;
 
 /// Names and numbers of a gateway on this host.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -173,6 +177,40 @@ impl Routes {
         spared
     }
 
+    /// Brings the packets of sockets with [`MARK`] to loopback, if they go to these networks. The
+    /// address beside a network, one of this host, is that of sockets without one.
+    ///
+    /// # Errors
+    /// [`RoutesError::System`] with the kernel's answer: EINVAL if this host does not have an
+    /// address.
+    pub fn bring(&mut self, networks: &[(IpNet, IpAddr)]) -> Result<(), RoutesError> {
+        for &(network, source) in networks {
+            // As two halves, everything comes before the route of served ports.
+            let halves = network.subnets(network.prefix_len().max(1));
+            for part in halves.into_iter().flatten() {
+                self.add_route(part, Target::LocalFrom(self.tun.index, source))?;
+            }
+        }
+        for is_v6 in [false, true] {
+            if networks
+                .iter()
+                .any(|(one, _)| one.addr().is_ipv6() == is_v6)
+            {
+                self.add_rule(Packets::Marked { mark: MARK, is_v6 })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The TUN device: its index, and its file, from which the packets are read that were
+    /// redirected to the device.
+    ///
+    /// # Errors
+    /// The errors of `dup(2)`.
+    pub fn device(&self) -> io::Result<(u32, File)> {
+        Ok((self.tun.index, self.tun.file.try_clone()?))
+    }
+
     /// Hosts whose packets the kernel keeps, because they have connections from before or were
     /// given to [`Routes::leave`]. No anchor of such a host is possible.
     pub fn left(&self) -> impl Iterator<Item = IpAddr> {
@@ -218,13 +256,20 @@ impl Routes {
 
     /// The addresses of all served ports.
     pub(crate) fn served(&self) -> impl Iterator<Item = SocketAddr> {
-        self.rules.iter().map(|rule| rule.served)
+        self.rules.iter().filter_map(|rule| match rule.packets {
+            Packets::Replies(server) => Some(server),
+            Packets::Marked { .. } => None,
+        })
     }
 
     /// Adds the rule of `served`.
     pub(crate) fn serve(&mut self, served: SocketAddr) -> Result<(), RoutesError> {
+        self.add_rule(Packets::Replies(served))
+    }
+
+    fn add_rule(&mut self, packets: Packets) -> Result<(), RoutesError> {
         let rule = Rule {
-            served,
+            packets,
             table: self.table,
             preference: self.preference,
         };
@@ -236,12 +281,12 @@ impl Routes {
 
     /// Removes the rule of `served`.
     pub(crate) fn end(&mut self, served: SocketAddr) -> Result<(), RoutesError> {
-        let is_port = |rule: &&Rule| rule.served == served;
+        let is_port = |rule: &&Rule| rule.packets == Packets::Replies(served);
         let Some(rule) = self.rules.iter().find(is_port).copied() else {
             return Ok(());
         };
         removed(rule.remove(&mut self.netlink), &rule)?;
-        self.rules.retain(|other| other.served != served);
+        self.rules.retain(|other| *other != rule);
         Ok(())
     }
 

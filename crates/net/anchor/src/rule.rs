@@ -1,12 +1,14 @@
-//! The routing rule of a served port: replies of the server are looked up in the gateway's table.
+//! Routing rules: which packets of this host are looked up in the gateway's table.
 //!
-//! Spec: `man 8 ip-rule`, kernel net/core/fib_rules.c. The rule is `iif lo from S ipproto tcp sport
-//! SP lookup TABLE`. `iif lo` selects packets that this host sends, and spares received packets the
-//! dissection of their ports. [`PROTOCOL`] marks what a gateway has made.
+//! Spec: `man 8 ip-rule`, kernel net/core/fib_rules.c. The rule of a served port, for the replies of
+//! its server, is `iif lo from S ipproto tcp sport SP lookup TABLE`. That of outgoing connections is
+//! `iif lo fwmark MARK lookup TABLE`. `iif lo` selects packets that this host sends, and spares
+//! received packets the dissection of their ports. [`PROTOCOL`] marks what a gateway has made.
 //!
-//! What the rule permits to local users: nothing while the server listens, because no other user
-//! can bind S and SP then. Otherwise a socket that is bound to both reaches transparent listeners
-//! of this host at every destination; its source is S, never another address.
+//! What the rule of a port permits to local users: nothing while the server listens, because no
+//! other user can bind S and SP then. Otherwise a socket that is bound to both reaches transparent
+//! listeners of this host at every destination; its source is S, never another address. Marks need
+//! CAP_NET_ADMIN.
 
 use std::fmt;
 use std::io;
@@ -23,12 +25,25 @@ use crate::netlink::Netlink;
 /// daemon has this number (iproute2, etc/iproute2/rt_protos).
 pub(crate) const PROTOCOL: RouteProtocol = RouteProtocol::Other(79);
 
+/// The packets of a rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Packets {
+    /// Replies of the server with this address and port, which is not IPv4-mapped.
+    Replies(SocketAddr),
+    /// Packets of marked sockets.
+    Marked {
+        /// The mark.
+        mark: u32,
+        /// Of IPv6, or of IPv4.
+        is_v6: bool,
+    },
+}
+
 /// A rule of a gateway.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Rule {
-    /// Address and port of the server, not IPv4-mapped.
-    pub(crate) served: SocketAddr,
-    /// The table in which its replies are looked up.
+    pub(crate) packets: Packets,
+    /// The table in which they are looked up.
     pub(crate) table: u32,
     /// Place among the rules: low numbers first.
     pub(crate) preference: u32,
@@ -48,33 +63,48 @@ impl Rule {
 
     fn message(&self) -> RuleMessage {
         let Self {
-            served,
+            packets,
             table,
             preference,
         } = *self;
-        let port = served.port();
         let mut message = RuleMessage::default();
-        message.header.family = family(served.ip());
-        message.header.src_len = if served.is_ipv4() { 32 } else { 128 };
         message.header.action = RuleAction::ToTable;
         message.attributes = vec![
             RuleAttribute::Iifname("lo".to_owned()),
-            RuleAttribute::Source(served.ip()),
-            RuleAttribute::IpProtocol(IpProtocol::Tcp),
-            RuleAttribute::SourcePortRange(RulePortRange {
-                start: port,
-                end: port,
-            }),
             RuleAttribute::Table(table),
             RuleAttribute::Priority(preference),
             RuleAttribute::Protocol(PROTOCOL),
         ];
+        match packets {
+            Packets::Replies(server) => {
+                let port = server.port();
+                message.header.family = family(server.ip());
+                message.header.src_len = if server.is_ipv4() { 32 } else { 128 };
+                message.attributes.extend([
+                    RuleAttribute::Source(server.ip()),
+                    RuleAttribute::IpProtocol(IpProtocol::Tcp),
+                    RuleAttribute::SourcePortRange(RulePortRange {
+                        start: port,
+                        end: port,
+                    }),
+                ]);
+            }
+            Packets::Marked { mark, is_v6 } => {
+                message.header.family = if is_v6 {
+                    AddressFamily::Inet6
+                } else {
+                    AddressFamily::Inet
+                };
+                message.attributes.push(RuleAttribute::FwMark(mark));
+            }
+        }
         message
     }
 
     /// The rule in `message`; `None` if no gateway has made it.
     fn parse(message: &RuleMessage) -> Option<Self> {
         let (mut source, mut port, mut is_ours) = (None, None, false);
+        let mut mark = None;
         // The kernel leaves out a preference of 0.
         let (mut table, mut preference) = (None, 0);
         for attribute in &message.attributes {
@@ -82,6 +112,8 @@ impl Rule {
                 source = Some(*found);
             } else if let RuleAttribute::SourcePortRange(found) = attribute {
                 port = Some(found.start);
+            } else if let RuleAttribute::FwMark(found) = attribute {
+                mark = Some(*found);
             } else if let RuleAttribute::Table(found) = attribute {
                 table = Some(*found);
             } else if let RuleAttribute::Priority(found) = attribute {
@@ -91,7 +123,13 @@ impl Rule {
             }
         }
         let rule = Self {
-            served: SocketAddr::new(source?, port?),
+            packets: match mark {
+                Some(mark) => Packets::Marked {
+                    mark,
+                    is_v6: message.header.family == AddressFamily::Inet6,
+                },
+                None => Packets::Replies(SocketAddr::new(source?, port?)),
+            },
             table: table?,
             preference,
         };
@@ -102,12 +140,15 @@ impl Rule {
 impl fmt::Display for Rule {
     /// In the words of ip-rule(8).
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (address, port) = (self.served.ip(), self.served.port());
-        write!(
-            f,
-            "rule pref {} iif lo from {address} ipproto tcp sport {port} lookup {}",
-            self.preference, self.table
-        )
+        write!(f, "rule pref {} iif lo ", self.preference)?;
+        match self.packets {
+            Packets::Replies(server) => {
+                let (address, port) = (server.ip(), server.port());
+                write!(f, "from {address} ipproto tcp sport {port}")?;
+            }
+            Packets::Marked { mark, .. } => write!(f, "fwmark {mark:#x}")?,
+        }
+        write!(f, " lookup {}", self.table)
     }
 }
 

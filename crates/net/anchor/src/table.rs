@@ -19,6 +19,9 @@ use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use crate::netlink::Netlink;
 use crate::rule::{PROTOCOL, family};
 
+/// A metric behind the defaults of both versions of IP (0 and 1024).
+const LAST: u32 = 2048;
+
 /// A route of a gateway.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Route {
@@ -35,6 +38,8 @@ pub(crate) struct Route {
 pub(crate) enum Target {
     /// This host receives them; the route lasts as long as the device with this index.
     Local(u32),
+    /// The same, and a socket without an address of its own gets this one of the host.
+    LocalFrom(u32, IpAddr),
     /// The next rule decides.
     Throw,
 }
@@ -90,12 +95,18 @@ impl Route {
             message.attributes.push(RouteAttribute::Destination(to));
         }
         match target {
-            Target::Local(device) => {
+            Target::Local(device) | Target::LocalFrom(device, _) => {
                 message.header.kind = RouteType::Local;
                 message.header.scope = RouteScope::Host;
                 message.attributes.push(RouteAttribute::Oif(device));
             }
             Target::Throw => message.header.kind = RouteType::Throw,
+        }
+        if let Target::LocalFrom(_, source) = target {
+            let source = RouteAddress::from(source);
+            message.attributes.push(RouteAttribute::PrefSource(source));
+            // After a throw route to the same host, which may come or go.
+            message.attributes.push(RouteAttribute::Priority(LAST));
         }
         message
     }
@@ -134,7 +145,7 @@ impl fmt::Display for Route {
     /// In the words of ip-route(8).
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match self.target {
-            Target::Local(_) => "local",
+            Target::Local(_) | Target::LocalFrom(..) => "local",
             Target::Throw => "throw",
         };
         write!(f, "route {kind} {} table {}", self.network, self.table)

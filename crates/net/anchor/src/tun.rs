@@ -2,8 +2,9 @@
 //!
 //! Spec: kernel Documentation/networking/tuntap.rst. The device exists so that it ends: the kernel
 //! removes it, and all routes through it, when the process ends, however it ends. Its name is the
-//! lock between the gateways of a network namespace. No packet passes it, because the kernel
-//! delivers packets of local routes by `lo`. The device always has its queue, so that no other
+//! lock between the gateways of a network namespace. The kernel delivers packets of local routes by
+//! `lo`, so none passes it by a route. What a program of the gateway redirects to it can be read
+//! from its file. The device always has its queue, so that no other
 //! process can attach to it and inject packets.
 
 use std::fs::{File, OpenOptions};
@@ -57,7 +58,7 @@ pub enum TunError {
 /// A TUN device that exists as long as this value.
 pub(crate) struct Tun {
     /// The open file is the device.
-    _device: File,
+    pub(crate) file: File,
     /// Index of the device in its network namespace.
     pub(crate) index: u32,
 }
@@ -75,7 +76,7 @@ impl Tun {
         let index = index(name).map_err(|error| fault(name, error))?;
         set_up(netlink, index).map_err(|error| fault(name, error))?;
         Ok(Self {
-            _device: device,
+            file: device,
             index,
         })
     }
