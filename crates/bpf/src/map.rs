@@ -73,9 +73,10 @@ impl<const K: usize, const V: usize> Map<K, V> {
             key_bytes: bytes(K)?,
             value_bytes: bytes(V)?,
             entries,
-            flags: match kind {
-                MapKind::Prefixes => NO_PREALLOCATION,
-                _ => 0,
+            flags: if kind == MapKind::Prefixes {
+                NO_PREALLOCATION
+            } else {
+                0
             },
         };
         // SAFETY: these are the attributes of the command, which have no pointers. The command

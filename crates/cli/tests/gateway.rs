@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
 
 use saiga_gateway::settings::Settings;
@@ -13,9 +13,8 @@ use saiga_trials::witness::await_true;
 mod support;
 #[path = "support/gateway.rs"]
 mod world;
-use support::program::Ended;
 use support::{Installation, said};
-use world::{SETTINGS, Wire, World, in_namespace, network};
+use world::{SETTINGS, Talk, Wire, World, in_namespace, network};
 
 /// What a client sees and what the server sees of it, over both versions of IP.
 fn check_redis(world: &World) {
@@ -33,29 +32,6 @@ fn check_redis(world: &World) {
         assert!(back.trim_end() == value, "other bytes came back");
         let load = format!("redis-benchmark -h {server} -n 3000 -c 30 -P 4 -q -t set,get");
         world.client(&load);
-    }
-}
-
-/// A connection of redis-cli that stays open.
-struct Talk(Ended);
-
-impl Talk {
-    fn new(world: &World, cli: &str) -> Self {
-        let mut cli = world.on_client(cli);
-        let cli = cli.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
-        let mut talk = Self(Ended(cli.unwrap()));
-        talk.ping();
-        talk
-    }
-
-    fn ping(&mut self) {
-        let child = &mut self.0.0;
-        writeln!(child.stdin.as_mut().unwrap(), "ping").unwrap();
-        let mut answer = String::new();
-        // Not a byte more: the reader ends with this call.
-        let mut stdout = BufReader::with_capacity(1, child.stdout.as_mut().unwrap());
-        stdout.read_line(&mut answer).unwrap();
-        assert_eq!(answer, "PONG\n");
     }
 }
 
@@ -125,7 +101,7 @@ fn a_host_with_an_old_connection_is_taken_over_at_its_end() {
     in_namespace(|| {
         let world = World::over(Wire::Xdp);
         let _server = world.redis(false);
-        let mut old = Talk::new(&world, "redis-cli -h 10.9.0.1");
+        let mut old = Talk::new(world.on_client("redis-cli -h 10.9.0.1"));
         let gateway = world.gateway();
         let throws = || ip("route show table 79").contains("throw 10.9.0.2");
         assert!(throws());
@@ -174,8 +150,8 @@ fn connections_of_a_client_are_limited() {
         up.stderr(Stdio::piped());
         let mut gateway = world.gateway_by(up);
         let cli = "redis-cli -h 10.9.0.1 -p 6380";
-        let first = Talk::new(&world, cli);
-        let _second = Talk::new(&world, cli);
+        let first = Talk::new(world.on_client(cli));
+        let _second = Talk::new(world.on_client(cli));
         let third = world.on_client(&format!("{cli} ping"));
         let third = { third }.stdout(Stdio::piped()).spawn().unwrap();
         let mut said = BufReader::new(gateway.0.stderr.take().unwrap()).lines();
@@ -205,7 +181,6 @@ fn keys_without_effect_are_refused() {
     let saiga = Installation::bare();
     let file = saiga.path("gateway.toml");
     for (lines, key) in [
-        ("[outgoing]\nprefixes = \"10.0.0.0/8\"", "outgoing.prefixes"),
         ("[workers]\nmemory_bind = \"0\"", "workers.memory_bind"),
         ("[workers]\ncpus = \"0,1\"", "workers.cpus"),
     ] {

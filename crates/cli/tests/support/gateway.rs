@@ -3,12 +3,13 @@
 #![allow(dead_code, reason = "each test file uses a part of this module")]
 
 use std::fs;
-use std::io::Write as _;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Command, Stdio};
 use std::thread;
 
 use saiga_process::network::{Namespace, within};
 use saiga_trials::snapshot::{self, ip};
+use saiga_trials::witness::await_true;
 
 use crate::support::Installation;
 use crate::support::program::{Ended, start};
@@ -96,6 +97,8 @@ impl World {
                     "link set veth0 addrgenmode none",
                     "address add 10.9.0.1/24 dev veth0",
                     "address add fd09::1/64 dev veth0 nodad",
+                    // The kernel asks for neighbours with it.
+                    "address add fe80::1/64 dev veth0 nodad",
                     "link set veth0 up",
                 ],
             ),
@@ -114,6 +117,8 @@ impl World {
         };
         if wire == Wire::Xdp {
             world.give_wire();
+            let is_up = || ip("link show veth0").contains("state UP");
+            await_true(is_up, || "the wire has no carrier".to_owned());
         }
         world.before = network();
         world
@@ -162,6 +167,13 @@ impl World {
     pub(crate) fn redis(&self, is_accelerated: bool) -> Ended {
         let addresses = ["10.9.0.1", "fd09::1"];
         self.saiga.redis(is_accelerated, &addresses, 6379, &[])
+    }
+
+    /// A Redis server on the client's host, without the library.
+    pub(crate) fn redis_on_client(&self) -> Ended {
+        let addresses = ["10.9.0.2", "fd09::2"];
+        let start = || Ok(self.saiga.redis(false, &addresses, 6379, &[]));
+        within(Some(&self.client.path()), start).unwrap()
     }
 
     /// The gateway, with the client's host at the other end of its device.
@@ -216,6 +228,29 @@ impl World {
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{line}: {stderr}");
         String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+}
+
+/// A connection of redis-cli that stays open.
+pub(crate) struct Talk(Ended);
+
+impl Talk {
+    /// Starts redis-cli, by a command that reaches its server.
+    pub(crate) fn new(mut cli: Command) -> Self {
+        let cli = cli.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        let mut talk = Self(Ended(cli.unwrap()));
+        talk.ping();
+        talk
+    }
+
+    pub(crate) fn ping(&mut self) {
+        let child = &mut self.0.0;
+        writeln!(child.stdin.as_mut().unwrap(), "ping").unwrap();
+        let mut answer = String::new();
+        // Not a byte more: the reader ends with this call.
+        let mut stdout = BufReader::with_capacity(1, child.stdout.as_mut().unwrap());
+        stdout.read_line(&mut answer).unwrap();
+        assert_eq!(answer, "PONG\n");
     }
 }
 

@@ -26,4 +26,5 @@ mod tun;
 pub use connect::{Anchors, ConnectError, Opening, proceed};
 pub use routes::{Config, MARK, Routes, RoutesError, remove_leftovers};
 pub use self_test::{Fault, self_test};
+pub use table::own_addresses;
 pub use tun::TunError;

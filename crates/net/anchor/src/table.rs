@@ -11,10 +11,13 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL};
+use netlink_packet_route::address::{AddressAttribute, AddressMessage};
 use netlink_packet_route::route::{
     RouteAddress, RouteAttribute, RouteMessage, RouteScope, RouteType,
 };
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
+
+use netlink_sys::protocols::NETLINK_ROUTE;
 
 use crate::netlink::Netlink;
 use crate::rule::{PROTOCOL, family};
@@ -65,6 +68,33 @@ pub(crate) fn is_own(netlink: &mut Netlink, address: IpAddr) -> io::Result<bool>
             _ => Err(error),
         },
     }
+}
+
+/// All addresses of this host.
+///
+/// # Errors
+/// The errors of netlink.
+pub fn own_addresses() -> io::Result<Vec<IpAddr>> {
+    let mut netlink = Netlink::open(NETLINK_ROUTE)?;
+    let request = RouteNetlinkMessage::GetAddress(AddressMessage::default());
+    let mut own = Vec::new();
+    for answer in netlink.dump(&request)? {
+        let RouteNetlinkMessage::NewAddress(message) = answer else {
+            continue;
+        };
+        let mut peer = None;
+        let mut local = None;
+        for attribute in message.attributes {
+            if let AddressAttribute::Address(address) = attribute {
+                peer = Some(address);
+            } else if let AddressAttribute::Local(address) = attribute {
+                local = Some(address);
+            }
+        }
+        // IPv6 has the second one only for a link to one other host.
+        own.extend(local.or(peer));
+    }
+    Ok(own)
 }
 
 impl Route {

@@ -26,6 +26,6 @@ mod worker;
 pub use inspection::InspectionError;
 pub use seats::Seat;
 pub use worker::{
-    Anchor, Anchors, AskError, Clock, Handle, Latency, Memory, OnUnresolved, Opened, Page, Parts,
-    Report, Rings, Shown, Times, Worker, WorkerError,
+    Anchor, Anchors, AskError, Clock, Handle, Latency, Memory, OnUnresolved, Opened, Opener, Page,
+    Parts, Report, Rings, Shown, Times, Worker, WorkerError,
 };

@@ -13,6 +13,7 @@ mod cpu;
 mod device;
 mod follow;
 mod network;
+mod outgoing;
 mod stack;
 mod support;
 
@@ -34,7 +35,7 @@ use crate::confine::{ConfineError, Confinement};
 use crate::inspection::{Inspection, InspectionError, Listeners};
 use crate::observer::{Observer, Subject};
 use crate::settings::{Polling, Settings};
-use crate::worker::{Clock, Handle, Memory, Parts, Worker, WorkerError};
+use crate::worker::{Clock, Handle, Memory, Opener, Parts, Worker, WorkerError};
 use attached::Attached;
 use device::BoxedDevice;
 use follow::{Asker, Follow};
@@ -138,6 +139,18 @@ pub enum ServiceError {
     /// The replies of servers cannot be brought to the gateway.
     #[error(transparent)]
     Routes(#[from] RoutesError),
+    /// Connections of local programs cannot be opened.
+    #[error(transparent)]
+    Outgoing(#[from] saiga_outgoing::OutgoingError),
+    /// No device has an address for connections to a network.
+    #[error(
+        "`outgoing.prefixes`: no device has an address of the same version of IP as {network}: \
+         add one, or remove the prefix"
+    )]
+    NoSource {
+        /// The network.
+        network: ipnet::IpNet,
+    },
     /// Something on this host prevents anchors.
     #[error(transparent)]
     Fault(#[from] Fault),
@@ -189,7 +202,8 @@ impl Gateway {
         let served: Vec<SocketAddr> = served.copied().collect();
         let left_out = attached.iter().flat_map(|one| one.plan.left_out.clone());
         let left_out = left_out.collect();
-        let routes = routes(&served, &mut attached)?;
+        let mut routes = routes(&served, &mut attached)?;
+        let mut opener = outgoing::open(settings, &mut routes, &attached)?;
         let left: BTreeSet<IpAddr> = routes.left().collect();
         let starting = Starting {
             settings,
@@ -202,7 +216,7 @@ impl Gateway {
         let (asker, asked) = follow::channel()?;
         let (mut ready, mut followed) = (Vec::new(), Vec::new());
         for (number, device) in attached.into_iter().enumerate() {
-            let (workers, device) = starting.workers(device, (number, &asker))?;
+            let (workers, device) = starting.workers(device, (number, &asker), &mut opener)?;
             ready.extend(workers);
             followed.push(device);
         }
@@ -359,11 +373,12 @@ struct Ready {
 
 impl Starting<'_> {
     /// The workers of a device, and what the thread that follows the network needs of it. `asker`:
-    /// its number there.
+    /// its number there. The first worker gets `opener`.
     fn workers(
         &self,
         device: Attached,
         asker: (usize, &Asker),
+        opener: &mut Option<Opener>,
     ) -> Result<(Vec<Ready>, follow::Device), ServiceError> {
         let Attached {
             cpus,
@@ -374,7 +389,8 @@ impl Starting<'_> {
         let mut ready = Vec::new();
         for (queues, cpu) in opened.queues.into_iter().zip(cpus) {
             let infos = queues.iter().map(|queue| queue.info().clone()).collect();
-            let worker = self.worker(queues, (&plan, source.resolver()), asker)?;
+            let network = (&plan, source.resolver());
+            let worker = self.worker(queues, network, asker, opener.take())?;
             ready.push(Ready { worker, cpu, infos });
         }
         let followed = follow::Device {
@@ -391,6 +407,7 @@ impl Starting<'_> {
         devices: Vec<BoxedDevice>,
         (plan, resolver): (&Plan, saiga_stack::Resolver),
         (number, asker): (usize, &Asker),
+        opener: Option<Opener>,
     ) -> Result<OneWorker, ServiceError> {
         let Self {
             settings,
@@ -431,6 +448,7 @@ impl Starting<'_> {
             on_unresolved: Box::new(move |interface, address| {
                 asker.ask(number, interface, address);
             }),
+            opener,
         };
         Ok(Worker::new(parts)?)
     }

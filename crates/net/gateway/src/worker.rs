@@ -14,6 +14,7 @@ mod buffer;
 mod clock;
 mod conversation;
 mod latency;
+mod opener;
 mod report;
 mod request;
 mod table;
@@ -34,6 +35,7 @@ pub use budget::Memory;
 pub use clock::Clock;
 use conversation::{Conversation, Next};
 pub use latency::{Latency, Times};
+pub use opener::Opener;
 use report::{Load, since_epoch};
 pub use report::{Page, Report, Rings, Shown};
 pub(crate) use request::Change;
@@ -55,9 +57,11 @@ const OTHERS_TURN: Micros = Micros(5);
 const CONTENDED: Micros = Micros::from_millis(10);
 /// Events of anchors that are taken at a time.
 const EVENTS: usize = 1024;
-/// The tokens of the devices and of a [`Handle`]; keys of conversations are smaller.
+/// The tokens of the devices, of a [`Handle`] and of an [`Opener`]; keys of conversations are
+/// smaller.
 const DEVICE: Token = Token(usize::MAX);
 const HANDLE: Token = Token(usize::MAX - 1);
+const OPENER: Token = Token(usize::MAX - 2);
 
 /// Where anchors come from.
 pub trait Anchors {
@@ -112,6 +116,8 @@ pub struct Parts<D, A> {
     pub spin: Duration,
     /// Resolves neighbours, if that is not the task of the stack.
     pub on_unresolved: OnUnresolved,
+    /// Connections of local programs, if this worker carries them.
+    pub opener: Option<Opener>,
 }
 
 /// A worker.
@@ -132,6 +138,7 @@ pub struct Worker<D, A> {
     /// Whether a device may have frames: it tells of those that come after it was empty.
     has_frames: bool,
     on_unresolved: OnUnresolved,
+    opener: Option<Opener>,
     inbox: Inbox,
     load: Load,
     latency: Latency,
@@ -170,6 +177,11 @@ impl<D: Device, A: Anchors> Worker<D, A> {
                 .register(&mut SourceFd(&device), DEVICE, Interest::READABLE)
                 .map_err(WorkerError::Poll)?;
         }
+        for descriptor in parts.opener.iter().flat_map(Opener::descriptors) {
+            poll.registry()
+                .register(&mut SourceFd(&descriptor), OPENER, Interest::READABLE)
+                .map_err(WorkerError::Poll)?;
+        }
         let waker = Waker::new(poll.registry(), HANDLE).map_err(WorkerError::Poll)?;
         let clock: fn() -> Duration = since_epoch;
         let devices = parts.devices.into_iter();
@@ -177,11 +189,13 @@ impl<D: Device, A: Anchors> Worker<D, A> {
         let inbox = Inbox::new(waker);
         let handle = inbox.handle();
         let wake = move || handle.wake();
+        let mut table = Table::new(parts.ring_bytes, parts.memory, wake);
+        table.tells_of_ends = parts.opener.is_some();
         Ok(Self {
             devices: devices.collect(),
             stack: parts.stack,
             anchors: parts.anchors,
-            table: Table::new(parts.ring_bytes, parts.memory, wake),
+            table,
             poll,
             events: Events::with_capacity(EVENTS),
             clock: parts.clock,
@@ -191,6 +205,7 @@ impl<D: Device, A: Anchors> Worker<D, A> {
             contended_until: Instant(0),
             has_frames: true,
             on_unresolved: parts.on_unresolved,
+            opener: parts.opener,
             inbox,
             load: Load::new(parts.clock.now()),
             latency: Latency::new(),
@@ -225,7 +240,7 @@ impl<D: Device, A: Anchors> Worker<D, A> {
             let timeout = if turn.has_more || is_spinning && self.may_spin() {
                 Some(Duration::ZERO)
             } else {
-                self.stack.next_timeout().map(|at| self.clock.until(at))
+                self.next_timeout().map(|at| self.clock.until(at))
             };
             self.wait(timeout)?;
         }
@@ -272,6 +287,7 @@ impl<D: Device, A: Anchors> Worker<D, A> {
         for (id, incoming) in std::mem::take(&mut self.table.incoming) {
             self.decide(id, &incoming, now);
         }
+        let has_opened = self.open(now);
         for key in std::mem::take(&mut self.table.short) {
             self.limit(key, now);
         }
@@ -295,11 +311,19 @@ impl<D: Device, A: Anchors> Worker<D, A> {
         while let Some((interface, address)) = self.stack.poll_unresolved(now) {
             (self.on_unresolved)(interface, address);
         }
-        let has_more = self.has_frames || is_full || self.table.has_work();
+        let has_more = self.has_frames || is_full || has_opened || self.table.has_work();
         Ok(Turn {
             has_worked: received > 0 || has_moved || has_sent || has_more,
             has_more,
         })
+    }
+
+    fn next_timeout(&self) -> Option<Instant> {
+        let opener = self.opener.as_ref().and_then(Opener::next_timeout);
+        [self.stack.next_timeout(), opener]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     fn on_timeout(&mut self, now: Instant) {
@@ -414,10 +438,13 @@ impl<D: Device, A: Anchors> Worker<D, A> {
         let Some((conversation, _)) = self.table.get(key) else {
             return false;
         };
+        let Some(anchor) = &mut conversation.anchor else {
+            return false;
+        };
         let interest = Interest::READABLE | Interest::WRITABLE;
         let registry = self.poll.registry();
         registry
-            .register(&mut conversation.anchor, Table::token(key), interest)
+            .register(anchor, Table::token(key), interest)
             .is_ok()
     }
 
@@ -426,13 +453,13 @@ impl<D: Device, A: Anchors> Worker<D, A> {
         let Some((conversation, _)) = self.table.get(key) else {
             return;
         };
-        let Some(id) = conversation.connection else {
+        let (Some(id), Some(anchor)) = (conversation.connection, &conversation.anchor) else {
             return;
         };
-        if let Ok(Some(_)) | Err(_) = conversation.anchor.take_error() {
+        if let Ok(Some(_)) | Err(_) = anchor.take_error() {
             self.table.remove(key);
             self.stack.refuse(id, now);
-        } else if conversation.anchor.peer_addr().is_ok() {
+        } else if anchor.peer_addr().is_ok() {
             conversation.is_accepted = true;
             self.accept(id, now);
         }
@@ -463,10 +490,18 @@ impl<D: Device, A: Anchors> Worker<D, A> {
             }
             Next::Reset => {
                 if let Some(id) = connection {
-                    let _closed = self.stack.abort(id, now);
+                    self.abort(id, now);
                 }
                 self.table.remove(key);
             }
+        }
+    }
+
+    /// Ends a connection of the stack with a reset.
+    fn abort(&mut self, id: ConnectionId, now: Instant) {
+        let _closed = self.stack.abort(id, now);
+        if self.table.tells_of_ends {
+            self.table.ended.push(id);
         }
     }
 
@@ -504,7 +539,12 @@ impl<D: Device, A: Anchors> Worker<D, A> {
         let events = std::mem::replace(&mut self.events, Events::with_capacity(0));
         for event in &events {
             self.has_frames |= event.token() == DEVICE;
-            if event.token() == DEVICE || event.token() == HANDLE {
+            if event.token() == OPENER
+                && let Some(opener) = &mut self.opener
+            {
+                opener.has_news = true;
+            }
+            if [DEVICE, HANDLE, OPENER].contains(&event.token()) {
                 continue;
             }
             let key = u32::try_from(event.token().0).unwrap_or(u32::MAX);

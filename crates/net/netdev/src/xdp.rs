@@ -27,4 +27,4 @@ pub use error::{OpenError, SteerError};
 pub use interface::Interface;
 pub use options::{BusyPoll, Copies, FrameSize, Options, XdpMode};
 pub use queue::Queue;
-pub use steering::{MAX_ENDPOINTS, MAX_HOSTS};
+pub use steering::{Flows, MAX_ENDPOINTS, MAX_HOSTS};

@@ -19,7 +19,7 @@ pub(crate) const FLOW_BYTES: usize = 2 * ADDRESS_BYTES + 4;
 pub(crate) const NETWORK_BYTES: usize = 4 + 8 + ADDRESS_BYTES;
 /// The value of a connection or network that the gateway carries.
 pub(crate) const ADMITTED: u8 = 1;
-/// The value of an address that the gateway does not carry.
+/// The value of addresses that the gateway does not carry.
 pub(crate) const EXCEPTED: u8 = 2;
 
 /// Bits of the namespace's number.
@@ -46,6 +46,14 @@ pub(crate) fn network_key(cookie: u64, address: IpAddr, bits: u8) -> [u8; NETWOR
     key[..4].copy_from_slice(&(COOKIE_BITS + bits).to_ne_bytes());
     key[4..12].copy_from_slice(&cookie.to_ne_bytes());
     key[12..].copy_from_slice(&mapped(address));
+    key
+}
+
+/// The key of a namespace, which has all networks.
+pub(crate) fn namespace_key(cookie: u64) -> [u8; NETWORK_BYTES] {
+    let mut key = [0; NETWORK_BYTES];
+    key[..4].copy_from_slice(&COOKIE_BITS.to_ne_bytes());
+    key[4..12].copy_from_slice(&cookie.to_ne_bytes());
     key
 }
 
@@ -121,7 +129,8 @@ pub(crate) fn mark(maps: Maps, is_v6: bool) -> Option<Vec<Instruction>> {
         copy_v4(&mut code, ADDRESS, Reg::R6, V4);
     }
     look_up(&mut code, maps.networks, NETWORK);
-    code.jump_if_null(Reg::R0, Condition::Equal, others);
+    // Another namespace, which may have a gateway and its program.
+    code.jump_if_null(Reg::R0, Condition::Equal, allow);
     code.load(Width::Byte, Reg::R3, Reg::R0, 0);
     code.jump_if(Reg::R3, Condition::NotEqual, ADMITTED.into(), others);
     code.jump_if(Reg::R8, Condition::Equal, MARK, allow);

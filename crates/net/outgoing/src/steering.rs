@@ -40,6 +40,8 @@ impl Steering {
         let networks = Map::new(MapKind::Prefixes, MOST_NETWORKS).map_err(map_error)?;
         let listeners = Map::new(MapKind::Streams, 2).map_err(map_error)?;
         let cookie = namespace::cookie()?;
+        let all = program::namespace_key(cookie);
+        networks.insert(&all, &[EXCEPTED]).map_err(map_error)?;
         for (network, _) in &destinations.networks {
             let key = program::network_key(cookie, network.addr(), network.prefix_len());
             networks.insert(&key, &[ADMITTED]).map_err(map_error)?;
@@ -83,10 +85,12 @@ impl Steering {
     pub(crate) fn attach(&mut self) -> Result<(), OutgoingError> {
         let (network, cgroups) = (namespace::network()?, namespace::cgroups()?);
         for (kind, program) in &self.programs {
-            let link = match kind {
-                ProgramKind::SocketLookup => Link::target(program, *kind, network.as_fd()),
-                ProgramKind::Packets => Link::received(program, LOOPBACK),
-                _ => Link::target(program, *kind, cgroups.as_fd()),
+            let link = if *kind == ProgramKind::Packets {
+                Link::received(program, LOOPBACK)
+            } else if *kind == ProgramKind::SocketLookup {
+                Link::target(program, *kind, network.as_fd())
+            } else {
+                Link::target(program, *kind, cgroups.as_fd())
             };
             self.links.push(link.map_err(attach_error)?);
         }

@@ -142,10 +142,7 @@ fn an_answer_decides_how_the_program_s_call_fails() {
     in_world(|| {
         let (_routes, mut outgoing) = up();
         for remote in REMOTE {
-            let refused = error_of(&mut outgoing, remote, |outgoing, attempt| {
-                outgoing.refuse(attempt).unwrap();
-            });
-            assert_eq!(refused, Some(libc::ECONNREFUSED), "{remote}");
+            check_refusal(&mut outgoing, remote);
             let unreachable = error_of(&mut outgoing, remote, |outgoing, attempt| {
                 outgoing.report_unreachable(attempt).unwrap();
             });
@@ -172,6 +169,27 @@ fn a_connection_is_held_again_when_it_was_forgotten() {
         outgoing.refuse(&second).unwrap();
         program.join().unwrap().unwrap_err();
     });
+}
+
+/// The programs of all gateways see every connect(2) of the machine.
+#[test]
+fn gateways_of_two_namespaces_do_not_disturb_each_other() {
+    in_world(|| {
+        let (_routes, mut outgoing) = up();
+        in_world(move || {
+            // The routes end with the value.
+            let (_routes, mut outgoing) = up();
+            check_refusal(&mut outgoing, REMOTE[0]);
+        });
+        check_refusal(&mut outgoing, REMOTE[0]);
+    });
+}
+
+fn check_refusal(outgoing: &mut Outgoing, remote: &str) {
+    let refused = error_of(outgoing, remote, |outgoing, attempt| {
+        outgoing.refuse(attempt).unwrap();
+    });
+    assert_eq!(refused, Some(libc::ECONNREFUSED), "{remote}");
 }
 
 #[test]

@@ -18,7 +18,7 @@ impl Attached {
     /// Opens a device for its workers, and reads its network.
     pub(super) fn open(settings: &Settings, device: &Device) -> Result<Self, ServiceError> {
         let cpus = cpu::of_workers(device, &settings.workers);
-        let opened = device::open(device, &cpus)?;
+        let opened = device::open(settings, device, &cpus)?;
         let (source, plan) = Source::open(settings, device, &opened.info)?;
         Ok(Self {
             cpus,

@@ -7,7 +7,7 @@ use saiga_netdev::xdp::{self, Copies, FrameSize, XdpMode};
 use saiga_netdev::{Device as Queue, Info};
 
 use super::{ServiceError, cpu};
-use crate::settings::{Copying, Device, Kind, Mode};
+use crate::settings::{Copying, Device, Kind, Mode, Settings};
 
 /// A queue of any kind of device.
 pub(super) type BoxedDevice = Box<dyn Queue + Send>;
@@ -28,7 +28,11 @@ pub(super) struct Opened {
 }
 
 /// Opens the device for workers on these CPUs.
-pub(super) fn open(device: &Device, cpus: &[Option<usize>]) -> Result<Opened, ServiceError> {
+pub(super) fn open(
+    settings: &Settings,
+    device: &Device,
+    cpus: &[Option<usize>],
+) -> Result<Opened, ServiceError> {
     match &device.kind {
         Kind::Tap { interface, .. } => {
             let taps = open_tap(interface.as_str())?;
@@ -41,7 +45,14 @@ pub(super) fn open(device: &Device, cpus: &[Option<usize>]) -> Result<Opened, Se
             copy,
             ..
         } => {
-            let options = options(device, *mode, *copy);
+            let options = xdp::Options {
+                flows: if settings.outgoing.prefixes.is_empty() {
+                    0
+                } else {
+                    settings.tcp.connections
+                },
+                ..options(device, *mode, *copy)
+            };
             let interface = open_interface(interface.as_str(), options)?;
             let queues = open_queues(&interface, cpus)?;
             shared_out(queues, device, cpus.len(), Some(interface))

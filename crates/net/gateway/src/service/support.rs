@@ -13,14 +13,26 @@ pub fn supported(settings: &Settings) -> Result<(), ServiceError> {
     for device in &settings.devices {
         is_supported(device, settings)?;
     }
-    let keys = [
-        (
-            "workers.memory_bind",
-            !settings.workers.memory_bind.is_empty(),
-        ),
-        ("outgoing.prefixes", !settings.outgoing.prefixes.is_empty()),
-    ];
-    refuse(&keys)
+    if !settings.outgoing.prefixes.is_empty() {
+        can_open_connections(settings)?;
+    }
+    refuse(&[(
+        "workers.memory_bind",
+        !settings.workers.memory_bind.is_empty(),
+    )])
+}
+
+/// The remote host's answer must reach the worker that has asked.
+fn can_open_connections(settings: &Settings) -> Result<(), ServiceError> {
+    let workers = settings.devices.iter();
+    let workers = workers.map(|device| cpu::of_workers(device, &settings.workers).len());
+    if workers.sum::<usize>() > 1 {
+        return Err(ServiceError::Absent(
+            "this version opens the connections of `outgoing.prefixes` with one device and one \
+             worker: name one of each, or remove the key",
+        ));
+    }
+    Ok(())
 }
 
 fn is_supported(device: &Device, settings: &Settings) -> Result<(), ServiceError> {

@@ -104,10 +104,9 @@ pub enum Feature {
     Xdp,
     /// The socket option IP_LOCAL_PORT_RANGE (Linux 6.3).
     LocalPortRange,
-    /// Packets held for a decision (`CONFIG_NETFILTER_NETLINK_QUEUE`).
-    Nfqueue,
-    /// BPF programs that choose listeners (`BPF_PROG_TYPE_SK_LOOKUP`).
-    SkLookup,
+    /// BPF programs for connect(2), received packets and listeners (`CONFIG_CGROUP_BPF`,
+    /// `CONFIG_NET_XGRESS`; Linux 6.6).
+    OutgoingPrograms,
 }
 
 /// A right of a process (`man 7 capabilities`).
@@ -196,8 +195,10 @@ pub(super) fn needs(settings: &Settings) -> Vec<Need> {
         needs.add("tcp.memory", Requirement::Memory(memory.0));
     }
     if !outgoing.prefixes.is_empty() {
-        for feature in [Feature::Nfqueue, Feature::SkLookup] {
-            needs.add("outgoing.prefixes", Requirement::Kernel(feature));
+        let programs = Requirement::Kernel(Feature::OutgoingPrograms);
+        needs.add("outgoing.prefixes", programs);
+        for capability in [Capability::NetRaw, Capability::Bpf] {
+            needs.add("outgoing.prefixes", Requirement::Capability(capability));
         }
     }
     if let Some(listen) = metrics.listen {
@@ -361,8 +362,9 @@ impl fmt::Display for Feature {
             Self::Tun => "TUN and TAP devices (CONFIG_TUN)",
             Self::Xdp => "AF_XDP (CONFIG_XDP_SOCKETS)",
             Self::LocalPortRange => "IP_LOCAL_PORT_RANGE (Linux 6.3)",
-            Self::Nfqueue => "NFQUEUE (CONFIG_NETFILTER_NETLINK_QUEUE)",
-            Self::SkLookup => "BPF sk_lookup (Linux 5.9)",
+            Self::OutgoingPrograms => {
+                "BPF programs for connect(2) and received packets (Linux 6.6)"
+            }
         })
     }
 }

@@ -25,10 +25,12 @@ const MOST_BYTES_OF_A_TURN: u32 = 256 << 10;
 pub(crate) struct Conversation {
     /// `None` once the stack has forgotten the connection.
     pub(crate) connection: Option<ConnectionId>,
-    pub(crate) anchor: TcpStream,
+    /// `None` until the remote host has accepted the connection of a local program.
+    pub(crate) anchor: Option<TcpStream>,
     /// Kept for its end.
     _seat: Option<Seat>,
-    /// Whether the server has accepted the anchor. Until then, the client's SYN has no answer.
+    /// Whether the server has accepted the anchor. Until then, the client's SYN has no answer. Or
+    /// whether the connection of a local program was accepted.
     pub(crate) is_accepted: bool,
     /// From the client to the server.
     pub(crate) inbound: Buffer,
@@ -71,10 +73,31 @@ pub(crate) enum Next {
 
 impl Conversation {
     pub(crate) fn new(connection: ConnectionId, anchor: Anchor, is_accepted: bool) -> Self {
+        let stream = TcpStream::from_std(anchor.stream);
+        Self::of(connection, Some(stream), anchor.seat, is_accepted)
+    }
+
+    /// The connection of a local program, which waits for the remote host.
+    pub(crate) fn opening(connection: ConnectionId) -> Self {
+        Self::of(connection, None, None, false)
+    }
+
+    /// The connection of a local program was accepted.
+    pub(crate) fn accept(&mut self, anchor: std::net::TcpStream) {
+        self.anchor = Some(TcpStream::from_std(anchor));
+        (self.is_accepted, self.may_read, self.may_write) = (true, true, true);
+    }
+
+    fn of(
+        connection: ConnectionId,
+        anchor: Option<TcpStream>,
+        seat: Option<Seat>,
+        is_accepted: bool,
+    ) -> Self {
         Self {
             connection: Some(connection),
-            anchor: TcpStream::from_std(anchor.stream),
-            _seat: anchor.seat,
+            anchor,
+            _seat: seat,
             is_accepted,
             inbound: Buffer::default(),
             outbound: Buffer::default(),
@@ -148,9 +171,12 @@ impl Conversation {
         pools: &mut Pools,
         now: Instant,
     ) -> io::Result<u32> {
+        let Some(anchor) = &mut self.anchor else {
+            return Ok(0);
+        };
         let mut moved = 0;
         while self.may_write && !self.inbound.is_empty() && moved < MOST_BYTES_OF_A_TURN {
-            match self.anchor.write(self.inbound.front()) {
+            match anchor.write(self.inbound.front()) {
                 Ok(count) => {
                     let count = bytes(count);
                     self.inbound.consume(count, &mut pools.inbound);
@@ -164,11 +190,11 @@ impl Conversation {
         {
             stack.read(id, moved, now);
         }
-        self.open_window(stack, pools, now);
         if self.has_client_ended && self.inbound.is_empty() && !self.is_shut {
             self.is_shut = true;
-            self.anchor.shutdown(Shutdown::Write)?;
+            anchor.shutdown(Shutdown::Write)?;
         }
+        self.open_window(stack, pools, now);
         Ok(moved)
     }
 
@@ -179,7 +205,7 @@ impl Conversation {
         pools: &mut Pools,
         now: Instant,
     ) -> io::Result<u32> {
-        let Some(id) = self.connection else {
+        let (Some(id), Some(anchor)) = (self.connection, &mut self.anchor) else {
             return Ok(0);
         };
         let mut moved = 0;
@@ -189,7 +215,7 @@ impl Conversation {
             if room.is_empty() {
                 break;
             }
-            match self.anchor.read(room) {
+            match anchor.read(room) {
                 Ok(0) => self.has_server_ended = true,
                 Ok(count) => {
                     self.outbound.extend(bytes(count));
@@ -216,7 +242,9 @@ impl Conversation {
     /// The client is gone: the server gets a reset when the anchor is closed.
     pub(crate) fn reset_server(&self) {
         // Without it, the server sees the end of the stream, and a reset at its next bytes.
-        let _end = SockRef::from(&self.anchor).set_linger(Some(Duration::ZERO));
+        if let Some(anchor) = &self.anchor {
+            let _end = SockRef::from(anchor).set_linger(Some(Duration::ZERO));
+        }
     }
 }
 

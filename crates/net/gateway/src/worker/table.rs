@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use mio::Token;
-use saiga_stack::{ConnectionId, Events, Incoming, Instant, Owner};
+use saiga_stack::{CloseReason, ConnectionId, Events, Incoming, Instant, Owner};
 use slab::Slab;
 
 use super::budget::{Mailbox, Memory};
@@ -29,6 +29,12 @@ pub(crate) struct Table {
     pub(crate) due: Vec<u32>,
     /// Keys of conversations whose clients are gone.
     pub(crate) lost: Vec<u32>,
+    /// Keys of conversations that wait for the remote host, and its answer: whether the connection
+    /// is established, or why it has ended.
+    pub(crate) answered: Vec<(u32, Option<CloseReason>)>,
+    /// Connections that the stack has forgotten; only if [`Self::tells_of_ends`].
+    pub(crate) ended: Vec<ConnectionId>,
+    pub(crate) tells_of_ends: bool,
     /// Keys of conversations without memory for what their clients have sent.
     pub(crate) short: Vec<u32>,
     /// What the present turn has to measure.
@@ -53,6 +59,9 @@ impl Table {
             incoming: Vec::new(),
             due: Vec::new(),
             lost: Vec::new(),
+            answered: Vec::new(),
+            ended: Vec::new(),
+            tells_of_ends: false,
             short: Vec::new(),
             watch: Watch::new(),
         }
@@ -65,9 +74,14 @@ impl Table {
             due,
             lost,
             short,
+            answered,
             ..
         } = self;
-        !(incoming.is_empty() && due.is_empty() && lost.is_empty() && short.is_empty())
+        !(incoming.is_empty()
+            && due.is_empty()
+            && lost.is_empty()
+            && short.is_empty()
+            && answered.is_empty())
     }
 
     /// Number of conversations.
@@ -84,7 +98,8 @@ impl Table {
     pub(crate) fn rings(&self, id: ConnectionId) -> Option<Rings> {
         let conversation = self.conversations.get(self.key(id)? as usize)?;
         Some(Rings {
-            is_accepted: conversation.is_accepted,
+            // The remote host, not a server here, is asked for connections of local programs.
+            is_accepted: conversation.is_accepted || conversation.anchor.is_none(),
             inbound: conversation.inbound.len(),
             outbound: conversation.outbound.len(),
             capacity: self.pools.inbound.capacity(),
@@ -241,6 +256,9 @@ impl Owner for Table {
     }
 
     fn on_events(&mut self, id: ConnectionId, events: &Events) {
+        if self.tells_of_ends && events.closed.is_some() {
+            self.ended.push(id);
+        }
         let Some(key) = self.key(id) else {
             return;
         };
@@ -255,14 +273,22 @@ impl Owner for Table {
             conversation.since.inbound.get_or_insert(turned);
         }
         conversation.has_client_ended |= events.is_finished;
+        let is_opening = conversation.anchor.is_none();
         if let Some(reason) = events.closed {
             conversation.connection = None;
             conversation.outbound.give_back(pool);
             self.forget(id);
-            if reason != saiga_stack::CloseReason::Finished {
+            if is_opening {
+                self.answered.push((key, Some(reason)));
+                return;
+            }
+            if reason != CloseReason::Finished {
                 self.lost.push(key);
                 return;
             }
+        }
+        if is_opening && events.is_established {
+            self.answered.push((key, None));
         }
         self.make_due(key);
     }

@@ -213,7 +213,7 @@ fn needs_follow_from_the_settings() {
         "workers.cpus: CPU 67",
         "workers.memory_bind: NUMA node 2 with memory",
         "tcp.memory: 1GiB of memory",
-        "outgoing.prefixes: NFQUEUE (CONFIG_NETFILTER_NETLINK_QUEUE)",
+        "outgoing.prefixes: BPF programs for connect(2) and received packets (Linux 6.6)",
         "metrics.listen: free address and port [::1]:9464",
         "runtime.user: user daemon",
     ] {

@@ -154,6 +154,7 @@ impl World {
             memory: RingMemory::new(bytes, RING),
             spin: Duration::ZERO,
             on_unresolved: Box::new(|_, _| panic!("the stack resolves")),
+            opener: None,
         };
         let mut worker = Worker::new(parts).unwrap();
         let handle = worker.handle();

@@ -20,7 +20,7 @@ use super::options::{Copies, Options};
 use super::partial;
 use super::queue::{Parts, Queue};
 use super::socket::{Failure, Socket, Step};
-use super::steering::Steering;
+use super::steering::{Flows, Steering};
 use super::umem::Umem;
 use crate::device::{Device as _, Info, Offload};
 
@@ -52,7 +52,7 @@ impl Interface {
         options.check()?;
         let nic = Nic::read(name)?;
         check_mtu(&nic, options)?;
-        let steering = Steering::load(name, nic.queues)?;
+        let steering = Steering::load(name, nic.queues, options.flows)?;
         let (link, mode, native_error) = attach(&steering.program, &nic, options.mode)?;
         Ok(Self {
             _link: link,
@@ -176,6 +176,12 @@ impl Interface {
     /// Those of the kernel.
     pub fn take(&self, host: IpAddr) -> Result<(), SteerError> {
         self.steering.take(host)
+    }
+
+    /// The connections that are redirected one by one; `None` without [`Options::flows`].
+    #[must_use]
+    pub fn flows(&self) -> Option<Flows> {
+        self.steering.flows()
     }
 
     /// Frames that a program in the kernel's core sees are copies.

@@ -29,6 +29,8 @@ pub struct Options {
     pub copies: Copies,
     /// Poll the device instead of waiting for its interrupts.
     pub busy_poll: Option<BusyPoll>,
+    /// Most connections that are redirected one by one, beside those to endpoints.
+    pub flows: u32,
 }
 
 impl Default for Options {
@@ -40,6 +42,7 @@ impl Default for Options {
             wants_huge_pages: false,
             copies: Copies::IfNeeded,
             busy_poll: None,
+            flows: 0,
         }
     }
 }

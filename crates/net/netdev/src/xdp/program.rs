@@ -19,6 +19,10 @@ pub(super) const ENDPOINT_BYTES: usize = 20;
 /// Bytes of an address in a map.
 pub(super) const ADDRESS_BYTES: usize = 16;
 
+/// Bytes of a connection in its map: the address of the other host, an address of this one, and
+/// both ports in network byte order, this one's first.
+pub(super) const FLOW_BYTES: usize = 36;
+
 /// `XDP_PASS`: the kernel gets the frame.
 pub(super) const PASS: u32 = 2;
 
@@ -29,6 +33,8 @@ pub(super) struct Maps {
     pub(super) endpoints: i32,
     /// Hosts whose frames are left to the kernel; the values have no meaning.
     pub(super) hosts: i32,
+    /// Connections beside those to endpoints, if there may be any; the values have no meaning.
+    pub(super) flows: Option<i32>,
     /// The socket of each queue.
     pub(super) sockets: i32,
 }
@@ -45,21 +51,23 @@ const V4_FRAGMENT: i16 = 20;
 const V4_PROTOCOL: i16 = 23;
 const V4_SOURCE: i16 = 26;
 const V4_DESTINATION: i16 = 30;
-const V4_PORT: i16 = 36;
+const V4_PORTS: i16 = 34;
 const V6_VERSION: i16 = 14;
 const V6_NEXT_HEADER: i16 = 20;
 const V6_SOURCE: i16 = 22;
 const V6_DESTINATION: i16 = 38;
-const V6_PORT: i16 = 56;
+const V6_PORTS: i16 = 54;
 /// The end of the TCP header without options.
 const V4_HEADERS: i32 = 54;
 const V6_HEADERS: i32 = 74;
 const TAG_BYTES: i32 = 4;
 
-// The stack: the key of the endpoint, and that of the host.
+// The stack: the key of the endpoint, and that of the host before it. With the other port behind
+// the endpoint's, both are the key of the connection.
 const ENDPOINT: i16 = -24;
 const PORT: i16 = ENDPOINT + 16;
 const HOST: i16 = -40;
+const FLOW: i16 = HOST;
 
 const TCP: u32 = 6;
 /// Version 4, and a header of five words.
@@ -92,10 +100,22 @@ pub(super) fn endpoint_key(endpoint: SocketAddr) -> [u8; ENDPOINT_BYTES] {
     key
 }
 
+/// The key of a connection.
+pub(super) fn flow_key(own: SocketAddr, other: SocketAddr) -> [u8; FLOW_BYTES] {
+    let mut key = [0; FLOW_BYTES];
+    let (host, endpoint) = key.split_at_mut(ADDRESS_BYTES);
+    host.copy_from_slice(&address_key(other.ip()));
+    endpoint.copy_from_slice(&endpoint_key(own));
+    for (to, from) in endpoint.iter_mut().skip(18).zip(other.port().to_be_bytes()) {
+        *to = from;
+    }
+    key
+}
+
 /// Returns the program; `None` would be an error in this module.
 pub(super) fn program(maps: Maps) -> Option<Vec<Instruction>> {
     let mut code = Assembler::default();
-    let [pass, untagged, v4, v6, served] = [(); 5].map(|()| code.label());
+    let [pass, untagged, v4, v6, served, redirect] = [(); 6].map(|()| code.label());
     code.load(Width::Word, Reg::R6, Reg::R1, RX_QUEUE);
     code.load(Width::Word, Reg::R7, Reg::R1, DATA);
     code.load(Width::Word, Reg::R8, Reg::R1, DATA_END);
@@ -113,6 +133,7 @@ pub(super) fn program(maps: Maps) -> Option<Vec<Instruction>> {
 
     code.bind(v4);
     load_v4(&mut code, pass);
+    look_up_flow(&mut code, maps, V4_PORTS, redirect);
     look_up(&mut code, maps.endpoints, ENDPOINT);
     code.jump_if_null(Reg::R0, Condition::NotEqual, served);
     zero(&mut code, &[ENDPOINT + 12]);
@@ -122,6 +143,7 @@ pub(super) fn program(maps: Maps) -> Option<Vec<Instruction>> {
 
     code.bind(v6);
     load_v6(&mut code, pass);
+    look_up_flow(&mut code, maps, V6_PORTS, redirect);
     look_up(&mut code, maps.endpoints, ENDPOINT);
     code.jump_if_null(Reg::R0, Condition::NotEqual, served);
     zero(&mut code, &[0, 4, 8, 12].map(|at| ENDPOINT + at));
@@ -131,6 +153,7 @@ pub(super) fn program(maps: Maps) -> Option<Vec<Instruction>> {
     code.bind(served);
     look_up(&mut code, maps.hosts, HOST);
     code.jump_if_null(Reg::R0, Condition::NotEqual, pass);
+    code.bind(redirect);
     code.load_map(Reg::R1, maps.sockets);
     code.copy(Reg::R2, Reg::R6);
     // What the call returns if the queue has no socket.
@@ -165,7 +188,7 @@ fn load_v4(code: &mut Assembler, pass: Label) {
         code.store_number(Width::Word, Reg::Stack, key + 8, mapped);
         copy_word(code, key + 12, address);
     }
-    copy_port(code, V4_PORT);
+    copy_port(code, V4_PORTS);
 }
 
 /// As [`load_v4`], over IPv6.
@@ -185,7 +208,7 @@ fn load_v6(code: &mut Assembler, pass: Label) {
         copy_word(code, ENDPOINT + word, V6_DESTINATION + word);
         copy_word(code, HOST + word, V6_SOURCE + word);
     }
-    copy_port(code, V6_PORT);
+    copy_port(code, V6_PORTS);
 }
 
 /// Copies four bytes of the frame to the stack.
@@ -194,10 +217,22 @@ fn copy_word(code: &mut Assembler, to: i16, from: i16) {
     code.store(Width::Word, Reg::Stack, to, Reg::R3);
 }
 
-/// Copies the port to the key of the endpoint, with two zeros behind it.
-fn copy_port(code: &mut Assembler, from: i16) {
+/// Jumps to `redirect` for a connection beside those to endpoints.
+fn look_up_flow(code: &mut Assembler, maps: Maps, ports: i16, redirect: Label) {
+    let Some(flows) = maps.flows else {
+        return;
+    };
+    code.load(Width::Half, Reg::R3, Reg::R7, ports);
+    code.store(Width::Half, Reg::Stack, PORT + 2, Reg::R3);
+    look_up(code, flows, FLOW);
+    code.jump_if_null(Reg::R0, Condition::NotEqual, redirect);
+    code.store_number(Width::Half, Reg::Stack, PORT + 2, 0);
+}
+
+/// Copies the second port to the key of the endpoint, with two zeros behind it.
+fn copy_port(code: &mut Assembler, ports: i16) {
     zero(code, &[PORT]);
-    code.load(Width::Half, Reg::R3, Reg::R7, from);
+    code.load(Width::Half, Reg::R3, Reg::R7, ports + 2);
     code.store(Width::Half, Reg::Stack, PORT, Reg::R3);
 }
 

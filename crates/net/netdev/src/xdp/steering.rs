@@ -8,16 +8,20 @@
 //! receive and drop what the queues hold, and only then give frames to a stack, which would answer
 //! segments of older connections with resets. The hosts send again what was dropped.
 //!
+//! Connections that the gateway opens itself are known one by one.
+//!
 //! The program does not compare VLANs: an endpoint takes its port on all VLANs of the interface.
 
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsRawFd as _, BorrowedFd};
+use std::sync::Arc;
 
 use rustix::io::Errno;
 use saiga_bpf::{Map, MapKind, Program, ProgramKind};
 
 use super::error::{OpenError, SteerError};
-use super::program::{self, ADDRESS_BYTES, ENDPOINT_BYTES, Maps};
+use super::program::{self, ADDRESS_BYTES, ENDPOINT_BYTES, FLOW_BYTES, Maps};
 
 /// Most endpoints: as many as a stack has listeners.
 pub const MAX_ENDPOINTS: u32 = 4096;
@@ -33,16 +37,45 @@ pub(super) struct Steering {
     endpoints: Map<ENDPOINT_BYTES, 1>,
     hosts: Map<ADDRESS_BYTES, 1>,
     sockets: Map<4, 4>,
+    flows: Option<Flows>,
+}
+
+/// Connections whose frames are redirected although they go to no endpoint.
+#[derive(Debug, Clone)]
+pub struct Flows(Arc<Map<FLOW_BYTES, 1>>);
+
+impl Flows {
+    /// From now on, redirects the frames of a connection of this host, `own`, with another one.
+    ///
+    /// # Errors
+    /// E2BIG if there are as many as [`Options::flows`](super::Options::flows) already.
+    pub fn add(&self, own: SocketAddr, other: SocketAddr) -> io::Result<()> {
+        Ok(self.0.insert(&program::flow_key(own, other), &PRESENT)?)
+    }
+
+    /// From now on, leaves the frames of a connection to the kernel.
+    ///
+    /// # Errors
+    /// Those of the kernel.
+    pub fn remove(&self, own: SocketAddr, other: SocketAddr) -> io::Result<()> {
+        Ok(self.0.remove(&program::flow_key(own, other)).map(drop)?)
+    }
 }
 
 impl Steering {
-    /// Loads the program, which passes everything, for the interface `name` with `queues` queues.
-    pub(super) fn load(name: &str, queues: u32) -> Result<Self, OpenError> {
+    /// Loads the program, which passes everything, for the interface `name` with `queues` queues,
+    /// and with room for `flows` connections.
+    pub(super) fn load(name: &str, queues: u32, flows: u32) -> Result<Self, OpenError> {
         let failed = |error| map_error(name, error);
         let endpoints = Map::new(MapKind::Hash, MAX_ENDPOINTS).map_err(failed)?;
         let hosts = Map::new(MapKind::Hash, MAX_HOSTS).map_err(failed)?;
         let sockets = Map::new(MapKind::Sockets, queues).map_err(failed)?;
+        let flows = match flows {
+            0 => None,
+            flows => Some(Map::new(MapKind::Hash, flows).map_err(failed)?),
+        };
         let maps = Maps {
+            flows: flows.as_ref().map(Map::number),
             endpoints: endpoints.number(),
             hosts: hosts.number(),
             sockets: sockets.number(),
@@ -54,7 +87,12 @@ impl Steering {
             endpoints,
             hosts,
             sockets,
+            flows: flows.map(|map| Flows(Arc::new(map))),
         })
+    }
+
+    pub(super) fn flows(&self) -> Option<Flows> {
+        self.flows.clone()
     }
 
     /// Gives a queue its socket. The kernel removes a socket that is closed.

@@ -16,18 +16,18 @@ const REDIRECT: u32 = 4;
 /// A steering whose only queue has a socket, which is not bound to a device.
 struct World {
     steering: Steering,
-    _socket: Socket,
+    socket: Socket,
     _umem: Umem,
 }
 
 fn world() -> World {
-    let steering = Steering::load("lo", 1).unwrap();
+    let steering = Steering::load("lo", 1, 0).unwrap();
     let umem = Umem::new(128, 2048, false).unwrap();
     let socket = Socket::open(&umem, 64).unwrap();
     steering.connect(0, socket.as_fd()).unwrap();
     World {
         steering,
-        _socket: socket,
+        socket,
         _umem: umem,
     }
 }
@@ -206,8 +206,35 @@ fn hosts_with_older_connections_are_left_to_the_kernel() {
 }
 
 #[test]
+fn connections_are_redirected_one_by_one() {
+    let mut world = world();
+    world.steering = Steering::load("lo", 1, 2).unwrap();
+    world.steering.connect(0, world.socket.as_fd()).unwrap();
+    world.serve("0.0.0.0:80");
+    let flows = world.steering.flows().unwrap();
+    let ends = |own: &str, other: &str| (own.parse().unwrap(), other.parse().unwrap());
+    for (frame, (own, other)) in [
+        (v4(), ends("10.0.0.2:7", "10.0.0.9:4660")),
+        (v6(), ends("[fd00::2]:7", "[fd00::9]:4660")),
+    ] {
+        let is_v4 = own.is_ipv4();
+        let (ports, source) = if is_v4 { (34, 26) } else { (54, 22) };
+        assert!(!world.redirects(&frame));
+        flows.add(own, other).unwrap();
+        assert!(world.redirects(&frame));
+        assert!(!world.redirects(&with(frame.clone(), ports, &[0x12, 0x35])));
+        assert!(!world.redirects(&with(frame.clone(), ports + 2, &[0, 8])));
+        assert!(!world.redirects(&with(frame.clone(), source, &[11])));
+        flows.remove(own, other).unwrap();
+        assert!(!world.redirects(&frame));
+    }
+    // Endpoints are found as before.
+    assert!(world.redirects(&with(v4(), 36, &[0, 80])));
+}
+
+#[test]
 fn a_queue_without_a_socket_passes_all() {
-    let steering = Steering::load("lo", 1).unwrap();
+    let steering = Steering::load("lo", 1, 0).unwrap();
     steering.serve("10.0.0.2:7".parse().unwrap()).unwrap();
     assert!(!redirects(&steering.program, &v4()));
     let umem = Umem::new(128, 2048, false).unwrap();
@@ -223,7 +250,7 @@ fn a_queue_without_a_socket_passes_all() {
 
 #[test]
 fn limits_are_errors_by_name() {
-    let steering = Steering::load("lo", 1).unwrap();
+    let steering = Steering::load("lo", 1, 0).unwrap();
     let endpoint = |port| SocketAddr::from(([10, 0, 0, 2], port));
     let mut ports = 1..;
     for port in ports.by_ref().take(MAX_ENDPOINTS as usize) {
