@@ -1,9 +1,10 @@
 //! Routing rules: which packets of this host are looked up in the gateway's table.
 //!
-//! Spec: `man 8 ip-rule`, kernel net/core/fib_rules.c. The rule of a served port, for the replies of
-//! its server, is `iif lo from S ipproto tcp sport SP lookup TABLE`. That of outgoing connections is
-//! `iif lo fwmark MARK lookup TABLE`. `iif lo` selects packets that this host sends, and spares
-//! received packets the dissection of their ports. [`PROTOCOL`] marks what a gateway has made.
+//! Spec: `man 8 ip-rule`, kernel net/core/fib_rules.c. The rule of a served port, for the replies
+//! of its server, is `iif lo from S ipproto tcp sport SP lookup TABLE`. That of outgoing
+//! connections is `iif lo fwmark MARK lookup TABLE`. `iif lo` selects packets that this host sends,
+//! and spares received packets the dissection of their ports. [`PROTOCOL`] marks what a gateway has
+//! made.
 //!
 //! What the rule of a port permits to local users: nothing while the server listens, because no
 //! other user can bind S and SP then. Otherwise a socket that is bound to both reaches transparent

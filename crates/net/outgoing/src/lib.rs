@@ -1,27 +1,14 @@
 //! Connections of local programs to other hosts that the gateway carries.
 //!
-//! A program calls connect(2) as ever. For destinations in the configured networks, a BPF program
-//! marks its socket, and a routing rule brings the packets of marked sockets to `lo`
-//! ([`saiga_anchor::Routes::bring`]). There a second BPF program holds the SYN: it redirects the
-//! packet to the gateway's TUN device. The gateway reads it as an [`Attempt`], and asks the remote
-//! host. After its answer, the gateway sends the SYN on ([`Outgoing::admit`]), and a third program
-//! gives it to a transparent listener of the gateway, whatever its destination. Or the gateway
-//! answers as the remote host has done ([`Outgoing::refuse`]), or as a router
-//! ([`Outgoing::report_unreachable`]), or not at all. So the program's connect(2) succeeds or fails
-//! exactly as without a gateway, and takes as long. docs/adr/0026 has the measurements and the
-//! alternatives.
+//! A program calls connect(2) as ever. A BPF program marks its socket, a routing rule brings the
+//! marked SYN to `lo` ([`Routes::bring`]), and a second BPF program holds it there. The gateway
+//! reads it as an [`Attempt`], and asks the remote host. Then [`Outgoing::admit`] sends it on to
+//! a listener of the gateway, or the gateway answers as the remote host or a router has done.
+//! docs/adr/0026 says why, `program.rs` who may do what.
 //!
-//! Everything ends with the process: the kernel detaches the programs, removes the TUN device with
-//! the routes, and closes the connections. Everything acts on the network namespace of the calling
-//! thread, but the programs of all cgroups in it are meant.
-//!
-//! The adversary is a local user. A mark needs CAP_NET_ADMIN, so a user reaches the listener only by
-//! connect(2) to a configured network, and becomes no other source. A connection to the listener's
-//! own address is refused. Attempts beyond the length of the TUN device's queue are lost, and the
-//! kernel repeats their SYNs.
-//!
-//! Deliberately absent: Linux before 6.6, which has no programs for the packets of an interface
-//! that end with their process.
+//! Everything ends with the process. Everything acts on the network namespace of the calling
+//! thread. Deliberately absent: Linux before 6.6, where a program for received packets does not end
+//! with its process.
 
 #![deny(missing_docs)]
 

@@ -4,6 +4,10 @@
 //! Documentation/bpf/prog_sk_lookup.rst, bpf-helpers(7). Addresses of IPv4 are mapped into IPv6
 //! (RFC 4291 §2.5.5.2) in all keys. A SYN with IP options or extension headers is not held, and
 //! finds no listener.
+//!
+//! The adversary is a local user, whose marks would need CAP_NET_ADMIN. It reaches the listener by
+//! connect(2) to a configured network only, and with an address of its own. Attempts beyond the
+//! queue of the TUN device are lost, and the kernel repeats their SYNs.
 
 use std::net::{IpAddr, SocketAddr};
 

@@ -8,9 +8,8 @@
 //! receive and drop what the queues hold, and only then give frames to a stack, which would answer
 //! segments of older connections with resets. The hosts send again what was dropped.
 //!
-//! Connections that the gateway opens itself are known one by one.
-//!
-//! The program does not compare VLANs: an endpoint takes its port on all VLANs of the interface.
+//! Connections that the gateway opens itself are known one by one. The program does not compare
+//! VLANs: an endpoint takes its port on all VLANs of the interface.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};

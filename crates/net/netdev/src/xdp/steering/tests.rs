@@ -212,7 +212,8 @@ fn connections_are_redirected_one_by_one() {
     world.steering.connect(0, world.socket.as_fd()).unwrap();
     world.serve("0.0.0.0:80");
     let flows = world.steering.flows().unwrap();
-    let ends = |own: &str, other: &str| (own.parse().unwrap(), other.parse().unwrap());
+    let address = |text: &str| text.parse::<SocketAddr>().unwrap();
+    let ends = |own, other| (address(own), address(other));
     for (frame, (own, other)) in [
         (v4(), ends("10.0.0.2:7", "10.0.0.9:4660")),
         (v6(), ends("[fd00::2]:7", "[fd00::9]:4660")),
