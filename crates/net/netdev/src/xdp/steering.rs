@@ -7,8 +7,6 @@
 //! now on, the kernel gets no new connection), list the kernel's connections, pass their hosts,
 //! receive and drop what the queues hold, and only then give frames to a stack, which would answer
 //! segments of older connections with resets. The hosts send again what was dropped.
-//!
-//! The program does not compare VLANs: an endpoint takes its port on all VLANs of the interface.
 
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsRawFd as _, BorrowedFd};
@@ -36,8 +34,9 @@ pub(super) struct Steering {
 }
 
 impl Steering {
-    /// Loads the program, which passes everything, for the interface `name` with `queues` queues.
-    pub(super) fn load(name: &str, queues: u32) -> Result<Self, OpenError> {
+    /// Loads the program, which passes everything, for a VLAN on the interface `name` with `queues`
+    /// queues.
+    pub(super) fn load(name: &str, queues: u32, vlan: Option<u16>) -> Result<Self, OpenError> {
         let failed = |error| map_error(name, error);
         let endpoints = Map::new(MapKind::Hash, MAX_ENDPOINTS).map_err(failed)?;
         let hosts = Map::new(MapKind::Hash, MAX_HOSTS).map_err(failed)?;
@@ -47,7 +46,7 @@ impl Steering {
             hosts: hosts.number(),
             sockets: sockets.number(),
         };
-        let code = program::program(maps).unwrap_or_default();
+        let code = program::program(maps, vlan).unwrap_or_default();
         let program = Program::load(ProgramKind::Xdp, "saiga_xdp", &code);
         Ok(Self {
             program: program.map_err(load_error)?,
