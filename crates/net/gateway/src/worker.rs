@@ -132,6 +132,8 @@ pub struct Worker<D, A> {
     /// Whether a device may have frames: it tells of those that come after it was empty.
     has_frames: bool,
     on_unresolved: OnUnresolved,
+    /// The other workers of the device.
+    others: Vec<Handle>,
     inbox: Inbox,
     load: Load,
     latency: Latency,
@@ -191,6 +193,7 @@ impl<D: Device, A: Anchors> Worker<D, A> {
             contended_until: Instant(0),
             has_frames: true,
             on_unresolved: parts.on_unresolved,
+            others: Vec::new(),
             inbox,
             load: Load::new(parts.clock.now()),
             latency: Latency::new(),
@@ -201,6 +204,12 @@ impl<D: Device, A: Anchors> Worker<D, A> {
     #[must_use]
     pub fn handle(&self) -> Handle {
         self.inbox.handle()
+    }
+
+    /// Lets other workers with the same addresses learn of neighbours from the frames of this one:
+    /// answers to their requests can come on any queue of the device.
+    pub fn share_with(&mut self, others: Vec<Handle>) {
+        self.others = others;
     }
 
     /// Works until it is stopped.
@@ -320,6 +329,7 @@ impl<D: Device, A: Anchors> Worker<D, A> {
             stack,
             table,
             has_frames,
+            others,
             ..
         } = self;
         let mut received = 0;
@@ -328,6 +338,9 @@ impl<D: Device, A: Anchors> Worker<D, A> {
             let count = device.receive_with_comments(BATCH, &mut |frame| {
                 let state = frame.offload.checksum_state();
                 let verdict = stack.on_frame(frame.bytes, state, now, table);
+                if verdict == Verdict::Shared {
+                    others.iter().for_each(|other| other.overhear(frame.bytes));
+                }
                 Some(comment(verdict))
             })?;
             *has_frames |= count == BATCH;
@@ -533,6 +546,6 @@ const fn comment(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Taken => "taken by the gateway",
         Verdict::NotOurs => "left to the kernel",
-        Verdict::Shared => "taken by the gateway and the kernel",
+        Verdict::Shared => "taken by the gateway, and shared",
     }
 }
