@@ -119,6 +119,14 @@ impl World {
         world
     }
 
+    /// Adds a key of the device to the settings.
+    pub(crate) fn add_to_device(&self, line: &str) {
+        let file = self.saiga.path("gateway.toml");
+        let settings = fs::read_to_string(&file).unwrap();
+        let settings = settings.replace("[[serve]]", &format!("{line}\n\n[[serve]]"));
+        fs::write(file, settings).unwrap();
+    }
+
     /// The device of the gateway.
     pub(crate) const fn device(&self) -> &'static str {
         match self.wire {
