@@ -9,6 +9,7 @@ use std::thread;
 
 use saiga_process::network::{Namespace, within};
 use saiga_trials::snapshot::{self, ip};
+use saiga_trials::witness::await_true;
 
 use crate::support::Installation;
 use crate::support::program::{Ended, start};
@@ -114,6 +115,9 @@ impl World {
         };
         if wire == Wire::Xdp {
             world.give_wire();
+            // The kernel notes the carrier later.
+            let is_up = || ip("link show veth0").contains("state UP");
+            await_true(is_up, || "veth0 does not come up".to_owned());
         }
         world.before = network();
         world
