@@ -89,8 +89,16 @@ fn what_the_machine_does_not_have_is_named() {
     for (device, tables, expected) in [
         ("", "[workers]\ncpus = \"0,1\"\n", "one worker"),
         ("queues = 2", "", "ethtool -L veth0 combined 2"),
-        ("vlan = 5", "", "ip link add link veth0 name veth0.5 type vlan id 5"),
-        ("", "[workers]\nmemory_bind = \"0,1023\"\n", "NUMA node 1023"),
+        (
+            "vlan = 5",
+            "",
+            "ip link add link veth0 name veth0.5 type vlan id 5",
+        ),
+        (
+            "",
+            "[workers]\nmemory_bind = \"0,1023\"\n",
+            "NUMA node 1023",
+        ),
     ] {
         in_namespace(|| {
             let world = World::made(Wire::Xdp, tables);
@@ -239,9 +247,7 @@ fn a_port_without_a_server_refuses() {
 fn keys_without_effect_are_refused() {
     let saiga = Installation::bare();
     let file = saiga.path("gateway.toml");
-    for (lines, key) in [
-        ("[outgoing]\nprefixes = \"10.0.0.0/8\"", "outgoing.prefixes"),
-    ] {
+    for (lines, key) in [("[outgoing]\nprefixes = \"10.0.0.0/8\"", "outgoing.prefixes")] {
         fs::write(&file, format!("{SETTINGS}{lines}\n")).unwrap();
         let mut command = saiga.saiga(&["gateway", "up", "--inside", "--config"]);
         let out = said(command.arg(&file));

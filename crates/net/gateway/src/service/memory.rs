@@ -1,8 +1,8 @@
 //! NUMA nodes of the gateway's memory.
 //!
 //! Source: set_mempolicy(2). A thread inherits the policy of the thread that starts it, so one call
-//! before the first thread is enough. The kernel leaves nodes without memory out of a set without an
-//! error, so each node is tried alone first.
+//! before the first thread is enough. The kernel leaves nodes without memory out of a set, and does
+//! not say so: each node is tried alone first.
 #![expect(unsafe_code, reason = "set_mempolicy(2) reads a mask by pointer")]
 
 use std::io;

@@ -4,7 +4,7 @@
 //! Source: Documentation/bpf/redirect.rst (`bpf_redirect_map`), linux/bpf.h (`struct xdp_md`). A
 //! frame is redirected if it is of the VLAN and is TCP to a served endpoint, over IPv4 without
 //! options and fragments, or over IPv6 without extension headers, and neither from a host that is
-//! left to the kernel nor from a link-local address of IPv6. All headers then have fixed lengths, so
+//! left to the kernel nor from a link-local address of IPv6. All headers then have fixed lengths:
 //! every offset here is a constant, and the verifier sees each bound.
 //!
 //! Deliberately absent: checks of anything else in the headers, which are the stack's.
@@ -64,8 +64,8 @@ const PORT: i16 = ENDPOINT + 16;
 const HOST: i16 = -40;
 
 const TCP: u32 = 6;
-/// The bits of a tag that are the number of the VLAN; 0 stands for none, as in a frame with a tag of
-/// priority alone (IEEE 802.1Q §9.6).
+/// The bits of a tag that are the number of the VLAN. 0 is none: the tag has a priority alone (IEEE
+/// 802.1Q §9.6).
 const VLAN_ID: u16 = 0x0fff;
 /// Version 4, and a header of five words.
 const V4_WITHOUT_OPTIONS: u32 = 0x45;
