@@ -59,20 +59,63 @@ fn a_server_under_the_library_is_served() {
     });
 }
 
-/// A veth pair does not keep the frames of a connection on one queue, and the workers of a TAP
-/// device do not share what they learn of neighbours.
+/// What the file asks for and the device or the machine does not have.
 #[test]
-fn several_workers_on_a_virtual_device_are_refused() {
-    for wire in [Wire::Tap, Wire::Xdp] {
+fn what_the_machine_does_not_have_is_named() {
+    for (device, tables, expected) in [
+        ("", "[workers]\ncpus = \"0,1\"\n", "one worker"),
+        ("queues = 2", "", "ethtool -L veth0 combined 2"),
+        (
+            "vlan = 5",
+            "",
+            "ip link add link veth0 name veth0.5 type vlan id 5",
+        ),
+        (
+            "",
+            "[workers]\nmemory_bind = \"0,1023\"\n",
+            "NUMA node 1023",
+        ),
+    ] {
         in_namespace(|| {
-            let world = World::made(wire, "[workers]\ncpus = \"0,1\"\n");
+            let world = World::made(Wire::Xdp, tables);
+            world.add_to_device(device);
             let mut up = world.saiga.saiga(&["gateway", "up", "--config"]);
             let out = said(up.arg(world.saiga.path("gateway.toml")));
             assert_eq!(out.code, Some(2), "{}", out.stdout);
-            assert!(out.stderr.contains("one worker"), "{}", out.stderr);
+            assert!(out.stderr.contains(expected), "{}", out.stderr);
             assert_eq!(network(), world.before);
         });
     }
+}
+
+/// Each worker of a TAP device has a queue, and the kernel spreads the connections over them.
+#[test]
+fn workers_share_the_connections_of_a_tap_device() {
+    in_namespace(|| {
+        let world = World::made(
+            Wire::Tap,
+            "[workers]\ncpus = \"0,1\"\nmemory_bind = \"0\"\n",
+        );
+        ip("link delete tap0");
+        let _server = world.redis(true);
+        let gateway = world.gateway();
+        let _talks: Vec<Talk> = (0..32)
+            .map(|_| Talk::new(&world, "redis-cli -h 10.9.0.1"))
+            .collect();
+        let words = ["gateway", "status", "--json", "--control"];
+        let mut status = world.saiga.saiga(&words);
+        let status = said(status.arg(world.saiga.path("run/gateway.sock")));
+        let status: serde_json::Value = serde_json::from_str(&status.stdout).unwrap();
+        let workers = status["workers"].as_array().unwrap();
+        let counts = workers.iter().map(|one| one["conversations"].as_u64());
+        let counts: Vec<u64> = counts.map(Option::unwrap).collect();
+        assert_eq!((counts.len(), counts.iter().sum()), (2, 32), "{status}");
+        // That all 32 come to one queue has the probability 2 to the power of -31.
+        assert!(!counts.contains(&0), "{status}");
+        check_redis(&world);
+        gateway.stop();
+        assert_eq!(network(), world.before);
+    });
 }
 
 /// The kernel has interface, address and ARP, and serves before, beside and after the gateway.
@@ -180,10 +223,10 @@ fn a_port_without_a_server_refuses() {
 fn keys_without_effect_are_refused() {
     let saiga = Installation::bare();
     let file = saiga.path("gateway.toml");
-    for (lines, key) in [
-        ("[workers]\nmemory_bind = \"0\"", "workers.memory_bind"),
-        ("[workers]\ncpus = \"0,1\"", "workers.cpus"),
-    ] {
+    for (lines, key) in [(
+        "[workers]\ncpus = \"0,1\"\n[outgoing]\nprefixes = \"10.0.0.0/8\"",
+        "outgoing.prefixes",
+    )] {
         fs::write(&file, format!("{SETTINGS}{lines}\n")).unwrap();
         let mut command = saiga.saiga(&["gateway", "up", "--inside", "--config"]);
         let out = said(command.arg(&file));

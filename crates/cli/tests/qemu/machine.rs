@@ -46,7 +46,21 @@ impl Machine {
         files: &[(&str, &str)],
         images: Vec<Image>,
     ) -> Self {
+        Self::with_modules(&[], folders, programs, files, images)
+    }
+
+    /// As [`Self::new`], with modules of the fetched kernel in `/lib/modules`.
+    pub(crate) fn with_modules(
+        modules: &[&str],
+        folders: &[&str],
+        programs: &[&str],
+        files: &[(&str, &str)],
+        images: Vec<Image>,
+    ) -> Self {
         let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("root");
+        fs::create_dir_all(root.join("lib/modules")).unwrap();
+        modules.iter().for_each(|module| unpack(module, &root));
         initrd(folder.path(), folders, programs, files);
         for Image { name, bytes } in &images {
             let image = fs::File::create(folder.path().join(name)).unwrap();
@@ -110,7 +124,6 @@ fn fetched(name: &str) -> PathBuf {
 /// Makes the first root file system: the fetched programs, saiga, and the files of the test.
 fn initrd(folder: &Path, folders: &[&str], programs: &[&str], files: &[(&str, &str)]) {
     let root = folder.join("root");
-    fs::create_dir(&root).unwrap();
     for name in folders {
         let mut copy = Command::new("cp");
         copy.arg("-a").arg(fetched(name).join(".")).arg(&root);
@@ -134,6 +147,15 @@ fn initrd(folder: &Path, folders: &[&str], programs: &[&str], files: &[(&str, &s
     command.env("BUSYBOX", fetched("busybox"));
     assert!(command.status().unwrap().success());
     fs::remove_dir_all(&root).unwrap();
+}
+
+/// Unpacks a module of the fetched kernel, such as `drivers/net/veth`.
+fn unpack(module: &str, root: &Path) {
+    let script = r#"xz -dc "$1"/*/kernel/"$2".ko.xz >"$3"/lib/modules/"${2##*/}".ko"#;
+    let mut unpack = Command::new("sh");
+    unpack.args(["-ec", script, "sh"]);
+    unpack.arg(fetched("root/usr/lib/modules")).arg(module);
+    assert!(unpack.arg(root).status().unwrap().success(), "{module}");
 }
 
 /// Copies a program of this host and the libraries that the machine lacks. Those of the machine are

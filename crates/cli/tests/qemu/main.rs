@@ -1,4 +1,5 @@
-//! `saiga` on a real kernel in QEMU: NVMe drives with data placement, and a machine of four nodes.
+//! `saiga` on a real kernel in QEMU: NVMe drives with data placement, a machine of four nodes, and
+//! VLANs.
 //!
 //! `tools/qemu target/qemu` fetches QEMU, kernel and programs; `make soak` calls it. A machine has
 //! no network and only the disks of its test, and switches itself off.
@@ -10,3 +11,4 @@ mod plan;
 mod planted;
 mod slow_disk;
 mod tune;
+mod vlan;

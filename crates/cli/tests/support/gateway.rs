@@ -117,11 +117,20 @@ impl World {
         };
         if wire == Wire::Xdp {
             world.give_wire();
+            // The kernel notes the carrier later.
             let is_up = || ip("link show veth0").contains("state UP");
-            await_true(is_up, || "the wire has no carrier".to_owned());
+            await_true(is_up, || "veth0 does not come up".to_owned());
         }
         world.before = network();
         world
+    }
+
+    /// Adds a key of the device to the settings.
+    pub(crate) fn add_to_device(&self, line: &str) {
+        let file = self.saiga.path("gateway.toml");
+        let settings = fs::read_to_string(&file).unwrap();
+        let settings = settings.replace("[[serve]]", &format!("{line}\n\n[[serve]]"));
+        fs::write(file, settings).unwrap();
     }
 
     /// The device of the gateway.

@@ -6,12 +6,13 @@
 //! the frames that came until then are dropped: so no stack gets a segment of a connection that the
 //! kernel has.
 //!
-//! Deliberately absent so far: DPDK and VLANs.
+//! Deliberately absent so far: DPDK.
 
 mod attached;
 mod cpu;
 mod device;
 mod follow;
+mod memory;
 mod network;
 mod outgoing;
 mod stack;
@@ -109,6 +110,43 @@ pub enum ServiceError {
         /// Name of the network interface.
         interface: String,
     },
+    /// The interface has another number of queues than the settings.
+    #[error(
+        "{interface} has {queues} receive queues, and `device.queues` is {wanted}: the gateway \
+         serves all queues, because the replies to clients on others would be lost; change the \
+         interface (ethtool -L {interface} combined {wanted}) or the key"
+    )]
+    OtherQueues {
+        /// Name of the network interface.
+        interface: String,
+        /// The number of receive queues.
+        queues: u32,
+        /// The number in the settings.
+        wanted: u16,
+    },
+    /// The kernel does not have the VLAN.
+    #[error(
+        "{interface} has no VLAN {vlan} in the kernel, which resolves the neighbours there: make \
+         its interface (ip link add link {interface} name {interface}.{vlan} type vlan id {vlan}; \
+         ip link set {interface}.{vlan} up)"
+    )]
+    NoVlan {
+        /// Name of the network interface.
+        interface: String,
+        /// The VLAN.
+        vlan: u16,
+    },
+    /// Memory cannot be taken from a node.
+    #[error(
+        "no memory from NUMA node {node} of `workers.memory_bind`: {source}; \
+         /sys/devices/system/node/has_memory lists the nodes with memory"
+    )]
+    Node {
+        /// The node.
+        node: usize,
+        /// The error of set_mempolicy(2).
+        source: io::Error,
+    },
     /// The process lacks rights, or cannot give them up.
     #[error(transparent)]
     Confine(#[from] ConfineError),
@@ -185,13 +223,14 @@ pub enum ServiceError {
 }
 
 impl Gateway {
-    /// Begins to serve. The calling thread is the only one of the process, and gives up the rights
-    /// of root.
+    /// Begins to serve. The calling thread is the only one of the process. It gives up the rights
+    /// of root, and keeps the memory policy of `workers.memory_bind`.
     ///
     /// # Errors
     /// A [`ServiceError`]; what was changed is undone.
     pub fn up(settings: &Settings) -> Result<Self, ServiceError> {
         supported(settings)?;
+        memory::bind(&settings.workers.memory_bind)?;
         let confinement = Confinement::plan(settings)?;
         raise_descriptors().map_err(system("cannot raise the limit of descriptors"))?;
         let listeners = Listeners::open(settings, confinement.owner())?;
@@ -393,6 +432,9 @@ impl Starting<'_> {
             let worker = self.worker(queues, network, asker, opener.take())?;
             ready.push(Ready { worker, cpu, infos });
         }
+        if source.resolver() == saiga_stack::Resolver::Stack {
+            share_neighbours(&mut ready);
+        }
         let followed = follow::Device {
             source,
             steering: opened.steering,
@@ -451,6 +493,16 @@ impl Starting<'_> {
             opener,
         };
         Ok(Worker::new(parts)?)
+    }
+}
+
+/// Lets the workers of a device learn of its neighbours from each other.
+fn share_neighbours(ready: &mut [Ready]) {
+    let handles: Vec<Handle> = ready.iter().map(|one| one.worker.handle()).collect();
+    for (number, one) in ready.iter_mut().enumerate() {
+        let mut others = handles.clone();
+        others.remove(number);
+        one.worker.share_with(others);
     }
 }
 

@@ -139,6 +139,8 @@ pub struct Worker<D, A> {
     has_frames: bool,
     on_unresolved: OnUnresolved,
     opener: Option<Opener>,
+    /// The other workers of the device.
+    others: Vec<Handle>,
     inbox: Inbox,
     load: Load,
     latency: Latency,
@@ -206,6 +208,7 @@ impl<D: Device, A: Anchors> Worker<D, A> {
             has_frames: true,
             on_unresolved: parts.on_unresolved,
             opener: parts.opener,
+            others: Vec::new(),
             inbox,
             load: Load::new(parts.clock.now()),
             latency: Latency::new(),
@@ -216,6 +219,12 @@ impl<D: Device, A: Anchors> Worker<D, A> {
     #[must_use]
     pub fn handle(&self) -> Handle {
         self.inbox.handle()
+    }
+
+    /// Lets other workers with the same addresses learn of neighbours from the frames of this one:
+    /// answers to their requests can come on any queue of the device.
+    pub fn share_with(&mut self, others: Vec<Handle>) {
+        self.others = others;
     }
 
     /// Works until it is stopped.
@@ -344,6 +353,7 @@ impl<D: Device, A: Anchors> Worker<D, A> {
             stack,
             table,
             has_frames,
+            others,
             ..
         } = self;
         let mut received = 0;
@@ -352,6 +362,9 @@ impl<D: Device, A: Anchors> Worker<D, A> {
             let count = device.receive_with_comments(BATCH, &mut |frame| {
                 let state = frame.offload.checksum_state();
                 let verdict = stack.on_frame(frame.bytes, state, now, table);
+                if verdict == Verdict::Shared {
+                    others.iter().for_each(|other| other.overhear(frame.bytes));
+                }
                 Some(comment(verdict))
             })?;
             *has_frames |= count == BATCH;
@@ -573,6 +586,6 @@ const fn comment(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Taken => "taken by the gateway",
         Verdict::NotOurs => "left to the kernel",
-        Verdict::Shared => "taken by the gateway and the kernel",
+        Verdict::Shared => "taken by the gateway, and shared",
     }
 }

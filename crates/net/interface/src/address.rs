@@ -39,7 +39,7 @@ pub enum Scope {
 }
 
 /// Flags of an address (`IFA_F_*`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct AddressFlags(pub(crate) u32);
 
 impl AddressFlags {

@@ -8,11 +8,13 @@ use core::net::{IpAddr, Ipv6Addr};
 use saiga_tcp::Instant;
 use saiga_wire::ethernet::Mac;
 use saiga_wire::ndp::{self, NeighbourAdvertisement};
+use saiga_wire::offload::ChecksumState;
 use saiga_wire::{arp, icmp6};
 
 use crate::config::{Presence, Resolver};
 use crate::host::ndp_header;
 use crate::neighbour::News;
+use crate::owner::Owner;
 use crate::stack::{Stack, Verdict};
 
 /// All hosts of a link (RFC 4291 §2.7.1).
@@ -42,6 +44,15 @@ impl Stack {
         if let Ok(interface) = u8::try_from(interface) {
             self.host.neighbours.forget((interface, address));
         }
+    }
+
+    /// Learns from a frame of ARP or neighbour discovery that another stack with the same addresses
+    /// has got ([`Verdict::Shared`]), and that this stack must not answer.
+    pub fn overhear(&mut self, frame: &[u8], now: Instant, owner: &mut impl Owner) {
+        let presence = core::mem::replace(&mut self.config.presence, Presence::BesideKernel);
+        // The other stack has verified the checksum.
+        let _verdict = self.receive(frame, ChecksumState::Trusted, now, owner);
+        self.config.presence = presence;
     }
 
     /// A neighbour that the owner must resolve, if that is the owner's task

@@ -57,8 +57,8 @@ pub enum Verdict {
     Taken,
     /// The frame is not for this stack, which has not used it.
     NotOurs,
-    /// The stack has learnt from the frame, and the kernel should get it, too: ARP and neighbour
-    /// discovery.
+    /// The stack has learnt from the frame, and the kernel or other stacks with the same addresses
+    /// should get it, too: ARP and neighbour discovery.
     Shared,
 }
 
@@ -135,11 +135,11 @@ impl Stack {
         self.counters.in_frames += 1;
         let verdict = self.receive(frame, state, now, owner);
         let verdict = match (verdict, self.config.presence) {
-            // There is no other user of the device.
-            (_, Presence::Alone) => Verdict::Taken,
-            (verdict, Presence::BesideKernel) => verdict,
+            // The kernel does not use the device.
+            (Verdict::NotOurs, Presence::Alone) => Verdict::Taken,
+            (verdict, _) => verdict,
         };
-        if verdict != Verdict::Taken {
+        if verdict != Verdict::Taken && self.config.presence == Presence::BesideKernel {
             self.counters.handed_back += 1;
         }
         verdict

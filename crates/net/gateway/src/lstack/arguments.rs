@@ -143,7 +143,8 @@ impl Arguments {
         let interface: InterfaceName = interface.ok_or_else(missing)?.parse()?;
         self.xdp = Some(interface);
         if value.split(',').count() > 2 {
-            let text = "options other than iface are left out; see device.queues and device.copy";
+            let text = "options other than iface are left out: all queues are served, and \
+                        device.copy says whether frames are copied";
             self.note(line, "--vdev", text);
         }
         Ok(())

@@ -19,7 +19,8 @@ impl Attached {
     pub(super) fn open(settings: &Settings, device: &Device) -> Result<Self, ServiceError> {
         let cpus = cpu::of_workers(device, &settings.workers);
         let opened = device::open(settings, device, &cpus)?;
-        let (source, plan) = Source::open(settings, device, &opened.info)?;
+        let (source, mut plan) = Source::open(settings, device, &opened.info)?;
+        plan.left_out.extend(hidden_tags(device, &opened));
         Ok(Self {
             cpus,
             opened,
@@ -27,4 +28,15 @@ impl Attached {
             plan,
         })
     }
+}
+
+/// What must be done at the other end of a veth pair, which this end cannot see.
+fn hidden_tags(device: &Device, opened: &Opened) -> Option<String> {
+    let steering = opened.steering.as_ref()?;
+    let vlan = device.vlan.filter(|_| steering.hides_tags_of_peer())?;
+    let name = steering.name();
+    Some(format!(
+        "frames of VLAN {vlan} whose tags the other end of {name} puts beside them: it must have \
+         `ethtool -K PEER txvlan off`"
+    ))
 }

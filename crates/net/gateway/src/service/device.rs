@@ -34,16 +34,17 @@ pub(super) fn open(
     cpus: &[Option<usize>],
 ) -> Result<Opened, ServiceError> {
     match &device.kind {
-        Kind::Tap { interface, .. } => {
-            let taps = open_tap(interface.as_str())?;
+        Kind::Tap { interface, queues } => {
+            let queues = queues.map_or(cpus.len(), usize::from);
+            let taps = open_tap(interface.as_str(), queues)?;
             let boxed = taps.into_iter().map(|tap| Box::new(tap) as BoxedDevice);
             shared_out(boxed.collect(), device, cpus.len(), None)
         }
         Kind::Xdp {
             interface,
+            queues,
             mode,
             copy,
-            ..
         } => {
             let options = xdp::Options {
                 flows: if settings.outgoing.prefixes.is_empty() {
@@ -54,6 +55,7 @@ pub(super) fn open(
                 ..options(device, *mode, *copy)
             };
             let interface = open_interface(interface.as_str(), options)?;
+            check_queues(&interface, *queues, cpus.len())?;
             let queues = open_queues(&interface, cpus)?;
             shared_out(queues, device, cpus.len(), Some(interface))
         }
@@ -104,12 +106,14 @@ fn shared_out(
     })
 }
 
-fn open_tap(name: &str) -> Result<Vec<Tap>, ServiceError> {
+fn open_tap(name: &str, queues: usize) -> Result<Vec<Tap>, ServiceError> {
+    // The settings have at most 256 workers and as many queues.
+    let queues = u16::try_from(queues).ok().and_then(NonZeroU16::new);
     let settings = |origin| tap::Settings {
         name,
         link: saiga_netdev::Link::Ethernet,
         origin,
-        queues: NonZeroU16::MIN,
+        queues: queues.unwrap_or(NonZeroU16::MIN),
         has_offloads: true,
     };
     let opened = match Tap::open(&settings(tap::Origin::Attach)) {
@@ -126,7 +130,9 @@ fn options(device: &Device, mode: Mode, copy: Copying) -> xdp::Options {
             Mode::Native => Some(XdpMode::Native),
             Mode::Generic => Some(XdpMode::Generic),
         },
+        vlan: device.vlan,
         slots: device.ring,
+        frame_count: Some(device.frames),
         copies: match copy {
             Copying::Auto => Copies::IfNeeded,
             Copying::Copy => Copies::Always,
@@ -151,16 +157,32 @@ fn open_interface(name: &str, options: xdp::Options) -> Result<xdp::Interface, S
     Ok(opened?)
 }
 
+/// All queues of an interface are served: the routes bring all replies of the served ports to the
+/// gateway, also those of connections that the kernel would have on other queues.
+fn check_queues(
+    interface: &xdp::Interface,
+    wanted: Option<u16>,
+    workers: usize,
+) -> Result<(), ServiceError> {
+    let (name, queues) = (interface.name().to_owned(), interface.queues());
+    match wanted {
+        Some(wanted) if u32::from(wanted) != queues => Err(ServiceError::OtherQueues {
+            interface: name,
+            queues,
+            wanted,
+        }),
+        _ if interface.spreads_flows() && workers > 1 => {
+            Err(ServiceError::Spreads { interface: name })
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
 /// Opens all queues of an interface, each in the memory of its worker's node.
 fn open_queues(
     interface: &xdp::Interface,
     cpus: &[Option<usize>],
 ) -> Result<Vec<BoxedDevice>, ServiceError> {
-    if interface.spreads_flows() && cpus.len() > 1 {
-        return Err(ServiceError::Spreads {
-            interface: interface.name().to_owned(),
-        });
-    }
     let mut queues = Vec::new();
     for (number, cpu) in (0..interface.queues()).zip(cpus.iter().cycle()) {
         let number = u16::try_from(number).unwrap_or(u16::MAX);

@@ -1,8 +1,8 @@
 //! Where the stacks' network comes from, and what it is.
 //!
 //! With AF_XDP, the interface is the kernel's. So the MAC addresses of its neighbours come from the
-//! kernel, and, unless the settings have their own, addresses and routes, too. A TAP device is the
-//! stack's alone.
+//! kernel, and, unless the settings have their own, addresses and routes, too. Those of a VLAN are
+//! those of the kernel's interface for it. A TAP device is the stack's alone.
 
 use std::ffi::OsStr;
 use std::net::{IpAddr, SocketAddr};
@@ -10,7 +10,7 @@ use std::net::{IpAddr, SocketAddr};
 use saiga_interface::{Follower, Neighbour, Reason, Snapshot, Translation};
 use saiga_netdev::Info;
 use saiga_stack::{Interface, Link, Network, Resolver, Route};
-use saiga_wire::ethernet::{Mac, Tags};
+use saiga_wire::ethernet::{Mac, Tag, Tags};
 
 use super::ServiceError;
 use crate::settings::{Addresses, Device, Kind, Serve, Settings};
@@ -56,6 +56,14 @@ impl Source {
             return Ok((Self::Settings, plan));
         }
         let (follower, snapshot) = Follower::start(OsStr::new(&info.name))?;
+        if let Some(vlan) = device.vlan
+            && of_vlan(&snapshot, device).is_none()
+        {
+            return Err(ServiceError::NoVlan {
+                interface: info.name.clone(),
+                vlan,
+            });
+        }
         let following = Following {
             follower,
             device: device.clone(),
@@ -75,39 +83,61 @@ impl Source {
 }
 
 impl Following {
-    /// The plan for the present state of the interface. VLANs on it are not served.
-    pub(super) fn plan(&self, mut snapshot: Snapshot) -> Plan {
-        snapshot.vlans.clear();
-        // What is sent while the device is down is lost, as in the kernel; connections stay.
-        snapshot.device.link.is_up = true;
-        let mut translation = saiga_interface::network(&snapshot);
-        let own = self.device.addresses.own();
-        for interface in &mut translation.network.interfaces {
-            interface.mtu = interface.mtu.min(self.device.mtu.unwrap_or(u16::MAX));
-            if !own.is_empty() {
-                interface.addresses = own.to_vec();
-            }
-        }
-        if !own.is_empty() {
-            translation.network.routes = own_routes(&self.device);
-            translation.left_out.clear();
-        }
-        let neighbours = snapshot.device.neighbours;
-        let Translation {
-            network,
-            indexes,
-            left_out,
-        } = translation;
-        let mut plan = Plan::new(network, indexes, &self.serve);
-        plan.neighbours = neighbours
-            .iter()
-            .filter_map(|one| plan.numbered(one))
-            .filter_map(|(number, address, mac)| Some((number, address, mac?)))
-            .collect();
-        let tells = left_out.iter().filter(|one| is_unexpected(one.reason));
-        plan.left_out = tells.map(ToString::to_string).collect();
-        plan
+    /// The plan for the present state of the interface.
+    pub(super) fn plan(&self, snapshot: Snapshot) -> Plan {
+        plan(&self.device, &self.serve, snapshot)
     }
+}
+
+/// The plan for a device whose interface has this state. Nothing is served while the VLAN of the
+/// device has no interface.
+fn plan(device: &Device, serve: &[Serve], mut snapshot: Snapshot) -> Plan {
+    let Some(mut interface) = of_vlan(&snapshot, device).cloned() else {
+        return Plan::new(Network::default(), Vec::new(), serve);
+    };
+    // What is sent while the device is down is lost, as in the kernel; connections stay.
+    interface.link.is_up = true;
+    snapshot.device = interface;
+    snapshot.vlans.clear();
+    let mut translation = saiga_interface::network(&snapshot);
+    let own = device.addresses.own();
+    for interface in &mut translation.network.interfaces {
+        interface.mtu = interface.mtu.min(device.mtu.unwrap_or(u16::MAX));
+        if !own.is_empty() {
+            interface.addresses = own.to_vec();
+        }
+    }
+    if !own.is_empty() {
+        translation.network.routes = own_routes(device);
+        translation.left_out.clear();
+    }
+    let neighbours = snapshot.device.neighbours;
+    let Translation {
+        network,
+        indexes,
+        left_out,
+    } = translation;
+    let mut plan = Plan::new(network, indexes, serve);
+    plan.neighbours = neighbours
+        .iter()
+        .filter_map(|one| plan.numbered(one))
+        .filter_map(|(number, address, mac)| Some((number, address, mac?)))
+        .collect();
+    let tells = left_out.iter().filter(|one| is_unexpected(one.reason));
+    plan.left_out = tells.map(ToString::to_string).collect();
+    plan
+}
+
+/// The kernel's interface with the frames of a device: that of its VLAN, if it has one.
+fn of_vlan<'a>(snapshot: &'a Snapshot, device: &Device) -> Option<&'a saiga_interface::Interface> {
+    let tags = tags(device);
+    snapshot.interfaces().find(|one| one.tags == tags)
+}
+
+/// The tags of a device's frames.
+fn tags(device: &Device) -> Tags {
+    let vlan = device.vlan.map(Tag::vlan);
+    vlan.map_or(Tags::None, Tags::One)
 }
 
 impl Plan {
@@ -162,7 +192,7 @@ fn of_settings(device: &Device, info: &Info) -> Network {
     let link = match info.mac {
         Some(mac) => Link::Ethernet {
             mac,
-            tags: Tags::None,
+            tags: tags(device),
         },
         None => Link::None,
     };
@@ -189,3 +219,6 @@ fn own_routes(device: &Device) -> Vec<Route> {
             .collect(),
     }
 }
+
+#[cfg(test)]
+mod tests;

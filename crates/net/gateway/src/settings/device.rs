@@ -18,9 +18,9 @@ pub(super) use write::write;
 
 /// The default of `ring`.
 const RING: u32 = 2048;
-/// Frames for each descriptor of a ring, unless `frames` says otherwise: the rings to fill, to
-/// receive, to send and to complete.
-const FRAMES_PER_DESCRIPTOR: u32 = 4;
+/// Frames for each descriptor of a ring, at least, and unless `frames` says otherwise: one for each
+/// direction.
+const FRAMES_PER_DESCRIPTOR: u32 = 2;
 
 /// A device.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub struct Device {
     /// CPUs of the workers that serve the device, ascending; empty for all workers. Queue `n` of
     /// the device belongs to worker `n` modulo their number.
     pub cpus: Vec<usize>,
-    /// Descriptors of each ring of a queue: a power of two.
+    /// Descriptors of each ring of a queue: a power of two. A TAP device has no rings.
     pub ring: u32,
     /// Frames of each queue, at least two for each descriptor.
     pub frames: u32,
@@ -49,8 +49,8 @@ pub enum Kind {
     Xdp {
         /// The kernel's interface.
         interface: InterfaceName,
-        /// The queues, ascending; `None` for all.
-        queues: Option<Vec<usize>>,
+        /// The number of queues that the interface must have; `None` for any. All are served.
+        queues: Option<u16>,
         /// Where the XDP program runs.
         mode: Mode,
         /// Whether the kernel copies frames.
@@ -143,11 +143,6 @@ impl Device {
         }
     }
 
-    /// Whether a queue has another number of frames than the default.
-    pub(crate) fn has_frames(&self) -> bool {
-        self.frames != self.ring * FRAMES_PER_DESCRIPTOR
-    }
-
     /// Whether DPDK owns the device.
     #[must_use]
     pub fn is_dpdk(&self) -> bool {
@@ -157,8 +152,9 @@ impl Device {
     /// The number of queues, if the file says so.
     pub(super) fn queues(&self) -> Option<usize> {
         match &self.kind {
-            Kind::Xdp { queues, .. } => queues.as_ref().map(Vec::len),
-            Kind::Tap { queues, .. } | Kind::Dpdk { queues, .. } => queues.map(usize::from),
+            Kind::Xdp { queues, .. } | Kind::Tap { queues, .. } | Kind::Dpdk { queues, .. } => {
+                queues.map(usize::from)
+            }
         }
     }
 }

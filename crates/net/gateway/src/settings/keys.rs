@@ -54,7 +54,7 @@ pub const KEYS: [Key; 51] = [
     ),
     key("device", "cpus", "those of all workers"),
     key("device", "ring", "`2048`"),
-    key("device", "frames", "four times `ring`"),
+    key("device", "frames", "twice `ring`"),
     key("device", "addresses", "AF_XDP: `\"kernel\"`; else required"),
     key("device", "routes", "none"),
     key("device", "vlan", "none"),

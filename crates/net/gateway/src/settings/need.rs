@@ -49,6 +49,13 @@ pub enum Requirement {
         /// Bytes of the largest packet.
         least: u16,
     },
+    /// A VLAN of an interface that has an interface in the kernel, with its tags in the frames.
+    Vlan {
+        /// The interface.
+        interface: InterfaceName,
+        /// The VLAN.
+        vlan: u16,
+    },
     /// An interface, or its VLAN, with at least one address that is not link-local.
     InterfaceAddress {
         /// The interface.
@@ -220,8 +227,7 @@ fn of_device(device: &Device, workers: usize, needs: &mut Needs) {
             mode,
             copy,
         } => {
-            let highest = queues.as_ref().and_then(|queues| queues.last());
-            let least = highest.map_or(workers, |highest| highest + 1);
+            let least = queues.map_or(workers, usize::from);
             needs.add("device.kind", Requirement::Kernel(Feature::Xdp));
             for capability in [Capability::NetRaw, Capability::Bpf] {
                 needs.add("device.kind", Requirement::Capability(capability));
@@ -259,6 +265,10 @@ fn of_device(device: &Device, workers: usize, needs: &mut Needs) {
 /// The needs of a device's addresses.
 fn of_network(device: &Device, needs: &mut Needs) {
     if let Kind::Xdp { interface, .. } = &device.kind {
+        if let Some(vlan) = device.vlan {
+            let interface = interface.clone();
+            needs.add("device.vlan", Requirement::Vlan { interface, vlan });
+        }
         if device.addresses == Addresses::Kernel {
             let addresses = Requirement::InterfaceAddress {
                 interface: interface.clone(),
@@ -312,6 +322,11 @@ impl fmt::Display for Requirement {
             Self::NativeXdp(name) => write!(f, "XDP in the driver of {name}"),
             Self::ZeroCopy(name) => write!(f, "AF_XDP without copies in the driver of {name}"),
             Self::Mtu { interface, least } => write!(f, "MTU of {interface} of at least {least}"),
+            Self::Vlan { interface, vlan } => write!(
+                f,
+                "interface for VLAN {vlan} on {interface}, and tags in the frames (ethtool -K \
+                 {interface} rxvlan off)"
+            ),
             Self::InterfaceAddress { interface, vlan } => match vlan {
                 Some(vlan) => write!(f, "address of VLAN {vlan} on {interface}"),
                 None => write!(f, "address of {interface}"),

@@ -126,6 +126,7 @@ impl<D: Device, A: Anchors> Worker<D, A> {
                 let _gone = answer.try_send(());
             }
             Request::Change(change) => self.follow(change, now),
+            Request::Overheard(frame) => self.stack.overhear(&frame, now, &mut self.table),
         }
     }
 

@@ -21,6 +21,8 @@ use super::report::{Page, Report};
 
 /// Most requests that wait.
 const MOST_REQUESTS: usize = 16;
+/// Most frames of other workers that wait. Those beyond are lost, as on a wire.
+const MOST_OVERHEARD: usize = 64;
 /// How long an asking thread waits for an answer. A turn takes some milliseconds at most.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -36,6 +38,7 @@ struct Shared {
     requests: SyncSender<Request>,
     /// Without a bound: a worker must not miss one.
     changes: Sender<Change>,
+    overheard: SyncSender<Vec<u8>>,
     waker: Waker,
 }
 
@@ -84,6 +87,8 @@ pub(super) enum Request {
     EndCapture(SyncSender<()>),
     /// To follow a change; there is no answer.
     Change(Change),
+    /// To learn from a frame of another worker; there is no answer.
+    Overheard(Vec<u8>),
 }
 
 impl Handle {
@@ -99,6 +104,13 @@ impl Handle {
     /// Tells the worker of a change. A worker that has ended does not get it.
     pub(crate) fn change(&self, change: Change) {
         if self.0.changes.send(change).is_ok() {
+            self.announce();
+        }
+    }
+
+    /// Shows the worker a frame of ARP or neighbour discovery that another worker has got.
+    pub(super) fn overhear(&self, frame: &[u8]) {
+        if self.0.overheard.try_send(frame.to_vec()).is_ok() {
             self.announce();
         }
     }
@@ -174,6 +186,7 @@ impl Handle {
 pub(super) struct Inbox {
     requests: Receiver<Request>,
     changes: Receiver<Change>,
+    overheard: Receiver<Vec<u8>>,
     handle: Handle,
 }
 
@@ -182,16 +195,19 @@ impl Inbox {
     pub(super) fn new(waker: Waker) -> Self {
         let (sender, requests) = mpsc::sync_channel(MOST_REQUESTS);
         let (changed, changes) = mpsc::channel();
+        let (overhear, overheard) = mpsc::sync_channel(MOST_OVERHEARD);
         let shared = Shared {
             is_stopped: AtomicBool::new(false),
             has_requests: AtomicBool::new(false),
             requests: sender,
             changes: changed,
+            overheard: overhear,
             waker,
         };
         Self {
             requests,
             changes,
+            overheard,
             handle: Handle(Arc::new(shared)),
         }
     }
@@ -214,7 +230,9 @@ impl Inbox {
         }
         let requests = self.requests.try_iter().take(MOST_REQUESTS);
         let changes = self.changes.try_iter().map(Request::Change);
-        changes.chain(requests).collect()
+        let overheard = self.overheard.try_iter().take(MOST_OVERHEARD);
+        let overheard = overheard.map(Request::Overheard);
+        changes.chain(overheard).chain(requests).collect()
     }
 }
 

@@ -103,8 +103,8 @@ fn af_xdp_keeps_the_addresses_of_the_kernel() {
     };
     assert!(spin.get().is_zero());
     let expected = [
-        "line 1: dpdk_args --vdev: options other than iface are left out; see device.queues and \
-         device.copy",
+        "line 1: dpdk_args --vdev: options other than iface are left out: all queues are served, \
+         and device.copy says whether frames are copied",
         "line 1: dpdk_args: AF_XDP needs no DPDK and no huge pages",
         "line 3: host_addr: the kernel keeps the interface with its addresses and routes",
     ];

@@ -40,12 +40,16 @@ const IN_A_DEVICE: &[(&str, &str)] = &[
         "device.copy = \"zero-copy\": the kernel copies every frame in mode \"generic\"",
     ),
     (
-        "interface = \"a\"\nqueues = \"0-9999\"",
-        "each at most 4095",
+        "interface = \"a\"\nqueues = \"8-15\"",
+        "device.queues = \"8-15\": all queues of the interface are served; write their number",
     ),
     (
-        "interface = \"a\"\nqueues = \"3,3\"",
-        "device.queues = \"3,3\": 3 is in the list twice",
+        "kind = \"tap\"\ninterface = \"a\"\naddresses = \"10.0.0.1/24\"\nring = 64",
+        "device.ring = 64: a TAP device has no rings; remove it",
+    ),
+    (
+        "kind = \"tap\"\ninterface = \"a\"\naddresses = \"10.0.0.1/24\"\nframes = 8192",
+        "device.frames = 8192: a TAP device has no rings; remove it",
     ),
     (
         "interface = \"a\"\nqueues = 0",
@@ -318,10 +322,10 @@ fn conflicts_between_devices() {
             "line 9: workers.cpus = \"1-4\": CPU 3-4 serves no device",
         ),
         (
-            "interface = \"a\"\nqueues = \"0-1\"",
+            "interface = \"a\"\nqueues = 2",
             "interface = \"b\"\nqueues = 3",
             "[workers]\ncpus = \"1-3\"\n",
-            "line 4: device.queues = \"0-1\": 3 workers serve the device, and each needs a queue",
+            "line 4: device.queues = 2: 3 workers serve the device, and each needs a queue",
         ),
     ] {
         let problems = two(one, other, more);

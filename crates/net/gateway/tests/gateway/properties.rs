@@ -85,7 +85,7 @@ fn device(index: usize) -> impl Strategy<Value = String> {
         "interface = \"eth#INDEX\"\n".to_owned(),
         "interface = \"eth#INDEX\"\nmode = \"generic\"\ncopy = \"copy\"\n".to_owned(),
         "interface = \"eth#INDEX\"\nmode = \"native\"\ncopy = \"zero-copy\"\n".to_owned(),
-        format!("interface = \"eth#INDEX\"\nqueues = \"0-3,7\"\n{addresses}{routes}"),
+        format!("interface = \"eth#INDEX\"\nqueues = 5\n{addresses}{routes}"),
         format!("kind = \"tap\"\ninterface = \"t#INDEX\"\nqueues = 16\n{addresses}"),
         format!("pci = \"04:0INDEX.0\"\ninterface = \"c'INDEX\"\n{addresses}{routes}"),
         format!("mac = \"02:00:00:00:00:0INDEX\"\n{addresses}"),
@@ -100,6 +100,8 @@ fn device(index: usize) -> impl Strategy<Value = String> {
     let vlan = maybe(&["vlan = 1", "vlan = 4094"]);
     let mtu = maybe(&["mtu = 1280", "mtu = 9000"]);
     (kind, ring, vlan, mtu).prop_map(move |(kind, ring, vlan, mtu)| {
+        // A TAP device has no rings.
+        let ring = if kind.contains("tap") { "" } else { &ring };
         let text = format!("[[device]]\n{kind}{ring}{vlan}{mtu}");
         text.replace("INDEX", &index.to_string())
     })

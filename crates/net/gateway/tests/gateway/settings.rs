@@ -24,7 +24,7 @@ fn the_shortest_file_has_three_lines() {
     };
     assert_eq!(device.kind, expected);
     assert_eq!(device.addresses, Addresses::Kernel);
-    assert_eq!((device.ring, device.frames), (2048, 8192));
+    assert_eq!((device.ring, device.frames), (2048, 4096));
     assert_eq!(settings.serve[0].ports, [6379]);
     assert_eq!(settings.serve[0].backlog, 64);
     assert_eq!(settings.workers.count(), 1);
@@ -43,7 +43,7 @@ const WHOLE: &str = r#"
 interface = "enp4s0"
 mode = "native"
 copy = "zero-copy"
-queues = "0-2,5"
+queues = 6
 cpus = "2-5"
 ring = 4096
 frames = 10000
@@ -119,7 +119,7 @@ fn a_whole_file_is_read() {
     };
     let expected = Kind::Xdp {
         interface: "enp4s0".parse().unwrap(),
-        queues: Some(vec![0, 1, 2, 5]),
+        queues: Some(6),
         mode: Mode::Native,
         copy: Copying::ZeroCopy,
     };
@@ -201,6 +201,8 @@ fn needs_follow_from_the_settings() {
         "device.queues: 6 receive queues of enp4s0",
         "device.mode: XDP in the driver of enp4s0",
         "device.copy: AF_XDP without copies in the driver of enp4s0",
+        "device.vlan: interface for VLAN 100 on enp4s0, and tags in the frames (ethtool -K enp4s0 \
+         rxvlan off)",
         "device.addresses: address of VLAN 100 on enp4s0",
         "device.mtu: MTU of enp4s0 of at least 9000",
         "device.kind: DPDK and Saiga's plug-in for it",

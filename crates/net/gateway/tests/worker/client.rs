@@ -13,7 +13,7 @@ use saiga_stack::{
     CloseReason, Config, ConnectionId, Events, Incoming, Interface, Link, Listen, Network, Owner,
     Secrets, Settings, Stack,
 };
-use saiga_wire::ethernet::{Mac, Tags};
+use saiga_wire::ethernet::{EtherType, Mac, Tags};
 
 use crate::Loopback;
 
@@ -23,16 +23,17 @@ const RING: u32 = 256 << 10;
 /// A client is silent when it has had nothing to do for this long.
 const SILENCE: Duration = Duration::from_millis(300);
 
-/// A worker in a thread of its own, and its client.
+/// Workers in threads of their own, and their client.
 pub(crate) struct World {
     pub(crate) client: Client,
-    pub(crate) handle: Handle,
-    worker: Option<JoinHandle<Result<(), WorkerError>>>,
+    workers: Vec<(Handle, JoinHandle<Result<(), WorkerError>>)>,
 }
 
 /// A client, its connections and their bytes.
 pub(crate) struct Client {
     device: Memory,
+    /// The other end of a second queue, which ARP goes to.
+    second: Option<Memory>,
     stack: Stack,
     clock: Clock,
     server: SocketAddr,
@@ -134,56 +135,93 @@ impl World {
     /// A worker that serves `port`, with so many bytes for its rings.
     pub(crate) fn with_memory(port: u16, bytes: u64) -> Self {
         let clock = Clock::start();
-        let [near, far] = Memory::pair([info(2), info(1)], 256).unwrap();
-        let mut served = stack(1, SERVER, clock);
-        let listen = Listen {
-            address: None,
-            port,
-            backlog: 1024,
-            has_cookies: false,
-            buffer: RING,
+        let (near, worker) = worker(port, bytes, clock);
+        Self::of(Client::new(port, near, clock), vec![worker])
+    }
+
+    /// Two workers that serve `port`: ARP reaches the second one alone, and all else the first. The
+    /// client knows their MAC address.
+    pub(crate) fn of_two_workers(port: u16) -> Self {
+        let clock = Clock::start();
+        let (near, first) = worker(port, 1 << 30, clock);
+        let (second, mut other) = worker(port, 1 << 30, clock);
+        other.share_with(vec![first.handle()]);
+        let mut client = Client::new(port, near, clock);
+        client.second = Some(second);
+        let now = clock.now();
+        assert!(client.stack.set_neighbour(0, SERVER, mac(1), now));
+        Self::of(client, vec![first, other])
+    }
+
+    fn of(client: Client, workers: Vec<Worker<Memory, Loopback>>) -> Self {
+        let start = |mut worker: Worker<Memory, Loopback>| {
+            let handle = worker.handle();
+            (handle, std::thread::spawn(move || worker.run()))
         };
-        served.listen(listen).unwrap();
-        let parts = Parts {
-            devices: vec![far],
-            stack: served,
-            clock,
-            anchors: Loopback,
-            settings: Settings::default(),
-            ring_bytes: RING,
-            memory: RingMemory::new(bytes, RING),
-            spin: Duration::ZERO,
-            on_unresolved: Box::new(|_, _| panic!("the stack resolves")),
-            opener: None,
-        };
-        let mut worker = Worker::new(parts).unwrap();
-        let handle = worker.handle();
         Self {
-            client: Client {
-                device: near,
-                stack: stack(2, CLIENT, clock),
-                clock,
-                server: SocketAddr::new(SERVER, port),
-                streams: Streams::default(),
-                only: None,
-            },
-            handle,
-            worker: Some(std::thread::spawn(move || worker.run())),
+            client,
+            workers: workers.into_iter().map(start).collect(),
         }
+    }
+
+    /// Reaches the first worker.
+    pub(crate) fn handle(&self) -> &Handle {
+        &self.workers[0].0
     }
 }
 
 impl Drop for World {
     fn drop(&mut self) {
-        self.handle.stop().unwrap();
-        let ended = self.worker.take().unwrap().join();
-        if !std::thread::panicking() {
-            ended.unwrap().unwrap();
+        for (handle, worker) in self.workers.drain(..) {
+            handle.stop().unwrap();
+            let ended = worker.join();
+            if !std::thread::panicking() {
+                ended.unwrap().unwrap();
+            }
         }
     }
 }
 
+/// A worker that serves `port`, and the other end of its link.
+fn worker(port: u16, bytes: u64, clock: Clock) -> (Memory, Worker<Memory, Loopback>) {
+    let [near, far] = Memory::pair([info(2), info(1)], 256).unwrap();
+    let mut served = stack(1, SERVER, clock);
+    let listen = Listen {
+        address: None,
+        port,
+        backlog: 1024,
+        has_cookies: false,
+        buffer: RING,
+    };
+    served.listen(listen).unwrap();
+    let parts = Parts {
+        devices: vec![far],
+        stack: served,
+        clock,
+        anchors: Loopback,
+        settings: Settings::default(),
+        ring_bytes: RING,
+        memory: RingMemory::new(bytes, RING),
+        spin: Duration::ZERO,
+        on_unresolved: Box::new(|_, _| panic!("the stack resolves")),
+        opener: None,
+    };
+    (near, Worker::new(parts).unwrap())
+}
+
 impl Client {
+    fn new(port: u16, device: Memory, clock: Clock) -> Self {
+        Self {
+            device,
+            second: None,
+            stack: stack(2, CLIENT, clock),
+            clock,
+            server: SocketAddr::new(SERVER, port),
+            streams: Streams::default(),
+            only: None,
+        }
+    }
+
     pub(crate) fn connect(&mut self) -> ConnectionId {
         let local = SocketAddr::new(CLIENT, 0);
         let now = self.clock.now();
@@ -263,6 +301,7 @@ impl Client {
         self.write();
         let Self {
             device,
+            second,
             stack,
             streams,
             ..
@@ -285,6 +324,15 @@ impl Client {
             let Some(frame) = stack.poll_transmit(room, now, streams) else {
                 break;
             };
+            if let Some(second) = second
+                && room[12..14] == EtherType::ARP.0.to_be_bytes()
+            {
+                let bytes = room[..frame.length].to_vec();
+                second.room().unwrap()[..bytes.len()].copy_from_slice(&bytes);
+                second.send(bytes.len(), &frame.offload);
+                second.flush().unwrap();
+                continue;
+            }
             device.send(frame.length, &frame.offload);
         }
         device.flush().unwrap();

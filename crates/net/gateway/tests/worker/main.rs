@@ -143,7 +143,7 @@ fn a_conversation_ends_although_its_connection_is_in_time_wait() {
         stream.read_to_end(&mut Vec::new()).unwrap()
     });
     let mut world = World::new(port);
-    let handle = world.handle.clone();
+    let handle = world.handle().clone();
     world.client.connect();
     world.client.run_until(|client| client.has_ended());
     world.client.shutdown();
@@ -221,12 +221,12 @@ fn an_operator_sees_a_connection() {
         ends.recv().unwrap();
     });
     let mut world = World::new(port);
-    assert!(world.handle.page(0).unwrap().connections.is_empty());
+    assert!(world.handle().page(0).unwrap().connections.is_empty());
     world.client.connect();
     world
         .client
         .run_until(|client| client.received() == b"hello");
-    let page = world.handle.page(0).unwrap();
+    let page = world.handle().page(0).unwrap();
     let [shown] = page.connections[..] else {
         panic!("{page:?}");
     };
@@ -242,7 +242,7 @@ fn an_operator_sees_a_connection() {
     );
     let rings = shown.rings.unwrap();
     assert!(rings.is_accepted && rings.inbound == 0, "{rings:?}");
-    let report = world.handle.report().unwrap();
+    let report = world.handle().report().unwrap();
     assert_eq!((report.connections, report.conversations), (1, 1));
     assert!(
         report.busy_turns > 0 && report.busy <= report.uptime,
@@ -250,6 +250,19 @@ fn an_operator_sees_a_connection() {
     );
     assert!(report.devices[0].received.frames > 0);
     may_end.send(()).unwrap();
+    server.join().unwrap();
+}
+
+/// The client's answer to the ARP request of one worker comes to the other one.
+#[test]
+fn workers_share_what_they_learn_of_neighbours() {
+    let (port, server) = serve(|mut stream| stream.write_all(b"hello").unwrap());
+    let mut world = World::of_two_workers(port);
+    world.client.connect();
+    world
+        .client
+        .run_until(|client| client.received() == b"hello" || client.closed().is_some());
+    assert_eq!(world.client.closed(), None);
     server.join().unwrap();
 }
 

@@ -62,7 +62,10 @@ impl Arguments {
             let mut value = || rest.next().unwrap_or_default();
             match word.as_str() {
                 "--mode" => options.mode = Some(mode(&value())?),
-                "--vlan" => tags = Tags::One(Tag::vlan(value().parse()?)),
+                "--vlan" => {
+                    let vlan = value().parse()?;
+                    (tags, options.vlan) = (Tags::One(Tag::vlan(vlan)), Some(vlan));
+                }
                 _ => words.push(word),
             }
         }

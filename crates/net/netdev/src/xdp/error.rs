@@ -78,6 +78,17 @@ pub enum OpenError {
         /// The largest MTU for this size of frames, in bytes.
         most: usize,
     },
+    /// The program cannot see the tags of the VLAN.
+    #[error(
+        "{name} takes VLAN tags out of the frames, so that the frames of VLAN {vlan} cannot be told \
+         from others: turn that off (ethtool -K {name} rxvlan off)"
+    )]
+    TagsTakenOut {
+        /// Name of the network interface.
+        name: String,
+        /// The VLAN.
+        vlan: u16,
+    },
     /// The interface does not have the queue.
     #[error("{name} has no receive queue {queue}: it has {queues}, which are counted from 0")]
     NoQueue {
@@ -114,6 +125,9 @@ pub enum OpenError {
     /// The number of slots is not valid.
     #[error("{0} slots for each ring are not possible: give a power of two from 64 to 32768")]
     Slots(u32),
+    /// The number of frames is not valid.
+    #[error("{0} frames are not possible: give at least two for each slot, at most 1048576")]
+    FrameCount(u32),
     /// A system call failed for another reason.
     #[error("network interface {name}: cannot {action}")]
     System {

@@ -46,13 +46,14 @@ impl Interface {
     ///
     /// # Errors
     /// If there is no such interface or it is not an Ethernet interface, a right is missing, the
-    /// kernel or driver cannot do it, another program is attached, or the interface's MTU is too
-    /// large for the frames.
+    /// kernel or driver cannot do it, another program is attached, the interface's MTU is too large
+    /// for the frames, or it takes the tags of the VLAN out of them.
     pub fn open(name: &str, options: &Options) -> Result<Self, OpenError> {
         options.check()?;
         let nic = Nic::read(name)?;
         check_mtu(&nic, options)?;
-        let steering = Steering::load(name, nic.queues, options.flows)?;
+        check_tags(&nic, options)?;
+        let steering = Steering::load(name, nic.queues, options)?;
         let (link, mode, native_error) = attach(&steering.program, &nic, options.mode)?;
         Ok(Self {
             _link: link,
@@ -95,12 +96,12 @@ impl Interface {
         self.native_error.as_ref()
     }
 
-    /// Whether the device takes VLAN tags out of frames before the program sees them. Frames of all
-    /// VLANs then look as if they had no tag: if VLANs are used here, turn that off
-    /// (`ethtool -K NAME rxvlan off`).
+    /// Whether the other end decides if VLAN tags are in the frames: a veth device puts those that
+    /// it sends beside them, unless `ethtool -K PEER txvlan off` was called. The kernel then gets
+    /// the frames of the VLAN.
     #[must_use]
-    pub fn takes_tags_out(&self) -> bool {
-        self.nic.takes_tags_out
+    pub fn hides_tags_of_peer(&self) -> bool {
+        self.nic.driver == partial::DRIVER
     }
 
     /// Opens a queue, counted from 0. Its memory comes from the NUMA node of the calling thread,
@@ -247,6 +248,19 @@ fn check_mtu(nic: &Nic, options: &Options) -> Result<(), OpenError> {
     })
 }
 
+/// A tag beside the frame cannot be seen by the program. A veth device takes none out, whatever it
+/// says.
+fn check_tags(nic: &Nic, options: &Options) -> Result<(), OpenError> {
+    let takes_out = nic.takes_tags_out && nic.driver != partial::DRIVER;
+    match options.vlan {
+        Some(vlan) if takes_out => Err(OpenError::TagsTakenOut {
+            name: nic.name.clone(),
+            vlan,
+        }),
+        Some(_) | None => Ok(()),
+    }
+}
+
 /// Attaches the program, in the driver if possible. Returns the error of the driver if the choice
 /// was open and the driver could not.
 fn attach(
@@ -290,5 +304,39 @@ fn attach_error(nic: &Nic, error: Errno) -> OpenError {
             action,
             source: other.into(),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use saiga_wire::ethernet::Mac;
+
+    #[test]
+    fn a_vlan_needs_its_tags_in_the_frames() {
+        for (driver, takes_tags_out, vlan, expected) in [
+            ("ixgbe", false, Some(5), ""),
+            ("ixgbe", true, None, ""),
+            ("veth", true, Some(5), ""),
+            ("ixgbe", true, Some(5), "ethtool -K eth7 rxvlan off"),
+        ] {
+            let nic = Nic {
+                name: "eth7".to_owned(),
+                index: 7,
+                mac: Mac([2, 0, 0, 0, 0, 7]),
+                mtu: 1500,
+                queues: 1,
+                driver: driver.to_owned(),
+                takes_tags_out,
+            };
+            let options = Options {
+                vlan,
+                ..Options::default()
+            };
+            let checked = check_tags(&nic, &options);
+            let said = checked.err().map_or(String::new(), |one| one.to_string());
+            assert!(said.contains(expected), "{driver}: {said}");
+            assert_eq!(said.is_empty(), expected.is_empty(), "{driver}: {said}");
+        }
     }
 }

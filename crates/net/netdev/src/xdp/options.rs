@@ -11,18 +11,24 @@ const LINK_BYTES: usize = 18;
 /// Slots of a ring: the fewest and the most.
 const FEWEST_SLOTS: u32 = 64;
 const MOST_SLOTS: u32 = 32_768;
+/// Most frames of a queue.
+const MOST_FRAMES: u32 = 1 << 20;
 
 /// Options of [`Interface::open`](super::Interface::open).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
     /// Where the program runs; `None`: in the driver, or in the kernel's core if the driver cannot.
     pub mode: Option<XdpMode>,
+    /// The VLAN whose frames are redirected, 1 to 4094; `None`: the frames without a VLAN. All
+    /// others go to the kernel.
+    pub vlan: Option<u16>,
     /// Size of a frame in memory.
     pub frames: FrameSize,
-    /// Slots in each of the four rings of a queue: a power of two from 64 to 32,768. A queue has
-    /// memory for twice as many frames, half of which can wait for the worker, and half for the
-    /// device.
+    /// Slots in each of the four rings of a queue: a power of two from 64 to 32,768.
     pub slots: u32,
+    /// Frames for which a queue has memory, from two for each slot, the default, to 1,048,576. Half
+    /// of them can wait for the worker, and half for the device.
+    pub frame_count: Option<u32>,
     /// Whether to take huge pages for the frames, if there are enough.
     pub wants_huge_pages: bool,
     /// Whether the kernel may copy frames.
@@ -37,8 +43,10 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             mode: None,
+            vlan: None,
             frames: FrameSize::Bytes2048,
             slots: 2048,
+            frame_count: None,
             wants_huge_pages: false,
             copies: Copies::IfNeeded,
             busy_poll: None,
@@ -98,15 +106,17 @@ impl Options {
     pub(super) fn check(&self) -> Result<(), OpenError> {
         let is_valid =
             self.slots.is_power_of_two() && (FEWEST_SLOTS..=MOST_SLOTS).contains(&self.slots);
-        if is_valid {
-            Ok(())
-        } else {
-            Err(OpenError::Slots(self.slots))
+        if !is_valid {
+            return Err(OpenError::Slots(self.slots));
         }
+        if !(2 * self.slots..=MOST_FRAMES).contains(&self.chunks()) {
+            return Err(OpenError::FrameCount(self.chunks()));
+        }
+        Ok(())
     }
 
     /// Chunks of a queue.
-    pub(super) const fn chunks(&self) -> u32 {
-        2 * self.slots
+    pub(super) fn chunks(&self) -> u32 {
+        self.frame_count.unwrap_or(2 * self.slots)
     }
 }

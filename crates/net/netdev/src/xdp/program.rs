@@ -2,10 +2,10 @@
 //! kernel.
 //!
 //! Source: Documentation/bpf/redirect.rst (`bpf_redirect_map`), linux/bpf.h (`struct xdp_md`). A
-//! frame is redirected if it is TCP to a served endpoint, over IPv4 without options and fragments,
-//! or over IPv6 without extension headers, with at most one VLAN tag (802.1Q), and neither from a
-//! host that is left to the kernel nor from a link-local address of IPv6. All headers then have
-//! fixed lengths, so every offset here is a constant, and the verifier sees each bound.
+//! frame is redirected if it is of the VLAN and is TCP to a served endpoint, over IPv4 without
+//! options and fragments, or over IPv6 without extension headers, and neither from a host that is
+//! left to the kernel nor from a link-local address of IPv6. All headers then have fixed lengths:
+//! every offset here is a constant, and the verifier sees each bound.
 //!
 //! Deliberately absent: checks of anything else in the headers, which are the stack's.
 
@@ -46,6 +46,8 @@ const RX_QUEUE: i16 = 16;
 
 // Offsets from the start of a frame without a tag.
 const ETHER_TYPE: i16 = 12;
+/// Priority and number of the VLAN, in a frame with a tag.
+const TAG_CONTROL: i16 = 14;
 const V4_VERSION: i16 = 14;
 const V4_FRAGMENT: i16 = 20;
 const V4_PROTOCOL: i16 = 23;
@@ -70,6 +72,9 @@ const HOST: i16 = -40;
 const FLOW: i16 = HOST;
 
 const TCP: u32 = 6;
+/// The bits of a tag that are the number of the VLAN. 0 is none: the tag has a priority alone (IEEE
+/// 802.1Q §9.6).
+const VLAN_ID: u16 = 0x0fff;
 /// Version 4, and a header of five words.
 const V4_WITHOUT_OPTIONS: u32 = 0x45;
 /// More fragments, or an offset: the frame holds a part of a packet.
@@ -112,8 +117,9 @@ pub(super) fn flow_key(own: SocketAddr, other: SocketAddr) -> [u8; FLOW_BYTES] {
     key
 }
 
-/// Returns the program; `None` would be an error in this module.
-pub(super) fn program(maps: Maps) -> Option<Vec<Instruction>> {
+/// Returns the program for the frames of a VLAN, or for those without one; `None` would be an error
+/// in this module.
+pub(super) fn program(maps: Maps, vlan: Option<u16>) -> Option<Vec<Instruction>> {
     let mut code = Assembler::default();
     let [pass, untagged, v4, v6, served, redirect] = [(); 6].map(|()| code.label());
     code.load(Width::Word, Reg::R6, Reg::R1, RX_QUEUE);
@@ -121,7 +127,11 @@ pub(super) fn program(maps: Maps) -> Option<Vec<Instruction>> {
     code.load(Width::Word, Reg::R8, Reg::R1, DATA_END);
     require(&mut code, V4_HEADERS, pass);
     code.load(Width::Half, Reg::R3, Reg::R7, ETHER_TYPE);
-    code.jump_if(Reg::R3, Condition::NotEqual, be(0x8100), untagged);
+    let without_tag = if vlan.is_some() { pass } else { untagged };
+    code.jump_if(Reg::R3, Condition::NotEqual, be(0x8100), without_tag);
+    code.load(Width::Half, Reg::R3, Reg::R7, TAG_CONTROL);
+    code.and(Reg::R3, be(VLAN_ID).cast_signed());
+    code.jump_if(Reg::R3, Condition::NotEqual, be(vlan.unwrap_or(0)), pass);
     // From here on, R7 is where a frame without the tag would begin.
     code.add(Reg::R7, TAG_BYTES);
     require(&mut code, V4_HEADERS, pass);

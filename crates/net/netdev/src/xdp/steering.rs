@@ -7,9 +7,7 @@
 //! now on, the kernel gets no new connection), list the kernel's connections, pass their hosts,
 //! receive and drop what the queues hold, and only then give frames to a stack, which would answer
 //! segments of older connections with resets. The hosts send again what was dropped.
-//!
-//! Connections that the gateway opens itself are known one by one. The program does not compare
-//! VLANs: an endpoint takes its port on all VLANs of the interface.
+//! Connections that the gateway opens itself are known one by one.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -20,6 +18,7 @@ use rustix::io::Errno;
 use saiga_bpf::{Map, MapKind, Program, ProgramKind};
 
 use super::error::{OpenError, SteerError};
+use super::options::Options;
 use super::program::{self, ADDRESS_BYTES, ENDPOINT_BYTES, FLOW_BYTES, Maps};
 
 /// Most endpoints: as many as a stack has listeners.
@@ -62,14 +61,13 @@ impl Flows {
 }
 
 impl Steering {
-    /// Loads the program, which passes everything, for the interface `name` with `queues` queues,
-    /// and with room for `flows` connections.
-    pub(super) fn load(name: &str, queues: u32, flows: u32) -> Result<Self, OpenError> {
+    /// Loads the program, which passes everything, for the interface `name` with `queues` queues.
+    pub(super) fn load(name: &str, queues: u32, options: &Options) -> Result<Self, OpenError> {
         let failed = |error| map_error(name, error);
         let endpoints = Map::new(MapKind::Hash, MAX_ENDPOINTS).map_err(failed)?;
         let hosts = Map::new(MapKind::Hash, MAX_HOSTS).map_err(failed)?;
         let sockets = Map::new(MapKind::Sockets, queues).map_err(failed)?;
-        let flows = match flows {
+        let flows = match options.flows {
             0 => None,
             flows => Some(Map::new(MapKind::Hash, flows).map_err(failed)?),
         };
@@ -79,7 +77,7 @@ impl Steering {
             hosts: hosts.number(),
             sockets: sockets.number(),
         };
-        let code = program::program(maps).unwrap_or_default();
+        let code = program::program(maps, options.vlan).unwrap_or_default();
         let program = Program::load(ProgramKind::Xdp, "saiga_xdp", &code);
         Ok(Self {
             program: program.map_err(load_error)?,

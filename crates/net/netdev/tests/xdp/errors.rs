@@ -13,6 +13,14 @@ fn small() -> Options {
     }
 }
 
+/// With memory for so many frames.
+fn with_frames(count: u32) -> Options {
+    Options {
+        frame_count: Some(count),
+        ..small()
+    }
+}
+
 fn refusal(world: &World, name: &str, options: &Options) -> OpenError {
     world
         .host
@@ -49,6 +57,7 @@ fn what_cannot_be_opened_is_named() {
         ("vs", slots(100), "100 slots for each ring are not possible"),
         ("vs", slots(32), "32 slots"),
         ("vs", slots(65_536), "65536 slots"),
+        ("vs", with_frames(127), "127 frames are not possible"),
     ] {
         let error = refusal(&world, name, &options).to_string();
         assert!(error.contains(expected), "{name}: {error}");
@@ -182,6 +191,11 @@ fn missing_rights_are_named() {
     let error = open(needed, Options::default()).unwrap_err();
     assert!(
         matches!(error, OpenError::Memlock { bytes: 8_388_608 }),
+        "{error}"
+    );
+    let error = open(needed, with_frames(1024)).unwrap_err();
+    assert!(
+        matches!(error, OpenError::Memlock { bytes: 2_097_152 }),
         "{error}"
     );
 }

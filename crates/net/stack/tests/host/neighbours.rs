@@ -3,7 +3,7 @@
 use saiga_stack::{CloseReason, Config, Micros};
 use saiga_wire::ethernet::Mac;
 use saiga_wire::frame::Content;
-use saiga_wire::{arp, icmp4, icmp6};
+use saiga_wire::{arp, icmp4, icmp6, ndp};
 
 use crate::frames::{arp_frame, icmp4_to, icmp6_to};
 use crate::world::{BUFFER, Host, World, mac, packet, read, segment, v4, v6};
@@ -155,4 +155,34 @@ fn segments_of_ipv6_have_a_least_size() {
     let frames = world.hosts[0].frames(now);
     let largest = frames.iter().map(|(_, frame)| frame.len()).max();
     assert_eq!(largest, Some(1_294));
+}
+
+/// What another stack with the same addresses has got is learnt, and not answered a second time.
+#[test]
+fn overheard_frames_are_not_answered() {
+    let mut world = World::new();
+    let now = world.now;
+    let host = &mut world.hosts[0];
+    let request = arp_frame(
+        mac(1),
+        arp::Operation::Request,
+        [10, 0, 0, 7],
+        [10, 0, 0, 1],
+    );
+    host.stack.overhear(&request, now, &mut host.application);
+    let solicitation = icmp6::Message::Ndp(ndp::Message::NeighbourSolicitation {
+        target: "2001:db8::1".parse().unwrap(),
+        source_mac: Some(mac(9)),
+    });
+    let solicitation = icmp6_to(mac(1), (v6(7), v6(1)), &solicitation);
+    host.stack
+        .overhear(&solicitation, now, &mut host.application);
+    assert_eq!(host.frames(now).len(), 0);
+    for (own, peer) in [(v4(1), v4(7)), (v6(1), v6(7))] {
+        world.connect(own, peer);
+        let frames = world.hosts[0].frames(now);
+        assert_eq!(frames.len(), 1);
+        assert!(segment(&frames[0].1).is_some(), "the neighbour is known");
+        assert_eq!(read(&frames[0].1).link.destination, mac(9));
+    }
 }

@@ -14,8 +14,6 @@ use crate::settings::reader::Table;
 use crate::settings::value::{list, mac, plain};
 use crate::settings::workers::CPU_MAX;
 
-/// Queues above this number are rejected.
-const QUEUE_MAX: usize = 4095;
 /// Most queues of a TAP device (`drivers/net/tun.c`, `MAX_TAP_QUEUES`); enough for cards, too.
 const QUEUES: RangeInclusive<u16> = 1..=256;
 /// Least MTU for IPv6 (RFC 8200 §5).
@@ -68,11 +66,12 @@ pub(in crate::settings) fn read(table: &Table<'_>) -> Option<Device> {
 
 fn xdp(table: &Table<'_>) -> Option<Kind> {
     table.require("interface", "write the name of the kernel's interface");
-    let queues = if table.is_whole("queues") {
-        let count = table.whole("queues", &QUEUES);
-        count.map(|count| (0..usize::from(count)).collect())
+    let queues = if table.has("queues") && !table.is_whole("queues") {
+        let what = "all queues of the interface are served; write their number, or remove the key";
+        table.problem("queues", what);
+        None
     } else {
-        table.parsed_by("queues", |text| list(text, QUEUE_MAX))
+        table.whole("queues", &QUEUES)
     };
     let mode = table.choice("mode", &MODES).unwrap_or(Mode::Auto);
     let copy = table.choice("copy", &COPYING).unwrap_or(Copying::Auto);
@@ -90,6 +89,11 @@ fn xdp(table: &Table<'_>) -> Option<Kind> {
 
 fn tap(table: &Table<'_>) -> Option<Kind> {
     table.require("interface", "write a name for the TAP device");
+    for key in ["ring", "frames"] {
+        if table.has(key) {
+            table.problem(key, "a TAP device has no rings; remove it");
+        }
+    }
     let queues = table.whole("queues", &QUEUES);
     Some(Kind::Tap {
         interface: table.parsed("interface")?,
@@ -138,11 +142,9 @@ fn rings(table: &Table<'_>) -> (u32, u32) {
     }
     let frames = table.whole("frames", &(128..=1 << 20));
     let frames = frames.unwrap_or(ring * FRAMES_PER_DESCRIPTOR);
-    if frames < ring * 2 {
-        let what = format!(
-            "write at least {}, two for each descriptor of ring",
-            ring * 2
-        );
+    let least = ring * FRAMES_PER_DESCRIPTOR;
+    if frames < least {
+        let what = format!("write at least {least}, two for each descriptor of ring");
         table.problem("frames", &what);
     }
     (ring, frames)

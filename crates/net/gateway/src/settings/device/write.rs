@@ -55,7 +55,7 @@ fn write_kind(kind: &Kind, out: &mut Output) {
             out.text("kind", "xdp");
             out.text("interface", interface);
             if let Some(queues) = queues {
-                out.text("queues", ranges(queues));
+                out.key("queues", queues);
             }
             if *mode != Mode::Auto {
                 out.text("mode", word(&MODES, *mode));

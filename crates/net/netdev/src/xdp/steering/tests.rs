@@ -20,8 +20,15 @@ struct World {
     _umem: Umem,
 }
 
-fn world() -> World {
-    let steering = Steering::load("lo", 1, 0).unwrap();
+fn world(vlan: Option<u16>) -> World {
+    world_of(&Options {
+        vlan,
+        ..Options::default()
+    })
+}
+
+fn world_of(options: &Options) -> World {
+    let steering = Steering::load("lo", 1, options).unwrap();
     let umem = Umem::new(128, 2048, false).unwrap();
     let socket = Socket::open(&umem, 64).unwrap();
     steering.connect(0, socket.as_fd()).unwrap();
@@ -84,11 +91,14 @@ fn with(mut frame: Vec<u8>, at: usize, bytes: &[u8]) -> Vec<u8> {
     frame
 }
 
+/// Priority 1, VLAN 5.
 const TAG: [u8; 4] = [0x81, 0, 0x20, 5];
+/// Priority 7, no VLAN.
+const PRIORITY: [u8; 4] = [0x81, 0, 0xe0, 0];
 
-/// A world that serves port 7 of one address of each version.
-fn serving() -> World {
-    let world = world();
+/// A world that serves port 7 of one address of each version, in a VLAN or without one.
+fn serving(vlan: Option<u16>) -> World {
+    let world = world(vlan);
     world.serve("10.0.0.2:7");
     world.serve("[fd00::2]:7");
     world
@@ -96,12 +106,12 @@ fn serving() -> World {
 
 #[test]
 fn segments_to_served_endpoints_are_redirected() {
-    let world = serving();
+    let world = serving(None);
     for (name, frame) in [
         ("IPv4", v4()),
         ("IPv6", v6()),
-        ("IPv4, tagged", tagged(v4(), TAG)),
-        ("IPv6, tagged", tagged(v6(), TAG)),
+        ("IPv4 with a priority", tagged(v4(), PRIORITY)),
+        ("IPv6 with a priority", tagged(v6(), PRIORITY)),
         ("with data", [v4(), vec![1; 1000]].concat()),
         ("class and flow label", with(v6(), 14, &[0x6f, 0xff])),
         ("may be fragmented", with(v4(), 20, &[0, 0])),
@@ -113,7 +123,7 @@ fn segments_to_served_endpoints_are_redirected() {
 
 #[test]
 fn all_else_is_passed() {
-    let world = serving();
+    let world = serving(None);
     let to_client = [10, 0, 0, 2, 10, 0, 0, 9];
     for (name, frame) in [
         ("another port", with(v4(), 36, &[0, 8])),
@@ -139,29 +149,54 @@ fn all_else_is_passed() {
         ("the last link-local prefix", with(v6(), 22, &[0xfe, 0xbf])),
         ("ARP", with(v4(), 12, &[8, 6])),
         ("802.3 length", with(v4(), 12, &[0, 40])),
-        ("two tags", tagged(tagged(v4(), TAG), TAG)),
-        ("provider's tag", tagged(v4(), [0x88, 0xa8, 0, 5])),
+        ("a VLAN", tagged(v4(), TAG)),
+        ("two tags", tagged(tagged(v4(), PRIORITY), PRIORITY)),
+        ("provider's tag", tagged(v4(), [0x88, 0xa8, 0, 0])),
     ] {
         assert!(!world.redirects(&frame), "{name}");
     }
 }
 
+/// The program for a VLAN leaves all other VLANs, and the frames without one, to the kernel.
+#[test]
+fn frames_of_the_vlan_alone_are_redirected() {
+    let world = serving(Some(5));
+    for (name, frame, expected) in [
+        ("the VLAN, IPv4", tagged(v4(), TAG), true),
+        ("the VLAN, IPv6", tagged(v6(), TAG), true),
+        ("no priority", tagged(v4(), [0x81, 0, 0, 5]), true),
+        ("another VLAN", tagged(v4(), [0x81, 0, 0x20, 6]), false),
+        ("the same low byte", tagged(v4(), [0x81, 0, 1, 5]), false),
+        ("priority alone", tagged(v4(), PRIORITY), false),
+        ("no tag, IPv4", v4(), false),
+        ("no tag, IPv6", v6(), false),
+        ("two tags", tagged(tagged(v4(), TAG), TAG), false),
+        ("provider's tag", tagged(v4(), [0x88, 0xa8, 0, 5]), false),
+        ("another port", tagged(with(v4(), 36, &[0, 8]), TAG), false),
+    ] {
+        assert_eq!(world.redirects(&frame), expected, "{name}");
+    }
+}
+
 #[test]
 fn frames_that_end_within_the_headers_are_passed() {
-    let world = world();
-    world.serve("0.0.0.0:7");
-    world.serve("[::]:7");
-    for whole in [v4(), v6(), tagged(v4(), TAG), tagged(v6(), TAG)] {
-        assert!(world.redirects(&whole));
-        for length in 14..whole.len() {
-            assert!(!world.redirects(&whole[..length]), "{length}");
+    for (vlan, frames) in [
+        (None, [v4(), v6()]),
+        (Some(5), [tagged(v4(), TAG), tagged(v6(), TAG)]),
+    ] {
+        let world = serving(vlan);
+        for whole in frames {
+            assert!(world.redirects(&whole));
+            for length in 14..whole.len() {
+                assert!(!world.redirects(&whole[..length]), "{length}");
+            }
         }
     }
 }
 
 #[test]
 fn an_unspecified_address_stands_for_its_version() {
-    let world = world();
+    let world = world(None);
     for (endpoint, v4_expected, v6_expected) in [
         ("0.0.0.0:7", true, false),
         ("[::]:7", false, true),
@@ -185,7 +220,7 @@ fn an_unspecified_address_stands_for_its_version() {
 
 #[test]
 fn hosts_with_older_connections_are_left_to_the_kernel() {
-    let world = world();
+    let world = world(None);
     world.serve("10.0.0.2:7");
     world.serve("[::]:7");
     for (host, frame) in [("10.0.0.9", v4()), ("fd00::9", v6())] {
@@ -207,9 +242,10 @@ fn hosts_with_older_connections_are_left_to_the_kernel() {
 
 #[test]
 fn connections_are_redirected_one_by_one() {
-    let mut world = world();
-    world.steering = Steering::load("lo", 1, 2).unwrap();
-    world.steering.connect(0, world.socket.as_fd()).unwrap();
+    let world = world_of(&Options {
+        flows: 2,
+        ..Options::default()
+    });
     world.serve("0.0.0.0:80");
     let flows = world.steering.flows().unwrap();
     let address = |text: &str| text.parse::<SocketAddr>().unwrap();
@@ -235,7 +271,7 @@ fn connections_are_redirected_one_by_one() {
 
 #[test]
 fn a_queue_without_a_socket_passes_all() {
-    let steering = Steering::load("lo", 1, 0).unwrap();
+    let steering = Steering::load("lo", 1, &Options::default()).unwrap();
     steering.serve("10.0.0.2:7".parse().unwrap()).unwrap();
     assert!(!redirects(&steering.program, &v4()));
     let umem = Umem::new(128, 2048, false).unwrap();
@@ -251,7 +287,7 @@ fn a_queue_without_a_socket_passes_all() {
 
 #[test]
 fn limits_are_errors_by_name() {
-    let steering = Steering::load("lo", 1, 0).unwrap();
+    let steering = Steering::load("lo", 1, &Options::default()).unwrap();
     let endpoint = |port| SocketAddr::from(([10, 0, 0, 2], port));
     let mut ports = 1..;
     for port in ports.by_ref().take(MAX_ENDPOINTS as usize) {
