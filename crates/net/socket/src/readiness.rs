@@ -41,7 +41,7 @@ pub(crate) fn events_soon(fd: Fd, socket: &'static Socket, chan: &Chan) -> i16 {
     let noted = socket.anchor_events.noted();
     let mut seen = 0;
     if !rings_only || noted.is_some() {
-        seen = sys::poll_now(fd, IN | OUT | libc::POLLPRI | libc::POLLRDHUP);
+        seen = poll_anchor(fd, chan.rx_ring().frozen());
     }
     if seen & ENDED != 0 && reset::notice_peer_death(fd, socket, chan) {
         return of_reset(socket);
@@ -57,6 +57,20 @@ pub(crate) fn events_soon(fd: Fd, socket: &'static Socket, chan: &Chan) -> i16 {
         _ => {}
     }
     now
+}
+
+/// The anchor's events. A peer that closes ends its ring, which wakes us, and then sends its FIN.
+/// The kernel polls without the socket's lock (`tcp_poll`) and may find the FIN as a byte to read
+/// before it finds the end of the stream. FIONREAD takes the lock, and so waits until the kernel
+/// has processed the FIN.
+fn poll_anchor(fd: Fd, ring_ended: bool) -> i16 {
+    let poll = || sys::poll_now(fd, IN | OUT | libc::POLLPRI | libc::POLLRDHUP);
+    let seen = poll();
+    let may_be_fin = ring_ended && seen & IN != 0 && seen & ENDED == 0;
+    if may_be_fin && sys::ioctl_int(fd, libc::FIONREAD) == Ok(0) {
+        return poll();
+    }
+    seen
 }
 
 /// The events that the kernel reports for a reset connection (`tcp_poll`); POLLERR once.
@@ -142,4 +156,48 @@ pub(crate) fn events_to_watch(chan: &Chan, wanted: i16) -> i16 {
         };
     }
     watch
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::sync::atomic::AtomicI32;
+    use std::net::{TcpListener, TcpStream};
+    use std::os::fd::{AsRawFd as _, IntoRawFd as _};
+    use std::thread;
+
+    const NONE: Fd = -1;
+    const STOP: Fd = -2;
+    static TO_CLOSE: AtomicI32 = AtomicI32::new(NONE);
+
+    /// Closes the descriptors that `TO_CLOSE` names. Polls: a thread that is woken for each of them
+    /// often runs on the CPU of the thread that has woken it, and so not beside it.
+    fn close_each() {
+        loop {
+            match TO_CLOSE.swap(NONE, Ordering::SeqCst) {
+                NONE => thread::yield_now(),
+                STOP => return,
+                fd => sys::close(fd),
+            }
+        }
+    }
+
+    /// A thread that sleeps in the kernel is woken after the FIN was processed, and finds all of
+    /// its events. Without the second poll, some of these rounds find POLLIN alone.
+    #[test]
+    fn a_poll_while_the_fin_arrives_finds_the_end_of_the_stream() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("the address");
+        let closer = thread::spawn(close_each);
+        for round in 0..200 {
+            let ours = TcpStream::connect(address).expect("a connection");
+            let (theirs, _) = listener.accept().expect("the connection");
+            TO_CLOSE.store(theirs.into_raw_fd(), Ordering::SeqCst);
+            let poll = || poll_anchor(ours.as_raw_fd(), true) & (IN | ENDED);
+            let found = std::iter::repeat_with(poll).find(|seen| *seen != 0);
+            assert_eq!(found, Some(IN | libc::POLLRDHUP), "round {round}");
+        }
+        TO_CLOSE.store(STOP, Ordering::SeqCst);
+        closer.join().expect("closing does not panic");
+    }
 }
