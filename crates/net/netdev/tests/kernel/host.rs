@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use std::{iter, mem, thread};
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::io::Errno;
 use saiga_netdev::{Device, Info};
 use saiga_stack::{
     Config, ConnectionId, Events, Incoming, Interface, Link, Listen, Network, Offload, Owner,
@@ -108,8 +109,11 @@ impl<D: Device + Send> Host<D> {
             PollFd::new(&device, PollFlags::IN),
             PollFd::new(end, PollFlags::IN),
         ];
-        poll(&mut descriptors, timeout.as_ref()).unwrap();
-        !descriptors[1].revents().is_empty()
+        match poll(&mut descriptors, timeout.as_ref()) {
+            // DPDK's driver of TAP devices sends signals.
+            Err(Errno::INTR) => false,
+            polled => polled.unwrap() > 0 && !descriptors[1].revents().is_empty(),
+        }
     }
 
     fn receive(&mut self) {
