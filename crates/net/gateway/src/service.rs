@@ -6,11 +6,12 @@
 //! the frames that came until then are dropped: so no stack gets a segment of a connection that the
 //! kernel has.
 //!
-//! Deliberately absent so far: DPDK and VLANs.
+//! Deliberately absent so far: VLANs.
 
 mod attached;
 mod cpu;
 mod device;
+mod dpdk;
 mod follow;
 mod network;
 mod stack;
@@ -27,6 +28,7 @@ use std::time::Duration;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use saiga_anchor::{Fault, Routes, RoutesError};
 use saiga_interface::{NetlinkError, SnapshotError};
+use saiga_netdev::dpdk::{Dpdk, DpdkError};
 use saiga_netdev::{Device as _, DeviceError, Info, tap, xdp};
 
 use crate::anchors::{Admission, Admitted};
@@ -38,7 +40,7 @@ use crate::worker::{Clock, Handle, Memory, Parts, Worker, WorkerError};
 use attached::Attached;
 use device::BoxedDevice;
 use follow::{Asker, Follow};
-use network::Plan;
+use network::{Plan, Source};
 pub use support::supported;
 
 /// Hosts that the kernel keeps: replies to them do not come to an anchor.
@@ -120,6 +122,9 @@ pub enum ServiceError {
     /// The program cannot be told what to redirect.
     #[error(transparent)]
     Steer(#[from] xdp::SteerError),
+    /// DPDK does not begin, or a port of it cannot be opened.
+    #[error(transparent)]
+    Dpdk(#[from] DpdkError),
     /// The device does not work.
     #[error(transparent)]
     Device(#[from] DeviceError),
@@ -173,7 +178,7 @@ pub enum ServiceError {
 
 impl Gateway {
     /// Begins to serve. The calling thread is the only one of the process, and gives up the rights
-    /// of root.
+    /// of root. DPDK, if a device needs it, begins here and has a thread, which does the same.
     ///
     /// # Errors
     /// A [`ServiceError`]; what was changed is undone.
@@ -182,8 +187,9 @@ impl Gateway {
         let confinement = Confinement::plan(settings)?;
         raise_descriptors().map_err(system("cannot raise the limit of descriptors"))?;
         let listeners = Listeners::open(settings, confinement.owner())?;
+        let dpdk = dpdk::begin(settings)?;
         let attached = settings.devices.iter();
-        let attached = attached.map(|device| Attached::open(settings, device));
+        let attached = attached.map(|device| Attached::open(settings, device, dpdk.as_ref()));
         let mut attached = attached.collect::<Result<Vec<_>, _>>()?;
         let served = attached.iter().flat_map(|one| &one.plan.served);
         let served: Vec<SocketAddr> = served.copied().collect();
@@ -218,8 +224,7 @@ impl Gateway {
             handle: one.worker.handle(),
             devices: one.infos.clone(),
         });
-        // Before the first thread: each has rights of its own.
-        confinement.enter()?;
+        confine(&confinement, dpdk.as_ref())?;
         let inspection = listeners.serve(Observer {
             subjects: subjects.collect(),
             served: shared,
@@ -316,6 +321,18 @@ pub fn remove_leftovers() -> Result<Vec<String>, RoutesError> {
     saiga_anchor::remove_leftovers(saiga_anchor::Config::default().table)
 }
 
+/// Gives up the rights of root, before the first thread: each has rights of its own. The thread of
+/// DPDK is there already.
+fn confine(confinement: &Confinement, dpdk: Option<&Dpdk>) -> Result<(), ServiceError> {
+    let Some(dpdk) = dpdk else {
+        return Ok(confinement.enter(0)?);
+    };
+    let for_thread = confinement.clone();
+    let confined = dpdk.on_thread(move || for_thread.confine_thread());
+    confined.map_err(system("cannot reach the thread of DPDK"))??;
+    Ok(confinement.enter(dpdk::THREADS)?)
+}
+
 /// Redirects the served frames, and brings replies to loopback; the queues are empty afterwards.
 fn routes(served: &[SocketAddr], attached: &mut [Attached]) -> Result<Routes, ServiceError> {
     for device in &*attached {
@@ -371,14 +388,19 @@ impl Starting<'_> {
             source,
             plan,
         } = device;
+        let interface = opened.interface().to_owned();
         let mut ready = Vec::new();
+        let mut kernel = opened.kernel.into_iter();
         for (queues, cpu) in opened.queues.into_iter().zip(cpus) {
-            let infos = queues.iter().map(|queue| queue.info().clone()).collect();
-            let worker = self.worker(queues, (&plan, source.resolver()), asker)?;
+            let kernel = kernel.next();
+            let infos = queues.iter().chain(&kernel);
+            let infos = infos.map(|queue| queue.info().clone()).collect();
+            let worker = self.worker((queues, kernel), (&plan, &source), asker)?;
             ready.push(Ready { worker, cpu, infos });
         }
         let followed = follow::Device {
             source,
+            interface,
             steering: opened.steering,
             plan,
             workers: ready.iter().map(|one| one.worker.handle()).collect(),
@@ -388,8 +410,8 @@ impl Starting<'_> {
 
     fn worker(
         &self,
-        devices: Vec<BoxedDevice>,
-        (plan, resolver): (&Plan, saiga_stack::Resolver),
+        (devices, kernel): (Vec<BoxedDevice>, Option<BoxedDevice>),
+        (plan, source): (&Plan, &Source),
         (number, asker): (usize, &Asker),
     ) -> Result<OneWorker, ServiceError> {
         let Self {
@@ -409,11 +431,13 @@ impl Starting<'_> {
                 settings,
                 plan,
                 info: &info,
-                resolver,
+                resolver: source.resolver(),
+                presence: source.presence(),
                 workers: *workers,
                 clock: *clock,
             })?,
             devices,
+            kernel,
             clock: *clock,
             anchors: Admitted::new(anchors, admissions.clone(), Arc::clone(left)),
             settings: saiga_stack::Settings {

@@ -1,18 +1,19 @@
 //! Where the stacks' network comes from, and what it is.
 //!
-//! With AF_XDP, the interface is the kernel's. So the MAC addresses of its neighbours come from the
-//! kernel, and, unless the settings have their own, addresses and routes, too. A TAP device is the
-//! stack's alone.
+//! With AF_XDP, the interface is the kernel's, and with DPDK, the kernel has a TAP device in front
+//! of the port. So the MAC addresses of neighbours come from the kernel, and, unless the settings
+//! have their own, addresses and routes, too. A device of the kind TAP is the stack's alone.
 
 use std::ffi::OsStr;
 use std::net::{IpAddr, SocketAddr};
 
 use saiga_interface::{Follower, Neighbour, Reason, Snapshot, Translation};
 use saiga_netdev::Info;
-use saiga_stack::{Interface, Link, Network, Resolver, Route};
+use saiga_stack::{Interface, Link, Network, Presence, Resolver, Route};
 use saiga_wire::ethernet::{Mac, Tags};
 
 use super::ServiceError;
+use super::device::Opened;
 use crate::settings::{Addresses, Device, Kind, Serve, Settings};
 
 /// What the stacks know of the network, and what is served there.
@@ -41,6 +42,8 @@ pub(super) struct Following {
     pub(super) follower: Follower,
     device: Device,
     serve: Vec<Serve>,
+    /// Whether the stacks get frames that are the kernel's.
+    presence: Presence,
 }
 
 impl Source {
@@ -48,18 +51,23 @@ impl Source {
     pub(super) fn open(
         settings: &Settings,
         device: &Device,
-        info: &Info,
+        opened: &Opened,
     ) -> Result<(Self, Plan), ServiceError> {
-        if !matches!(device.kind, Kind::Xdp { .. }) {
-            let network = of_settings(device, info);
+        if matches!(device.kind, Kind::Tap { .. }) {
+            let network = of_settings(device, &opened.info);
             let plan = Plan::new(network, Vec::new(), &settings.serve);
             return Ok((Self::Settings, plan));
         }
-        let (follower, snapshot) = Follower::start(OsStr::new(&info.name))?;
+        let (follower, snapshot) = Follower::start(OsStr::new(opened.interface()))?;
         let following = Following {
             follower,
             device: device.clone(),
             serve: settings.serve.clone(),
+            presence: match device.kind {
+                // The program redirects only what is served.
+                Kind::Xdp { .. } | Kind::Tap { .. } => Presence::Alone,
+                Kind::Dpdk { .. } => Presence::BesideKernel,
+            },
         };
         let plan = following.plan(snapshot);
         Ok((Self::Kernel(Box::new(following)), plan))
@@ -70,6 +78,14 @@ impl Source {
         match self {
             Self::Settings => Resolver::Stack,
             Self::Kernel(_) => Resolver::Owner,
+        }
+    }
+
+    /// Which stacks answer at the addresses.
+    pub(super) const fn presence(&self) -> Presence {
+        match self {
+            Self::Settings => Presence::Alone,
+            Self::Kernel(following) => following.presence,
         }
     }
 }

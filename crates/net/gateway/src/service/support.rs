@@ -25,10 +25,6 @@ pub fn supported(settings: &Settings) -> Result<(), ServiceError> {
 
 fn is_supported(device: &Device, settings: &Settings) -> Result<(), ServiceError> {
     match &device.kind {
-        Kind::Dpdk { .. } => Err(ServiceError::Absent(
-            "this version serves devices of the kinds \"xdp\" and \"tap\" only: change \
-             `device.kind`",
-        )),
         // The replies of connections on other queues would come to the gateway.
         Kind::Xdp {
             queues: Some(_), ..
@@ -44,11 +40,11 @@ fn is_supported(device: &Device, settings: &Settings) -> Result<(), ServiceError
                 "this version serves a TAP device with one worker: name one CPU in `workers.cpus`",
             ))
         }
-        Kind::Xdp { .. } | Kind::Tap { .. } => Ok(()),
+        Kind::Xdp { .. } | Kind::Tap { .. } | Kind::Dpdk { .. } => Ok(()),
     }?;
     refuse(&[
         ("device.vlan", device.vlan.is_some()),
-        ("device.frames", device.has_frames()),
+        ("device.frames", device.has_frames() && !device.is_dpdk()),
     ])
 }
 

@@ -146,6 +146,7 @@ impl World {
         served.listen(listen).unwrap();
         let parts = Parts {
             devices: vec![far],
+            kernel: None,
             stack: served,
             clock,
             anchors: Loopback,
