@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use saiga_trials::snapshot::ip;
+use saiga_trials::witness::await_true;
 
 mod support;
 #[path = "support/gateway.rs"]
@@ -17,7 +18,7 @@ use world::{Wire, World, in_namespace, network};
 
 /// A server's host with a port of DPDK, and the plug-in.
 fn world() -> World {
-    let world = World::over(Wire::Dpdk);
+    let mut world = World::over(Wire::Dpdk);
     // A packet socket gets frames beside the kernel, which must not take them from this interface.
     for (key, value) in [
         ("ipv4/conf/port0/rp_filter", "1"),
@@ -27,6 +28,9 @@ fn world() -> World {
     }
     // The driver does not know that a checksum can be open.
     world.client("ethtool -K tap0 tx off");
+    let is_up = || ip("link show port0").contains("state UP");
+    await_true(is_up, || "the veth pair has no carrier".to_owned());
+    world.before = network();
     world
 }
 

@@ -52,7 +52,7 @@ pub(crate) type Served = Arc<Mutex<Vec<SocketAddr>>>;
 /// A gateway that serves.
 #[expect(missing_debug_implementations, reason = "the routes have none")]
 pub struct Gateway {
-    workers: Vec<JoinHandle<Result<(), WorkerError>>>,
+    workers: Vec<JoinHandle<Ended>>,
     follow: JoinHandle<Follow>,
     stop: Stop,
     /// A message comes when a thread has ended.
@@ -252,7 +252,8 @@ impl Gateway {
                 mut worker, cpu, ..
             } = one;
             let name = format!("gateway-{number}");
-            let started = cpu::on(cpu, || spawn(&name, ending, move || worker.run()));
+            let run = move || (worker.run(), worker);
+            let started = cpu::on(cpu, || spawn(&name, ending, run));
             match started.and_then(|started| started) {
                 Ok(worker) => self.workers.push(worker),
                 Err(error) => return self.end().and(Err(error)),
@@ -301,14 +302,20 @@ impl Gateway {
         // A thread that cannot be woken ends at its next event.
         let _woken = self.stop.stop();
         let mut first = Ok(());
+        let mut workers = Vec::new();
         for worker in self.workers {
             let ended = worker.join().map_err(|_| ServiceError::Panicked);
-            first = first.and(ended.and_then(|ended| Ok(ended?)));
+            first = first.and(ended.and_then(|(ended, worker)| {
+                workers.push(worker);
+                Ok(ended?)
+            }));
         }
         drop(self.inspection);
-        // The rules hold until no anchor is left, whose segments would reach the client otherwise.
         let _woken = self.stop_follow.stop();
         let follow = self.follow.join().map_err(|_| ServiceError::Panicked);
+        // With them, the TAP devices end, which the thread would have reported. The rules hold until
+        // no anchor is left, whose segments would reach the client otherwise.
+        drop(workers);
         first.and(follow.and_then(Follow::down))
     }
 }
@@ -365,6 +372,9 @@ struct Starting<'a> {
 }
 
 type OneWorker = Worker<BoxedDevice, Admitted>;
+
+/// A worker that has ended, and why.
+type Ended = (Result<(), WorkerError>, OneWorker);
 
 /// A worker that has not begun.
 struct Ready {
