@@ -313,8 +313,8 @@ impl Gateway {
         drop(self.inspection);
         let _woken = self.stop_follow.stop();
         let follow = self.follow.join().map_err(|_| ServiceError::Panicked);
-        // With them, the TAP devices end, which the thread would have reported. The rules hold until
-        // no anchor is left, whose segments would reach the client otherwise.
+        // TAP devices end with their workers, which the thread would have reported. The rules hold
+        // until no anchor is left, whose segments would reach the client otherwise.
         drop(workers);
         first.and(follow.and_then(Follow::down))
     }

@@ -9,6 +9,7 @@
 // interrupts of receive queues, because no driver without hardware has them; merging of received
 // segments; frames that are shared between ports.
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -103,6 +104,18 @@ static ssize_t log_write(void *cookie, const char *text, size_t length)
     return (ssize_t)length;
 }
 
+// Removes the folders for files that this process does not make, unless another process has some.
+static void remove_folders(void)
+{
+    char folder[PATH_MAX];
+    snprintf(folder, sizeof(folder), "%s", rte_eal_get_runtime_dir());
+    char *end = strrchr(folder, '/');
+    if (rmdir(folder) == 0 && end != NULL) {
+        *end = '\0';
+        rmdir(folder);
+    }
+}
+
 // Begins DPDK, once for each process. `log` gets its messages, from any thread.
 static int start(int argc, char **argv, void (*log)(const char *, size_t))
 {
@@ -113,11 +126,9 @@ static int start(int argc, char **argv, void (*log)(const char *, size_t))
     tell = log;
     rte_openlog_stream(stream);
     int used = rte_eal_init(argc, argv);
-    // Made even where it stays empty. A folder above it with others in it stays.
-    const char *folder = rte_eal_get_runtime_dir();
-    if (folder != NULL && folder[0] != '\0')
-        rmdir(folder);
-    return used < 0 ? -rte_errno : 0;
+    int error = rte_errno;
+    remove_folders();
+    return used < 0 ? -error : 0;
 }
 
 // Runs `work` on the thread of DPDK, soon.

@@ -1,9 +1,12 @@
 //! Frames between two ports, the descriptor, a full queue, and a port whose link goes down.
 
+use std::num::NonZeroU16;
+
+use saiga_netdev::dpdk::Options;
 use saiga_netdev::{Device as _, LARGEST_FRAME_BYTES};
 use saiga_wire::virtio::{ChecksumPlace, Header};
 
-use crate::world::{dpdk, frame, open, receive, send, wait};
+use crate::world::{dpdk, frame, open, options, receive, send, wait};
 
 /// Two ports of shared memory, connected. Their buffers are smaller than a frame, so that longer
 /// frames arrive as chains.
@@ -111,6 +114,23 @@ fn lengths_that_no_frame_has_are_refused() {
     port.flush().unwrap();
     let counters = port.counters();
     assert_eq!((counters.sent.frames, counters.drops.refused), (0, 3));
+}
+
+/// Cards with several queues need hardware; here, each queue makes its frames itself.
+#[test]
+fn each_queue_is_a_device() {
+    let two = Options {
+        queues: NonZeroU16::new(2).unwrap(),
+        ..options("net_null_queues")
+    };
+    let mut queues = dpdk().open(&two).unwrap();
+    let numbers: Vec<u16> = queues.iter().map(|queue| queue.info().queue).collect();
+    assert_eq!(numbers, [0, 1]);
+    for queue in &mut queues {
+        let mut bytes = 0;
+        let taken = queue.receive(100, &mut |frame| bytes += frame.bytes.len());
+        assert_eq!((taken.unwrap(), bytes), (100, 6_400));
+    }
 }
 
 /// With confined threads, a gateway gives up the rights of this one, too.
