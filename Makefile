@@ -9,6 +9,8 @@ OUT ?= out
 target := $(or $(CARGO_TARGET_DIR),target)
 release := $(target)/release
 library := $(abspath $(release))/libsaiga.so
+# The gateway's plug-in for DPDK, where DPDK is.
+plugin := $(release)/libsaiga_dpdk.so
 # The one with fault injection, for the tests alone.
 chaos := $(abspath $(target))/chaos
 # Parts of the wait policy, each left out of a library of its own.
@@ -35,14 +37,18 @@ export SAIGA_COMMIT ?= $(shell git describe --always --dirty --abbrev=12 2>/dev/
 # Tests that are not even compiled for `make test`.
 soak := saiga-trials/soak,saiga-tpcc/soak,saiga-cli/soak,saiga-interface/soak
 
-.PHONY: all build library chaos demo demo-net test loom soak bench bench-stack bench-recovery bench-wait ablation \
+.PHONY: all build library plugin chaos demo demo-net test loom soak bench bench-stack bench-recovery bench-wait ablation \
 	bench-hostile bench-tpcc lint fmt install uninstall clean
 
 all: build
 
 # The binary and the library that it preloads.
-build:
+build: plugin
 	$(CARGO) build --release --locked -p saiga-cli -p saiga-preload
+
+# 1: there is no DPDK on this machine.
+plugin:
+	tools/dpdk $(plugin) || [ $$? = 1 ]
 
 # The library alone: tests run the binary as `cargo test` builds it.
 library:
@@ -157,6 +163,7 @@ install:
 	install -m 755 $(release)/saiga $(bin)/saiga
 	install -m 755 $(release)/libsaiga.so $(lib)/libsaiga.so
 	install -m 755 $(release)/libsaiga.so $(lib)/liblstack.so
+	if test -f $(plugin); then install -m 755 $(plugin) $(lib)/libsaiga_dpdk.so; fi
 	$(release)/saiga man --out $(man)
 	$(release)/saiga completions bash > $(bash)/saiga
 	$(release)/saiga completions zsh > $(zsh)/_saiga
@@ -167,7 +174,7 @@ install:
 
 # Settings in /etc/saiga are the administrator's and stay.
 uninstall:
-	rm -f $(bin)/saiga $(lib)/libsaiga.so $(lib)/liblstack.so $(man)/saiga.1 $(man)/saiga-*.1
+	rm -f $(bin)/saiga $(lib)/libsaiga.so $(lib)/liblstack.so $(lib)/libsaiga_dpdk.so $(man)/saiga.1 $(man)/saiga-*.1
 	rm -f $(bash)/saiga $(zsh)/_saiga $(fish)/saiga.fish
 	rm -f $(units)/saiga-gateway.service $(users)/saiga.conf
 	if [ -d $(lib) ]; then rmdir --ignore-fail-on-non-empty $(lib); fi

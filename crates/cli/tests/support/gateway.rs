@@ -33,6 +33,22 @@ interface = "veth0"
 port = 6379
 "#;
 
+/// A port of DPDK on the veth pair `port0`, without huge pages.
+const DPDK_SETTINGS: &str = r#"
+[[device]]
+vdev = "net_af_packet0,iface=port0"
+interface = "dpdk0"
+addresses = ["10.9.0.1/24", "fd09::1/64"]
+ring = 512
+
+[[serve]]
+port = 6379
+
+[dpdk]
+memory = "ordinary"
+
+"#;
+
 /// The wire between the hosts.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Wire {
@@ -40,6 +56,8 @@ pub(crate) enum Wire {
     Tap,
     /// A veth pair, shared with the kernel by AF_XDP.
     Xdp,
+    /// A veth pair, whose end is a port of DPDK.
+    Dpdk,
 }
 
 /// A server's host with a gateway, and a client's host at the other end of its device.
@@ -102,6 +120,13 @@ impl World {
                     "link set veth0 up",
                 ],
             ),
+            Wire::Dpdk => (
+                DPDK_SETTINGS,
+                &[
+                    "link add port0 type veth peer name tap0",
+                    "link set port0 addrgenmode none up",
+                ],
+            ),
         };
         let runtime = format!("[runtime]\nuser = \"daemon\"\ncontrol = {control:?}\n");
         let settings = format!("{settings}{runtime}{tables}");
@@ -115,7 +140,7 @@ impl World {
             wire,
             before: String::new(),
         };
-        if wire == Wire::Xdp {
+        if wire != Wire::Tap {
             world.give_wire();
             // The kernel notes the carrier later.
             let is_up = || ip("link show veth0").contains("state UP");
@@ -138,6 +163,7 @@ impl World {
         match self.wire {
             Wire::Tap => "tap0",
             Wire::Xdp => "veth0",
+            Wire::Dpdk => "dpdk0",
         }
     }
 

@@ -6,7 +6,8 @@
 //! `man 2 seccomp`, kernel security/commoncap.c.
 //!
 //! Linux keeps user, capabilities and filter for each thread. So the process has one thread when it
-//! gives up its rights, and later threads inherit that. Deliberately absent: namespaces and file
+//! gives up its rights, and later threads inherit that. The thread of DPDK, which began before,
+//! gives up its own. Deliberately absent: namespaces and file
 //! systems of the process, which the systemd unit sets (`packaging/saiga-gateway.service`).
 
 mod filter;
@@ -37,11 +38,18 @@ const KEPT: CapabilitySet = CapabilitySet::NET_ADMIN.union(CapabilitySet::NET_BI
 const OVERFLOW: u32 = 65_534;
 
 /// How a gateway gives up its rights.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Confinement {
     /// The user that the process becomes; `None` if it is one without rights already.
     account: Option<Account>,
+    uses: Uses,
+}
+
+/// What needs rights while the gateway serves.
+#[derive(Debug, Clone, Copy, Default)]
+struct Uses {
     has_xdp: bool,
+    has_dpdk: bool,
 }
 
 /// Why a gateway cannot give up its rights, or lacks some.
@@ -117,7 +125,7 @@ impl Confinement {
         let account = account(&settings.runtime.user)?;
         let held = held()?;
         let needs = settings.needs();
-        let mut has_xdp = false;
+        let mut uses = Uses::default();
         let mut lacking = Vec::new();
         if account.is_some() {
             let other_user = [Capability::SetUid, Capability::SetGid];
@@ -128,8 +136,9 @@ impl Confinement {
             );
         }
         for need in &needs {
+            uses.has_dpdk |= need.requirement == Requirement::DpdkPlugin;
             if let Requirement::Capability(capability) = need.requirement {
-                has_xdp |= capability == Capability::Bpf;
+                uses.has_xdp |= capability == Capability::Bpf;
                 if !held.contains(set_of(capability)) {
                     lacking.push(capability);
                 }
@@ -140,7 +149,7 @@ impl Confinement {
                 capabilities: lacking,
             });
         }
-        Ok(Self { account, has_xdp })
+        Ok(Self { account, uses })
     }
 
     /// The user and the group that the process becomes. What the gateway removes at its end belongs
@@ -152,17 +161,26 @@ impl Confinement {
     }
 
     /// Gives up all rights that serving does not need. Devices, rules, routes and listeners are
-    /// open, and no thread but this one has started.
+    /// open, and no thread but this one has started, except for `others`, which have called
+    /// [`Self::confine_thread`].
     ///
     /// # Errors
     /// [`ConfineError::Threads`] and [`ConfineError::System`]. The process then may have lost the
     /// rights that removing rules and routes needs: `saiga gateway down` removes them.
-    pub fn enter(&self) -> Result<(), ConfineError> {
-        only_one_thread()?;
+    pub fn enter(&self, others: usize) -> Result<(), ConfineError> {
+        no_threads_but(others)?;
+        self.confine_thread()
+    }
+
+    /// Gives up the rights of the calling thread.
+    ///
+    /// # Errors
+    /// [`ConfineError::System`].
+    pub fn confine_thread(&self) -> Result<(), ConfineError> {
         if let Some(account) = &self.account {
             become_user(account)?;
         }
-        let kept = if self.has_xdp {
+        let kept = if self.uses.has_xdp {
             // Before Linux 5.19, the maps of the XDP program cannot be changed without it.
             KEPT | CapabilitySet::BPF
         } else {
@@ -173,7 +191,7 @@ impl Confinement {
         set_dumpable_behavior(DumpableBehavior::NotDumpable)
             .map_err(system("cannot forbid core files"))?;
         set_no_new_privs(true).map_err(system("cannot set no_new_privs"))?;
-        filter::enter(self.has_xdp).map_err(|source| ConfineError::System {
+        filter::enter(self.uses).map_err(|source| ConfineError::System {
             what: "cannot install the filter of system calls (seccomp)",
             source,
         })
@@ -220,13 +238,14 @@ fn set_of(capability: Capability) -> CapabilitySet {
     }
 }
 
-fn only_one_thread() -> Result<(), ConfineError> {
+/// Besides the calling thread, there are only these.
+fn no_threads_but(others: usize) -> Result<(), ConfineError> {
     let tasks = fs::read_dir("/proc/self/task").map_err(|source| ConfineError::System {
         what: "cannot count the threads of this process",
         source,
     })?;
     match tasks.count() {
-        1 => Ok(()),
+        threads if threads == 1 + others => Ok(()),
         threads => Err(ConfineError::Threads { threads }),
     }
 }

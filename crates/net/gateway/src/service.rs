@@ -5,12 +5,11 @@
 //! thread. With AF_XDP, frames are redirected first, then the kernel's connections are listed, and
 //! the frames that came until then are dropped: so no stack gets a segment of a connection that the
 //! kernel has.
-//!
-//! Deliberately absent so far: DPDK.
 
 mod attached;
 mod cpu;
 mod device;
+mod dpdk;
 mod follow;
 mod memory;
 mod network;
@@ -29,6 +28,7 @@ use std::time::Duration;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use saiga_anchor::{Fault, Routes, RoutesError};
 use saiga_interface::{NetlinkError, SnapshotError};
+use saiga_netdev::dpdk::{Dpdk, DpdkError};
 use saiga_netdev::{Device as _, DeviceError, Info, tap, xdp};
 
 use crate::anchors::{Admission, Admitted};
@@ -40,7 +40,7 @@ use crate::worker::{Clock, Handle, Memory, Opener, Parts, Worker, WorkerError};
 use attached::Attached;
 use device::BoxedDevice;
 use follow::{Asker, Follow};
-use network::Plan;
+use network::{Plan, Source};
 pub use support::supported;
 
 /// Hosts that the kernel keeps: replies to them do not come to an anchor.
@@ -52,7 +52,7 @@ pub(crate) type Served = Arc<Mutex<Vec<SocketAddr>>>;
 /// A gateway that serves.
 #[expect(missing_debug_implementations, reason = "the routes have none")]
 pub struct Gateway {
-    workers: Vec<JoinHandle<Result<(), WorkerError>>>,
+    workers: Vec<JoinHandle<Ended>>,
     follow: JoinHandle<Follow>,
     stop: Stop,
     /// A message comes when a thread has ended.
@@ -159,6 +159,9 @@ pub enum ServiceError {
     /// The program cannot be told what to redirect.
     #[error(transparent)]
     Steer(#[from] xdp::SteerError),
+    /// DPDK does not begin, or a port of it cannot be opened.
+    #[error(transparent)]
+    Dpdk(#[from] DpdkError),
     /// The device does not work.
     #[error(transparent)]
     Device(#[from] DeviceError),
@@ -224,7 +227,8 @@ pub enum ServiceError {
 
 impl Gateway {
     /// Begins to serve. The calling thread is the only one of the process. It gives up the rights
-    /// of root, and keeps the memory policy of `workers.memory_bind`.
+    /// of root, and keeps the memory policy of `workers.memory_bind`. DPDK, if a device needs it,
+    /// begins here and has a thread, which does the same.
     ///
     /// # Errors
     /// A [`ServiceError`]; what was changed is undone.
@@ -234,8 +238,9 @@ impl Gateway {
         let confinement = Confinement::plan(settings)?;
         raise_descriptors().map_err(system("cannot raise the limit of descriptors"))?;
         let listeners = Listeners::open(settings, confinement.owner())?;
+        let dpdk = dpdk::begin(settings)?;
         let attached = settings.devices.iter();
-        let attached = attached.map(|device| Attached::open(settings, device));
+        let attached = attached.map(|device| Attached::open(settings, device, dpdk.as_ref()));
         let mut attached = attached.collect::<Result<Vec<_>, _>>()?;
         let served = attached.iter().flat_map(|one| &one.plan.served);
         let served: Vec<SocketAddr> = served.copied().collect();
@@ -271,8 +276,7 @@ impl Gateway {
             handle: one.worker.handle(),
             devices: one.infos.clone(),
         });
-        // Before the first thread: each has rights of its own.
-        confinement.enter()?;
+        confine(&confinement, dpdk.as_ref())?;
         let inspection = listeners.serve(Observer {
             subjects: subjects.collect(),
             served: shared,
@@ -300,7 +304,8 @@ impl Gateway {
                 mut worker, cpu, ..
             } = one;
             let name = format!("gateway-{number}");
-            let started = cpu::on(cpu, || spawn(&name, ending, move || worker.run()));
+            let run = move || (worker.run(), worker);
+            let started = cpu::on(cpu, || spawn(&name, ending, run));
             match started.and_then(|started| started) {
                 Ok(worker) => self.workers.push(worker),
                 Err(error) => return self.end().and(Err(error)),
@@ -349,14 +354,20 @@ impl Gateway {
         // A thread that cannot be woken ends at its next event.
         let _woken = self.stop.stop();
         let mut first = Ok(());
+        let mut workers = Vec::new();
         for worker in self.workers {
             let ended = worker.join().map_err(|_| ServiceError::Panicked);
-            first = first.and(ended.and_then(|ended| Ok(ended?)));
+            first = first.and(ended.and_then(|(ended, worker)| {
+                workers.push(worker);
+                Ok(ended?)
+            }));
         }
         drop(self.inspection);
-        // The rules hold until no anchor is left, whose segments would reach the client otherwise.
         let _woken = self.stop_follow.stop();
         let follow = self.follow.join().map_err(|_| ServiceError::Panicked);
+        // TAP devices end with their workers, which the thread would have reported. The rules hold
+        // until no anchor is left, whose segments would reach the client otherwise.
+        drop(workers);
         first.and(follow.and_then(Follow::down))
     }
 }
@@ -367,6 +378,18 @@ impl Gateway {
 /// If the kernel refuses that.
 pub fn remove_leftovers() -> Result<Vec<String>, RoutesError> {
     saiga_anchor::remove_leftovers(saiga_anchor::Config::default().table)
+}
+
+/// Gives up the rights of root, before the first thread: each has rights of its own. The thread of
+/// DPDK is there already.
+fn confine(confinement: &Confinement, dpdk: Option<&Dpdk>) -> Result<(), ServiceError> {
+    let Some(dpdk) = dpdk else {
+        return Ok(confinement.enter(0)?);
+    };
+    let for_thread = confinement.clone();
+    let confined = dpdk.on_thread(move || for_thread.confine_thread());
+    confined.map_err(system("cannot reach the thread of DPDK"))??;
+    Ok(confinement.enter(dpdk::THREADS)?)
 }
 
 /// Redirects the served frames, and brings replies to loopback; the queues are empty afterwards.
@@ -402,6 +425,9 @@ struct Starting<'a> {
 
 type OneWorker = Worker<BoxedDevice, Admitted>;
 
+/// A worker that has ended, and why.
+type Ended = (Result<(), WorkerError>, OneWorker);
+
 /// A worker that has not begun.
 struct Ready {
     worker: OneWorker,
@@ -425,11 +451,15 @@ impl Starting<'_> {
             source,
             plan,
         } = device;
+        let interface = opened.interface().to_owned();
         let mut ready = Vec::new();
+        let mut kernel = opened.kernel.into_iter();
         for (queues, cpu) in opened.queues.into_iter().zip(cpus) {
-            let infos = queues.iter().map(|queue| queue.info().clone()).collect();
-            let network = (&plan, source.resolver());
-            let worker = self.worker(queues, network, asker, opener.take())?;
+            let kernel = kernel.next();
+            let infos = queues.iter().chain(&kernel);
+            let infos = infos.map(|queue| queue.info().clone()).collect();
+            let queues = (queues, kernel);
+            let worker = self.worker(queues, (&plan, &source), asker, opener.take())?;
             ready.push(Ready { worker, cpu, infos });
         }
         if source.resolver() == saiga_stack::Resolver::Stack {
@@ -437,6 +467,7 @@ impl Starting<'_> {
         }
         let followed = follow::Device {
             source,
+            interface,
             steering: opened.steering,
             plan,
             workers: ready.iter().map(|one| one.worker.handle()).collect(),
@@ -446,8 +477,8 @@ impl Starting<'_> {
 
     fn worker(
         &self,
-        devices: Vec<BoxedDevice>,
-        (plan, resolver): (&Plan, saiga_stack::Resolver),
+        (devices, kernel): (Vec<BoxedDevice>, Option<BoxedDevice>),
+        (plan, source): (&Plan, &Source),
         (number, asker): (usize, &Asker),
         opener: Option<Opener>,
     ) -> Result<OneWorker, ServiceError> {
@@ -468,11 +499,13 @@ impl Starting<'_> {
                 settings,
                 plan,
                 info: &info,
-                resolver,
+                resolver: source.resolver(),
+                presence: source.presence(),
                 workers: *workers,
                 clock: *clock,
             })?,
             devices,
+            kernel,
             clock: *clock,
             anchors: Admitted::new(anchors, admissions.clone(), Arc::clone(left)),
             settings: saiga_stack::Settings {

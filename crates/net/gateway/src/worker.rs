@@ -11,6 +11,7 @@
 
 mod budget;
 mod buffer;
+mod bypass;
 mod clock;
 mod conversation;
 mod latency;
@@ -32,6 +33,7 @@ use saiga_netdev::{Device, DeviceError};
 use saiga_stack::{ConnectionId, Incoming, Instant, Micros, Settings, Stack, Verdict};
 
 pub use budget::Memory;
+use bypass::Bypass;
 pub use clock::Clock;
 use conversation::{Conversation, Next};
 pub use latency::{Latency, Times};
@@ -57,11 +59,12 @@ const OTHERS_TURN: Micros = Micros(5);
 const CONTENDED: Micros = Micros::from_millis(10);
 /// Events of anchors that are taken at a time.
 const EVENTS: usize = 1024;
-/// The tokens of the devices, of a [`Handle`] and of an [`Opener`]; keys of conversations are
-/// smaller.
+/// The tokens of the devices, of a [`Handle`], of the kernel's device and of an [`Opener`]; keys of
+/// conversations are smaller.
 const DEVICE: Token = Token(usize::MAX);
 const HANDLE: Token = Token(usize::MAX - 1);
-const OPENER: Token = Token(usize::MAX - 2);
+const KERNEL: Token = Token(usize::MAX - 2);
+const OPENER: Token = Token(usize::MAX - 3);
 
 /// Where anchors come from.
 pub trait Anchors {
@@ -100,6 +103,9 @@ pub struct Parts<D, A> {
     /// The queues, which this worker alone uses; at least one. Frames are sent on the first one, so
     /// that those of a connection stay in order.
     pub devices: Vec<D>,
+    /// A device that leads to the kernel, if the devices do not: frames that the stack hands back
+    /// go there, and the kernel's frames come from there.
+    pub kernel: Option<D>,
     /// A stack with its network and its listeners, made with times of `clock`.
     pub stack: Stack,
     /// The clock of the stack.
@@ -124,6 +130,7 @@ pub struct Parts<D, A> {
 #[expect(missing_debug_implementations, reason = "a closure has none")]
 pub struct Worker<D, A> {
     devices: Vec<Captured<D, fn() -> Duration>>,
+    bypass: Option<Bypass<D>>,
     stack: Stack,
     anchors: A,
     table: Table,
@@ -137,6 +144,8 @@ pub struct Worker<D, A> {
     contended_until: Instant,
     /// Whether a device may have frames: it tells of those that come after it was empty.
     has_frames: bool,
+    /// Whether a device tells late of its frames, and is asked in each turn.
+    is_polled: bool,
     on_unresolved: OnUnresolved,
     opener: Option<Opener>,
     /// The other workers of the device.
@@ -173,10 +182,11 @@ impl<D: Device, A: Anchors> Worker<D, A> {
     /// If the kernel has no descriptors left for events.
     pub fn new(parts: Parts<D, A>) -> Result<Self, WorkerError> {
         let poll = Poll::new().map_err(WorkerError::Poll)?;
-        for device in &parts.devices {
+        let of_devices = parts.devices.iter().map(|device| (device, DEVICE));
+        for (device, token) in of_devices.chain(parts.kernel.iter().map(|one| (one, KERNEL))) {
             let device = device.descriptor().as_raw_fd();
             poll.registry()
-                .register(&mut SourceFd(&device), DEVICE, Interest::READABLE)
+                .register(&mut SourceFd(&device), token, Interest::READABLE)
                 .map_err(WorkerError::Poll)?;
         }
         for descriptor in parts.opener.iter().flat_map(Opener::descriptors) {
@@ -186,6 +196,7 @@ impl<D: Device, A: Anchors> Worker<D, A> {
         }
         let waker = Waker::new(poll.registry(), HANDLE).map_err(WorkerError::Poll)?;
         let clock: fn() -> Duration = since_epoch;
+        let is_polled = parts.devices.iter().any(Device::is_polled);
         let devices = parts.devices.into_iter();
         let devices = devices.map(|device| Captured::new(device, clock));
         let inbox = Inbox::new(waker);
@@ -195,6 +206,7 @@ impl<D: Device, A: Anchors> Worker<D, A> {
         table.tells_of_ends = parts.opener.is_some();
         Ok(Self {
             devices: devices.collect(),
+            bypass: parts.kernel.map(Bypass::new),
             stack: parts.stack,
             anchors: parts.anchors,
             table,
@@ -206,6 +218,7 @@ impl<D: Device, A: Anchors> Worker<D, A> {
             spin: u64::try_from(parts.spin.as_micros()).map_or(ALWAYS, Micros),
             contended_until: Instant(0),
             has_frames: true,
+            is_polled,
             on_unresolved: parts.on_unresolved,
             opener: parts.opener,
             others: Vec::new(),
@@ -279,11 +292,12 @@ impl<D: Device, A: Anchors> Worker<D, A> {
     /// Does everything that can be done now.
     fn turn(&mut self, now: Instant) -> Result<Turn, WorkerError> {
         self.table.watch.turned = now;
-        let received = if self.has_frames {
+        let received = if self.has_frames || self.is_polled {
             self.receive(now)?
         } else {
             0
         };
+        let forwarded = self.forward()?;
         if received > 0 {
             let taken = self.clock.now();
             self.latency.on_received(received, &self.table.watch, taken);
@@ -320,9 +334,11 @@ impl<D: Device, A: Anchors> Worker<D, A> {
         while let Some((interface, address)) = self.stack.poll_unresolved(now) {
             (self.on_unresolved)(interface, address);
         }
-        let has_more = self.has_frames || is_full || has_opened || self.table.has_work();
+        let kernel_waits = self.bypass.as_ref().is_some_and(|one| one.has_frames);
+        let has_more =
+            self.has_frames || kernel_waits || is_full || has_opened || self.table.has_work();
         Ok(Turn {
-            has_worked: received > 0 || has_moved || has_sent || has_more,
+            has_worked: received > 0 || forwarded > 0 || has_moved || has_sent || has_more,
             has_more,
         })
     }
@@ -350,6 +366,7 @@ impl<D: Device, A: Anchors> Worker<D, A> {
     fn receive(&mut self, now: Instant) -> Result<usize, WorkerError> {
         let Self {
             devices,
+            bypass,
             stack,
             table,
             has_frames,
@@ -365,12 +382,28 @@ impl<D: Device, A: Anchors> Worker<D, A> {
                 if verdict == Verdict::Shared {
                     others.iter().for_each(|other| other.overhear(frame.bytes));
                 }
+                if verdict != Verdict::Taken
+                    && let Some(bypass) = bypass
+                {
+                    bypass.deliver(&frame);
+                }
                 Some(comment(verdict))
             })?;
             *has_frames |= count == BATCH;
             received += count;
         }
+        if let Some(bypass) = bypass {
+            bypass.flush()?;
+        }
         Ok(received)
+    }
+
+    /// Sends the kernel's frames. Returns how many there were.
+    fn forward(&mut self) -> Result<usize, WorkerError> {
+        match (&mut self.bypass, self.devices.first_mut()) {
+            (Some(bypass), Some(port)) => Ok(bypass.forward(port)?),
+            (Some(_) | None, _) => Ok(0),
+        }
     }
 
     /// Sends what the stack has, as far as the device has room. Returns whether anything was sent,
@@ -551,13 +584,13 @@ impl<D: Device, A: Anchors> Worker<D, A> {
         let now = self.clock.now();
         let events = std::mem::replace(&mut self.events, Events::with_capacity(0));
         for event in &events {
-            self.has_frames |= event.token() == DEVICE;
-            if event.token() == OPENER
-                && let Some(opener) = &mut self.opener
-            {
-                opener.has_news = true;
+            match event.token() {
+                DEVICE => self.has_frames = true,
+                KERNEL => self.bypass.iter_mut().for_each(|one| one.has_frames = true),
+                OPENER => self.opener.iter_mut().for_each(|one| one.has_news = true),
+                _ => {}
             }
-            if [DEVICE, HANDLE, OPENER].contains(&event.token()) {
+            if event.token() >= OPENER {
                 continue;
             }
             let key = u32::try_from(event.token().0).unwrap_or(u32::MAX);

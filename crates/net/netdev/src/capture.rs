@@ -205,6 +205,10 @@ impl<D: Device, C: Fn() -> Duration> Device for Captured<D, C> {
         self.device.descriptor()
     }
 
+    fn is_polled(&self) -> bool {
+        self.device.is_polled()
+    }
+
     fn counters(&self) -> Counters {
         self.device.counters()
     }

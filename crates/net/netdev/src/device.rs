@@ -61,6 +61,13 @@ pub trait Device {
     /// Readable when frames wait, for poll(2) and epoll(7). Only the device reads from it.
     fn descriptor(&self) -> BorrowedFd<'_>;
 
+    /// Whether frames can wait for a while before the descriptor tells of them, because the device
+    /// has no interrupts. `receive` finds them at once, and costs little: a worker that looks for
+    /// work calls it.
+    fn is_polled(&self) -> bool {
+        false
+    }
+
     /// The counts since the device was opened.
     fn counters(&self) -> Counters;
 }
@@ -92,6 +99,10 @@ impl<D: Device + ?Sized> Device for Box<D> {
 
     fn descriptor(&self) -> BorrowedFd<'_> {
         (**self).descriptor()
+    }
+
+    fn is_polled(&self) -> bool {
+        (**self).is_polled()
     }
 
     fn counters(&self) -> Counters {

@@ -160,6 +160,10 @@ impl<D: Device, C: Fn() -> Duration> Device for Faulty<D, C> {
     }
 
     /// Those of the device: its received frames include the ones that were lost afterwards.
+    fn is_polled(&self) -> bool {
+        self.device.is_polled()
+    }
+
     fn counters(&self) -> Counters {
         let mut counters = self.device.counters();
         counters.drops.refused += self.refused;

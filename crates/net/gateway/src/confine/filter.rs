@@ -16,6 +16,8 @@ use std::io;
 use libc::{c_int, c_long, sock_filter};
 use syscalls::{Sysno, syscall};
 
+use super::Uses;
+
 /// Calls that are allowed with all arguments.
 const ALWAYS: &[c_long] = &[
     // Bytes: devices, anchors, pipes, files.
@@ -120,6 +122,13 @@ const OLDER: &[c_long] = &[
 #[cfg(not(target_arch = "x86_64"))]
 const OLDER: &[c_long] = &[];
 
+/// The timers by which the queues of DPDK are looked at, and those of its thread, which panics if
+/// it cannot renew its set of descriptors.
+#[cfg(target_arch = "x86_64")]
+const DPDK: &[c_long] = &[libc::SYS_timerfd_settime, libc::SYS_epoll_create];
+#[cfg(not(target_arch = "x86_64"))]
+const DPDK: &[c_long] = &[libc::SYS_timerfd_settime];
+
 /// AUDIT_ARCH_X86_64 and AUDIT_ARCH_AARCH64 of linux/audit.h: other numbers have other meanings.
 const ARCHITECTURE: u32 = if cfg!(target_arch = "x86_64") {
     0xc000_003e
@@ -173,8 +182,8 @@ impl Checked {
 }
 
 /// Installs the filter for this thread and those that it starts.
-pub(super) fn enter(has_xdp: bool) -> io::Result<()> {
-    let mut code = program(std::process::id(), has_xdp);
+pub(super) fn enter(uses: Uses) -> io::Result<()> {
+    let mut code = program(std::process::id(), uses);
     let filter = libc::sock_fprog {
         len: u16::try_from(code.len()).map_err(io::Error::other)?,
         filter: code.as_mut_ptr(),
@@ -187,7 +196,7 @@ pub(super) fn enter(has_xdp: bool) -> io::Result<()> {
 }
 
 /// The calls with a condition.
-fn checked(pid: u32, has_xdp: bool) -> Vec<Checked> {
+fn checked(pid: u32, uses: Uses) -> Vec<Checked> {
     let unsigned = |value: c_int| value.cast_unsigned();
     let mut checked = Vec::new();
     // No packet sockets, and no other family that the gateway does not use.
@@ -228,7 +237,7 @@ fn checked(pid: u32, has_xdp: bool) -> Vec<Checked> {
     checked.push(Checked::int(libc::SYS_tgkill, 0, pid));
     checked.push(Checked::int(libc::SYS_rt_tgsigqueueinfo, 0, pid));
     checked.push(Checked::int(libc::SYS_prlimit64, 0, 0));
-    if has_xdp {
+    if uses.has_xdp {
         // BPF_MAP_UPDATE_ELEM and BPF_MAP_DELETE_ELEM of linux/bpf.h: hosts and ports that are
         // served. Programs and maps cannot be made.
         checked.push(Checked::int(libc::SYS_bpf, 0, 2));
@@ -238,7 +247,7 @@ fn checked(pid: u32, has_xdp: bool) -> Vec<Checked> {
 }
 
 /// The filter. Since Linux 5.11, the kernel does not run it for calls without a condition.
-fn program(pid: u32, has_xdp: bool) -> Vec<sock_filter> {
+fn program(pid: u32, uses: Uses) -> Vec<sock_filter> {
     let refuse = libc::SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned();
     let mut code = vec![
         load(ARCHITECTURE_AT),
@@ -247,11 +256,12 @@ fn program(pid: u32, has_xdp: bool) -> Vec<sock_filter> {
         ret(libc::SECCOMP_RET_KILL_PROCESS),
         load(NUMBER_AT),
     ];
-    for call in ALWAYS.iter().chain(OLDER) {
+    let of_dpdk: &[c_long] = if uses.has_dpdk { DPDK } else { &[] };
+    for call in ALWAYS.iter().chain(OLDER).chain(of_dpdk) {
         code.push(skip_unless(number(*call), 1));
         code.push(ret(libc::SECCOMP_RET_ALLOW));
     }
-    for one in checked(pid, has_xdp) {
+    for one in checked(pid, uses) {
         code.extend([
             skip_unless(number(one.call), 5),
             load(ARGUMENTS_AT + 8 * one.argument),

@@ -1,5 +1,7 @@
 //! A device of the settings, opened, with its network.
 
+use saiga_netdev::dpdk::Dpdk;
+
 use super::device::{self, Opened};
 use super::network::{Plan, Source};
 use super::{ServiceError, cpu};
@@ -16,10 +18,14 @@ pub(super) struct Attached {
 
 impl Attached {
     /// Opens a device for its workers, and reads its network.
-    pub(super) fn open(settings: &Settings, device: &Device) -> Result<Self, ServiceError> {
+    pub(super) fn open(
+        settings: &Settings,
+        device: &Device,
+        dpdk: Option<&Dpdk>,
+    ) -> Result<Self, ServiceError> {
         let cpus = cpu::of_workers(device, &settings.workers);
-        let opened = device::open(settings, device, &cpus)?;
-        let (source, mut plan) = Source::open(settings, device, &opened.info)?;
+        let opened = device::open(settings, device, &cpus, dpdk)?;
+        let (source, mut plan) = Source::open(settings, device, &opened)?;
         plan.left_out.extend(hidden_tags(device, &opened));
         Ok(Self {
             cpus,

@@ -2,11 +2,12 @@
 
 use std::num::NonZeroU16;
 
+use saiga_netdev::dpdk::Dpdk;
 use saiga_netdev::tap::{self, Tap};
 use saiga_netdev::xdp::{self, Copies, FrameSize, XdpMode};
 use saiga_netdev::{Device as Queue, Info};
 
-use super::{ServiceError, cpu};
+use super::{ServiceError, cpu, dpdk};
 use crate::settings::{Copying, Device, Kind, Mode, Settings};
 
 /// A queue of any kind of device.
@@ -19,6 +20,8 @@ const BATCH: usize = 64;
 pub(super) struct Opened {
     /// The queues of each worker.
     pub(super) queues: Vec<Vec<BoxedDevice>>,
+    /// For each worker, what leads to the kernel, if the queues do not: DPDK alone has it.
+    pub(super) kernel: Vec<BoxedDevice>,
     /// What the first queue says of the device.
     pub(super) info: Info,
     /// The slots of a ring, which is what a queue holds at most.
@@ -32,13 +35,13 @@ pub(super) fn open(
     settings: &Settings,
     device: &Device,
     cpus: &[Option<usize>],
+    dpdk: Option<&Dpdk>,
 ) -> Result<Opened, ServiceError> {
     match &device.kind {
         Kind::Tap { interface, queues } => {
             let queues = queues.map_or(cpus.len(), usize::from);
             let taps = open_tap(interface.as_str(), queues)?;
-            let boxed = taps.into_iter().map(|tap| Box::new(tap) as BoxedDevice);
-            shared_out(boxed.collect(), device, cpus.len(), None)
+            shared_out(boxed(taps), device, cpus.len(), None)
         }
         Kind::Xdp {
             interface,
@@ -59,11 +62,29 @@ pub(super) fn open(
             let queues = open_queues(&interface, cpus)?;
             shared_out(queues, device, cpus.len(), Some(interface))
         }
-        Kind::Dpdk { .. } => Err(ServiceError::Absent("DPDK is not served")),
+        Kind::Dpdk { .. } => {
+            let dpdk = dpdk.ok_or(ServiceError::Absent("DPDK has not begun"))?;
+            let (ports, taps) = dpdk::open(dpdk, device, cpus.len())?;
+            let opened = shared_out(boxed(ports), device, cpus.len(), None)?;
+            let kernel = boxed(taps);
+            Ok(Opened { kernel, ..opened })
+        }
     }
 }
 
+fn boxed<Q: Queue + Send + 'static>(queues: Vec<Q>) -> Vec<BoxedDevice> {
+    let boxed = queues.into_iter().map(|one| Box::new(one) as BoxedDevice);
+    boxed.collect()
+}
+
 impl Opened {
+    /// The kernel's interface whose network the stacks share: the device itself, or what leads to
+    /// the kernel.
+    pub(super) fn interface(&self) -> &str {
+        let kernel = self.kernel.first();
+        kernel.map_or(&self.info.name, |kernel| &kernel.info().name)
+    }
+
     /// Drops the frames that wait.
     pub(super) fn drain(&mut self) -> Result<(), ServiceError> {
         for queue in self.queues.iter_mut().flatten() {
@@ -100,6 +121,7 @@ fn shared_out(
     }
     Ok(Opened {
         queues: of_workers,
+        kernel: Vec::new(),
         info,
         slots: device.ring as usize,
         steering,

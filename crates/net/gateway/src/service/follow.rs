@@ -73,6 +73,8 @@ pub(super) struct Parts {
 /// A device whose network is followed.
 pub(super) struct Device {
     pub(super) source: Source,
+    /// Name of the kernel's interface.
+    pub(super) interface: String,
     pub(super) steering: Option<xdp::Interface>,
     pub(super) plan: Plan,
     pub(super) workers: Vec<Handle>,
@@ -136,9 +138,8 @@ impl Stop {
 
 impl Device {
     fn gone(&self) -> ServiceError {
-        let steering = self.steering.as_ref();
         ServiceError::Gone {
-            interface: steering.map_or_else(String::new, |one| one.name().to_owned()),
+            interface: self.interface.clone(),
         }
     }
 

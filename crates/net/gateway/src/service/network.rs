@@ -1,18 +1,20 @@
 //! Where the stacks' network comes from, and what it is.
 //!
-//! With AF_XDP, the interface is the kernel's. So the MAC addresses of its neighbours come from the
-//! kernel, and, unless the settings have their own, addresses and routes, too. Those of a VLAN are
-//! those of the kernel's interface for it. A TAP device is the stack's alone.
+//! With AF_XDP, the interface is the kernel's, and with DPDK, the kernel has a TAP device in front
+//! of the port. So the MAC addresses of neighbours come from the kernel, and, unless the settings
+//! have their own, addresses and routes, too. Those of a VLAN are those of the kernel's interface
+//! for it. A device of the kind TAP is the stack's alone.
 
 use std::ffi::OsStr;
 use std::net::{IpAddr, SocketAddr};
 
 use saiga_interface::{Follower, Neighbour, Reason, Snapshot, Translation};
 use saiga_netdev::Info;
-use saiga_stack::{Interface, Link, Network, Resolver, Route};
+use saiga_stack::{Interface, Link, Network, Presence, Resolver, Route};
 use saiga_wire::ethernet::{Mac, Tag, Tags};
 
 use super::ServiceError;
+use super::device::Opened;
 use crate::settings::{Addresses, Device, Kind, Serve, Settings};
 
 /// What the stacks know of the network, and what is served there.
@@ -41,6 +43,8 @@ pub(super) struct Following {
     pub(super) follower: Follower,
     device: Device,
     serve: Vec<Serve>,
+    /// Whether the stacks get frames that are the kernel's.
+    presence: Presence,
 }
 
 impl Source {
@@ -48,19 +52,19 @@ impl Source {
     pub(super) fn open(
         settings: &Settings,
         device: &Device,
-        info: &Info,
+        opened: &Opened,
     ) -> Result<(Self, Plan), ServiceError> {
-        if !matches!(device.kind, Kind::Xdp { .. }) {
-            let network = of_settings(device, info);
+        if matches!(device.kind, Kind::Tap { .. }) {
+            let network = of_settings(device, &opened.info);
             let plan = Plan::new(network, Vec::new(), &settings.serve);
             return Ok((Self::Settings, plan));
         }
-        let (follower, snapshot) = Follower::start(OsStr::new(&info.name))?;
+        let (follower, snapshot) = Follower::start(OsStr::new(opened.interface()))?;
         if let Some(vlan) = device.vlan
             && of_vlan(&snapshot, device).is_none()
         {
             return Err(ServiceError::NoVlan {
-                interface: info.name.clone(),
+                interface: opened.interface().to_owned(),
                 vlan,
             });
         }
@@ -68,6 +72,11 @@ impl Source {
             follower,
             device: device.clone(),
             serve: settings.serve.clone(),
+            presence: match device.kind {
+                // The program redirects only what is served.
+                Kind::Xdp { .. } | Kind::Tap { .. } => Presence::Alone,
+                Kind::Dpdk { .. } => Presence::BesideKernel,
+            },
         };
         let plan = following.plan(snapshot);
         Ok((Self::Kernel(Box::new(following)), plan))
@@ -78,6 +87,14 @@ impl Source {
         match self {
             Self::Settings => Resolver::Stack,
             Self::Kernel(_) => Resolver::Owner,
+        }
+    }
+
+    /// Which stacks answer at the addresses.
+    pub(super) const fn presence(&self) -> Presence {
+        match self {
+            Self::Settings => Presence::Alone,
+            Self::Kernel(following) => following.presence,
         }
     }
 }

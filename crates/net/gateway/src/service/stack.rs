@@ -3,7 +3,7 @@
 use std::io;
 
 use saiga_netdev::Info;
-use saiga_stack::{Config, Listen, Offload, Resolver, Secrets, Segmentation, Stack};
+use saiga_stack::{Config, Listen, Offload, Presence, Resolver, Secrets, Segmentation, Stack};
 
 use super::network::Plan;
 use super::{ServiceError, system};
@@ -22,6 +22,7 @@ pub(super) struct Parts<'a> {
     /// The worker's first queue.
     pub(super) info: &'a Info,
     pub(super) resolver: Resolver,
+    pub(super) presence: Presence,
     /// The number of workers, which share the connections evenly.
     pub(super) workers: usize,
     pub(super) clock: Clock,
@@ -63,7 +64,10 @@ pub(super) fn stack(parts: &Parts<'_>) -> Result<Stack, ServiceError> {
 
 fn config(parts: &Parts<'_>) -> Config {
     let Parts {
-        settings, resolver, ..
+        settings,
+        resolver,
+        presence,
+        ..
     } = *parts;
     let default = Config::default();
     let offload = &parts.info.offload;
@@ -79,6 +83,7 @@ fn config(parts: &Parts<'_>) -> Config {
             Resolver::Owner => MOST_NEIGHBOURS,
         },
         resolver,
+        presence,
         offload: Offload {
             checksum: offload.checksum,
             segmentation: offload.segmentation.map(|one| Segmentation {

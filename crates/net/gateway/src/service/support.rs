@@ -3,18 +3,17 @@
 //! A limit or a service that the operator has asked for must not be missing without a word.
 
 use super::{ServiceError, cpu};
-use crate::settings::{Device, Settings};
+use crate::settings::Settings;
 
 /// Whether this version can serve the settings.
 ///
 /// # Errors
 /// What it cannot do.
 pub fn supported(settings: &Settings) -> Result<(), ServiceError> {
-    if settings.devices.iter().any(Device::is_dpdk) {
-        return Err(ServiceError::Absent(
-            "this version serves devices of the kinds \"xdp\" and \"tap\" only: change \
-             `device.kind`",
-        ));
+    for device in settings.devices.iter().filter(|one| one.is_dpdk()) {
+        if device.vlan.is_some() {
+            return Err(ServiceError::NoEffect("device.vlan"));
+        }
     }
     if !settings.outgoing.prefixes.is_empty() {
         can_open_connections(settings)?;

@@ -68,7 +68,7 @@ pub enum Kind {
         /// The port.
         port: Port,
         /// Name of the kernel's interface through which everything goes that the gateway does not
-        /// serve; `None` for the name that the card has now, or `saiga0`.
+        /// serve; `None` for `saiga0`.
         interface: Option<InterfaceName>,
         /// The number of queues; `None` for one for each worker of the device.
         queues: Option<u16>,

@@ -9,6 +9,7 @@ use saiga_netdev::Device;
 use saiga_netdev::capture::Captured;
 use saiga_stack::{Instant, Micros, View};
 
+use super::bypass::Bypass;
 use super::latency::Latency;
 use super::request::Request;
 use super::{Anchors, Worker};
@@ -19,7 +20,7 @@ const PAGE: u32 = 256;
 /// The counts of a worker.
 #[derive(Debug, Clone)]
 pub struct Report {
-    /// The counts of its devices.
+    /// The counts of its devices; last that of the device that leads to the kernel.
     pub devices: Vec<saiga_netdev::Counters>,
     /// The counts of its stack, with those of TCP.
     pub stack: saiga_stack::Counters,
@@ -131,8 +132,11 @@ impl<D: Device, A: Anchors> Worker<D, A> {
     }
 
     fn report(&self, now: Instant) -> Report {
+        let devices = self.devices.iter().map(Device::counters);
         Report {
-            devices: self.devices.iter().map(Device::counters).collect(),
+            devices: devices
+                .chain(self.bypass.iter().map(Bypass::counters))
+                .collect(),
             stack: self.stack.counters(),
             connections: self.stack.len(),
             conversations: self.table.len(),

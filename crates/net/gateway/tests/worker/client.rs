@@ -204,6 +204,7 @@ fn worker(port: u16, bytes: u64, clock: Clock) -> (Memory, Worker<Memory, Loopba
         memory: RingMemory::new(bytes, RING),
         spin: Duration::ZERO,
         on_unresolved: Box::new(|_, _| panic!("the stack resolves")),
+        kernel: None,
         opener: None,
     };
     (near, Worker::new(parts).unwrap())

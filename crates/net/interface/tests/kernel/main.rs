@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod changes;
+mod configuration;
 mod namespace;
 mod neighbours;
 mod snapshots;

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use std::{iter, mem, thread};
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::io::Errno;
 use saiga_netdev::{Device, Info};
 use saiga_stack::{
     Config, ConnectionId, Events, Incoming, Interface, Link, Listen, Network, Offload, Owner,
@@ -108,8 +109,11 @@ impl<D: Device + Send> Host<D> {
             PollFd::new(&device, PollFlags::IN),
             PollFd::new(end, PollFlags::IN),
         ];
-        poll(&mut descriptors, timeout.as_ref()).unwrap();
-        !descriptors[1].revents().is_empty()
+        match poll(&mut descriptors, timeout.as_ref()) {
+            // DPDK's driver of TAP devices sends signals.
+            Err(Errno::INTR) => false,
+            polled => polled.unwrap() > 0 && !descriptors[1].revents().is_empty(),
+        }
     }
 
     fn receive(&mut self) {
@@ -182,24 +186,29 @@ fn network(info: &Info) -> Network {
 
 /// Sends bytes to the echo service at each address, and reads to the end.
 pub(crate) fn converse(bytes: usize) {
-    for address in STACK {
-        let (host, _length) = address.split_once('/').unwrap();
-        let to = SocketAddr::new(host.parse().unwrap(), PORT);
-        let mut random = fastrand::Rng::with_seed(3);
-        let sent: Vec<u8> = iter::repeat_with(|| random.u8(..)).take(bytes).collect();
-        let stream = TcpStream::connect_timeout(&to, LONG).unwrap();
-        stream.set_read_timeout(Some(LONG)).unwrap();
-        stream.set_write_timeout(Some(LONG)).unwrap();
-        let mut received = Vec::new();
-        thread::scope(|scope| {
-            scope.spawn(|| {
-                (&stream).write_all(&sent).unwrap();
-                stream.shutdown(Shutdown::Write).unwrap();
-            });
-            (&stream).read_to_end(&mut received).unwrap();
+    STACK
+        .iter()
+        .for_each(|address| converse_with(address, bytes));
+}
+
+/// As [`converse`], at one address with the length of its network.
+pub(crate) fn converse_with(address: &str, bytes: usize) {
+    let (host, _length) = address.split_once('/').unwrap();
+    let to = SocketAddr::new(host.parse().unwrap(), PORT);
+    let mut random = fastrand::Rng::with_seed(3);
+    let sent: Vec<u8> = iter::repeat_with(|| random.u8(..)).take(bytes).collect();
+    let stream = TcpStream::connect_timeout(&to, LONG).unwrap();
+    stream.set_read_timeout(Some(LONG)).unwrap();
+    stream.set_write_timeout(Some(LONG)).unwrap();
+    let mut received = Vec::new();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            (&stream).write_all(&sent).unwrap();
+            stream.shutdown(Shutdown::Write).unwrap();
         });
-        assert!(received == sent, "{to}: {} of {bytes}", received.len());
-    }
+        (&stream).read_to_end(&mut received).unwrap();
+    });
+    assert!(received == sent, "{to}: {} of {bytes}", received.len());
 }
 
 /// The connections of the service.

@@ -8,7 +8,7 @@ const ALLOW: u32 = libc::SECCOMP_RET_ALLOW;
 const REFUSE: u32 = 0x0005_0000 | 38;
 
 /// What the filter says of a call.
-fn verdict(architecture: u32, call: c_long, arguments: [u64; 3], has_xdp: bool) -> u32 {
+fn verdict(architecture: u32, call: c_long, arguments: [u64; 3], uses: Uses) -> u32 {
     let word = |at: u32| match at {
         0 => number(call),
         4 => architecture,
@@ -17,7 +17,7 @@ fn verdict(architecture: u32, call: c_long, arguments: [u64; 3], has_xdp: bool) 
             u32::try_from(argument & u64::from(u32::MAX)).unwrap()
         }
     };
-    let code = program(PID, has_xdp);
+    let code = program(PID, uses);
     let (mut next, mut loaded) = (0, 0);
     loop {
         let sock_filter {
@@ -39,7 +39,7 @@ fn verdict(architecture: u32, call: c_long, arguments: [u64; 3], has_xdp: bool) 
 }
 
 fn of(call: c_long, arguments: [u64; 3]) -> u32 {
-    verdict(ARCHITECTURE, call, arguments, false)
+    verdict(ARCHITECTURE, call, arguments, Uses::default())
 }
 
 #[test]
@@ -110,15 +110,30 @@ fn what_an_intruder_wants_is_refused() {
 
 #[test]
 fn maps_of_a_loaded_program_can_be_changed_and_none_made() {
-    let with_xdp = |command| verdict(ARCHITECTURE, libc::SYS_bpf, [command, 0, 0], true);
+    let uses = Uses {
+        has_xdp: true,
+        ..Uses::default()
+    };
+    let with_xdp = |command| verdict(ARCHITECTURE, libc::SYS_bpf, [command, 0, 0], uses);
     let verdicts: Vec<u32> = (0..6).map(with_xdp).collect();
     assert_eq!(verdicts, [REFUSE, REFUSE, ALLOW, ALLOW, REFUSE, REFUSE]);
+}
+
+#[test]
+fn timers_are_set_for_dpdk_alone() {
+    let uses = Uses {
+        has_dpdk: true,
+        ..Uses::default()
+    };
+    let set = libc::SYS_timerfd_settime;
+    assert_eq!(verdict(ARCHITECTURE, set, [3, 0, 0], uses), ALLOW);
+    assert_eq!(of(set, [3, 0, 0]), REFUSE);
 }
 
 /// The numbers of another architecture have other meanings: i386's 11 is execve.
 #[test]
 fn calls_of_another_architecture_end_the_process() {
     let i386 = 0x4000_0003;
-    let killed = verdict(i386, 11, [0; 3], true);
+    let killed = verdict(i386, 11, [0; 3], Uses::default());
     assert_eq!(killed, libc::SECCOMP_RET_KILL_PROCESS);
 }

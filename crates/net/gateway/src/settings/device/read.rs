@@ -132,6 +132,10 @@ pub(crate) fn vdev(text: &str) -> Result<String, String> {
     if text.starts_with("net_af_xdp") {
         return Err("write kind = \"xdp\" and interface; DPDK is not needed for it".to_owned());
     }
+    // Its driver interrupts the system calls of the process by signals.
+    if text.starts_with("net_tap") {
+        return Err("write kind = \"tap\" and interface; DPDK is not needed for it".to_owned());
+    }
     Ok(text.to_owned())
 }
 

@@ -1,0 +1,73 @@
+//! The way of frames between the kernel and a port that the kernel does not have.
+//!
+//! What the stack hands back goes to the kernel through a TAP device, and what the kernel sends
+//! there leaves by the port. Each frame is copied. A frame that finds no room is lost, as on a full
+//! link, and counted by the device that had no room.
+
+use saiga_netdev::{Counters, Device, DeviceError, Frame};
+
+/// Frames of the kernel that are taken at a time.
+const BATCH: usize = 64;
+
+/// A device that leads to the kernel.
+#[derive(Debug)]
+pub(super) struct Bypass<D> {
+    device: D,
+    /// Whether the kernel may have sent frames.
+    pub(super) has_frames: bool,
+    /// Frames that found no room on the port, and on the kernel's device.
+    lost: u64,
+}
+
+impl<D: Device> Bypass<D> {
+    pub(super) const fn new(device: D) -> Self {
+        Self {
+            device,
+            has_frames: true,
+            lost: 0,
+        }
+    }
+
+    /// Hands a received frame to the kernel.
+    pub(super) fn deliver(&mut self, frame: &Frame<'_>) {
+        self.lost += u64::from(!copy(frame, &mut self.device));
+    }
+
+    /// Sends what was handed over.
+    pub(super) fn flush(&mut self) -> Result<(), DeviceError> {
+        self.device.flush()
+    }
+
+    /// Sends waiting frames of the kernel on the port, which the caller flushes. Returns how many
+    /// there were.
+    pub(super) fn forward(&mut self, port: &mut impl Device) -> Result<usize, DeviceError> {
+        if !self.has_frames {
+            return Ok(0);
+        }
+        let mut lost = 0;
+        let forwarded = self.device.receive(BATCH, &mut |frame| {
+            lost += u64::from(!copy(&frame, port));
+        })?;
+        self.lost += lost;
+        self.has_frames = forwarded == BATCH;
+        Ok(forwarded)
+    }
+
+    /// The counts of the kernel's device, with the lost frames of both directions.
+    pub(super) fn counters(&self) -> Counters {
+        let mut counters = self.device.counters();
+        counters.drops.overflowed += self.lost;
+        counters
+    }
+}
+
+/// Copies a frame to a device; false if there is no room.
+fn copy(frame: &Frame<'_>, to: &mut impl Device) -> bool {
+    let length = frame.bytes.len();
+    let Some(room) = to.room().and_then(|room| room.get_mut(..length)) else {
+        return false;
+    };
+    room.copy_from_slice(frame.bytes);
+    to.send(length, &frame.offload);
+    true
+}
