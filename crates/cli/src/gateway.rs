@@ -118,6 +118,9 @@ fn announce(gateway: &Gateway) -> anyhow::Result<()> {
     for served in gateway.served() {
         text += &format!("serving {served}\n");
     }
+    for network in gateway.carried() {
+        text += &format!("carrying connections to {network}\n");
+    }
     if text.is_empty() {
         text += "serving no address yet: the device has none\n";
     }

@@ -100,7 +100,7 @@ fn workers_share_the_connections_of_a_tap_device() {
         let _server = world.redis(true);
         let gateway = world.gateway();
         let _talks: Vec<Talk> = (0..32)
-            .map(|_| Talk::new(&world, "redis-cli -h 10.9.0.1"))
+            .map(|_| Talk::new(world.on_client("redis-cli -h 10.9.0.1")))
             .collect();
         let words = ["gateway", "status", "--json", "--control"];
         let mut status = world.saiga.saiga(&words);

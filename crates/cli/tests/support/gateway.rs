@@ -143,8 +143,9 @@ impl World {
         if wire != Wire::Tap {
             world.give_wire();
             // The kernel notes the carrier later.
-            let is_up = || ip("link show veth0").contains("state UP");
-            await_true(is_up, || "veth0 does not come up".to_owned());
+            let near = if wire == Wire::Xdp { "veth0" } else { "port0" };
+            let is_up = || ip(&format!("link show {near}")).contains("state UP");
+            await_true(is_up, || format!("{near} does not come up"));
         }
         world.before = network();
         world

@@ -25,6 +25,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use ipnet::IpNet;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use saiga_anchor::{Fault, Routes, RoutesError};
 use saiga_interface::{NetlinkError, SnapshotError};
@@ -60,6 +61,7 @@ pub struct Gateway {
     stop_follow: follow::Stop,
     inspection: Inspection,
     served: Vec<SocketAddr>,
+    carried: Vec<IpNet>,
     left: Vec<IpAddr>,
     left_out: Vec<String>,
 }
@@ -190,7 +192,7 @@ pub enum ServiceError {
     )]
     NoSource {
         /// The network.
-        network: ipnet::IpNet,
+        network: IpNet,
     },
     /// Something on this host prevents anchors.
     #[error(transparent)]
@@ -291,6 +293,7 @@ impl Gateway {
             stop_follow,
             inspection,
             served,
+            carried: settings.outgoing.prefixes.clone(),
             left: left.into_iter().collect(),
             left_out,
         };
@@ -318,6 +321,12 @@ impl Gateway {
     #[must_use]
     pub fn served(&self) -> &[SocketAddr] {
         &self.served
+    }
+
+    /// Networks to which it carries connections of this host.
+    #[must_use]
+    pub fn carried(&self) -> &[IpNet] {
+        &self.carried
     }
 
     /// Hosts that the gateway leaves to the kernel until their connections from before its start
