@@ -14,9 +14,12 @@ use super::plan::this_tool;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum WireName {
     /// A veth pair; the gateway serves it by AF_XDP
+    #[value(alias = "xdp")]
     Veth,
     /// A TAP device of the gateway; the kernel arm uses a veth pair
     Tap,
+    /// Memory that gateways on both hosts share (DPDK); the kernel arm uses a veth pair
+    Memif,
 }
 
 impl WireName {
@@ -24,6 +27,7 @@ impl WireName {
         match self {
             Self::Veth => Wire::Veth,
             Self::Tap => Wire::Tap,
+            Self::Memif => Wire::Memif,
         }
     }
 

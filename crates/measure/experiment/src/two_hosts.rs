@@ -4,10 +4,12 @@
 //! In: the CPU time of a run. Out: the CPU time of the server's host, which is the machine without
 //! the client, and that of the gateway. Deliberately absent: the hosts themselves (`saiga_hosts`).
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use saiga_process::cpu::Used;
 
+use crate::arm::ArmKind;
 use crate::result::{Better, Metric, Warning};
 
 /// CPU time of the machine without the client, per operation.
@@ -23,11 +25,14 @@ pub enum Wire {
     /// A TAP device of the gateway, whose other end belongs to the client's host. Without a gateway
     /// no program owns such a device, so the wire is a veth pair.
     Tap,
+    /// Memory that gateways on both hosts share (memif of DPDK). Without them, the wire is a veth
+    /// pair.
+    Memif,
 }
 
 impl Wire {
-    /// All wires.
-    pub const EACH: [Self; 2] = [Self::Veth, Self::Tap];
+    /// The wires of experiment files, whose client is not under Saiga.
+    pub const OF_FILES: [Self; 2] = [Self::Veth, Self::Tap];
 
     /// The name on the command line and in experiment files.
     #[must_use]
@@ -35,6 +40,16 @@ impl Wire {
         match self {
             Self::Veth => "veth",
             Self::Tap => "tap",
+            Self::Memif => "memif",
+        }
+    }
+
+    /// Environment variables for the client of an arm. A gateway on its host accelerates it, too.
+    #[must_use]
+    pub fn client_env(self, kind: &ArmKind) -> BTreeMap<String, String> {
+        match self {
+            Self::Veth | Self::Tap => kind.client_env(),
+            Self::Memif => kind.env(),
         }
     }
 
@@ -56,9 +71,18 @@ impl Wire {
                 "Use the wire veth (--over veth) for the same device in both arms.",
             )
         };
+        let of_memif = || {
+            Warning::caveat(
+                "The kernel arm uses a veth pair. In the gateway arm, frames go through memory that \
+                 two gateways share, so no kernel and no interrupt is involved: it shows what a \
+                 network card without a driver in the kernel would save, except its own time.",
+                "Compare it with a measurement between two machines.",
+            )
+        };
         match self {
             Self::Veth => vec![shared],
             Self::Tap => vec![shared, of_tap()],
+            Self::Memif => vec![shared, of_memif()],
         }
     }
 }
@@ -75,7 +99,7 @@ pub fn metric() -> Metric {
 }
 
 /// CPU seconds of a run by the name of the metric per operation. `client` is the CPU time of the
-/// client, `gateway` that of the gateway if the run has a gateway.
+/// client and of its gateway, `gateway` that of the gateway if the run has a gateway.
 #[must_use]
 pub fn cpu_seconds(
     used: &Used,

@@ -14,7 +14,7 @@ use saiga_process::interrupt::Interrupt;
 use saiga_process::network::Namespace;
 use tempfile::TempDir;
 
-use crate::layout::{Gateway, Layout, Places};
+use crate::layout::{Gateway, Layout, Places, Side};
 
 /// Timeout of a command, which takes milliseconds.
 const COMMAND_LIMIT: Duration = Duration::from_secs(20);
@@ -24,8 +24,8 @@ const READY_LIMITS: WaitLimits = WaitLimits {
 };
 /// The Debian package of ip(8).
 const PACKAGE: &str = "iproute2";
-/// Start of the lines that a gateway prints when it serves.
-const READY: &str = "serving ";
+/// Starts of the lines that a gateway prints when it serves.
+const READY: [&str; 2] = ["serving ", "carrying "];
 
 /// The hosts cannot be made.
 #[derive(Debug, thiserror::Error)]
@@ -46,8 +46,10 @@ pub enum HostsError {
 /// Two hosts. When dropped, the gateway is killed, and the namespaces end with their last process.
 #[derive(Debug)]
 pub struct Hosts {
-    /// Dropped before its namespace and its directory.
+    /// Those of the server's and of the client's host. Dropped before their namespaces and their
+    /// directory.
     gateway: Option<Server>,
+    far: Option<Server>,
     server: Namespace,
     client: Namespace,
     dir: TempDir,
@@ -63,10 +65,14 @@ impl Hosts {
         let mut hosts = Self::unconnected().map_err(prepare)?;
         let places = hosts.places();
         hosts.run(&layout.before(&places), interrupt)?;
-        if let Some(gateway) = &layout.gateway {
-            let settings = layout.settings(gateway, &places).join("\n");
-            fs::write(places.settings(), settings).map_err(prepare)?;
-            hosts.gateway = Some(hosts.start_gateway(gateway, interrupt)?);
+        for (side, gateway) in layout.gateways() {
+            let settings = layout.settings(side, gateway, &places).join("\n");
+            fs::write(places.settings(side), settings).map_err(prepare)?;
+            let started = hosts.start_gateway(side, gateway, interrupt)?;
+            match side {
+                Side::Server => hosts.gateway = Some(started),
+                Side::Client => hosts.far = Some(started),
+            }
         }
         hosts.run(&layout.after(&places), interrupt)?;
         Ok(hosts)
@@ -75,6 +81,7 @@ impl Hosts {
     fn unconnected() -> io::Result<Self> {
         Ok(Self {
             gateway: None,
+            far: None,
             server: Namespace::new()?,
             client: Namespace::new()?,
             dir: tempfile::Builder::new().prefix("saiga-hosts-").tempdir()?,
@@ -106,8 +113,17 @@ impl Hosts {
         gateway.map_or(Ok(Duration::ZERO), |gateway| gateway.child.cpu_time())
     }
 
-    /// CPU seconds of a run of this client by the name of the metric per operation; `gateway` is
-    /// the CPU time of the gateway in the run.
+    /// CPU time of the gateway on the client's host so far; zero without one.
+    ///
+    /// # Errors
+    /// Fails if the gateway has ended.
+    pub fn far_cpu_time(&self) -> io::Result<Duration> {
+        let far = self.far.as_ref();
+        far.map_or(Ok(Duration::ZERO), |far| far.child.cpu_time())
+    }
+
+    /// CPU seconds of a run of this client by the name of the metric per operation; `client` is the
+    /// CPU time of the client and of its gateway in the run, `gateway` that of the server's.
     #[must_use]
     pub fn cpu_seconds(
         &self,
@@ -121,16 +137,18 @@ impl Hosts {
 
     /// The exit report of a gateway that ended by itself.
     pub fn exit_report(&mut self) -> Option<String> {
-        self.gateway.as_mut()?.exit_report()
+        let gateways = [&mut self.far, &mut self.gateway];
+        gateways.into_iter().flatten().find_map(Server::exit_report)
     }
 
-    /// Stops the gateway and removes the hosts.
+    /// Stops the gateways and removes the hosts.
     ///
     /// # Errors
     /// Fails if a system call fails.
     pub fn stop(mut self) -> io::Result<()> {
-        let gateway = self.gateway.as_mut();
-        gateway.map_or(Ok(()), |gateway| gateway.child.stop().map(|_| ()))
+        let gateways = [&mut self.far, &mut self.gateway];
+        let stop = |gateway: &mut Server| gateway.child.stop().map(drop);
+        gateways.into_iter().flatten().try_for_each(stop)
     }
 
     fn run(&self, lines: &[CommandLine], interrupt: &Interrupt) -> Result<(), Failure> {
@@ -148,16 +166,20 @@ impl Hosts {
         Ok(())
     }
 
-    fn start_gateway(&self, gateway: &Gateway, interrupt: &Interrupt) -> Result<Server, Failure> {
-        let (line, log) = (
-            gateway.line(&self.places()),
-            self.dir.path().join("gateway.log"),
-        );
+    fn start_gateway(
+        &self,
+        side: Side,
+        gateway: &Gateway,
+        interrupt: &Interrupt,
+    ) -> Result<Server, Failure> {
+        let line = gateway.line(side, &self.places());
+        let log = self.dir.path().join(format!("{side:?}.log"));
         let mut server =
             Server::start(&line, "saiga gateway", "saiga", log).map_err(Failure::impossible)?;
         let serves = |server: &Server| {
             let output = server.output();
-            output.lines().any(|line| line.starts_with(READY))
+            let is_ready = |line: &str| READY.iter().any(|start| line.starts_with(start));
+            output.lines().any(is_ready)
         };
         match server.await_ready(READY_LIMITS, interrupt, serves) {
             Ok(()) => Ok(server),

@@ -16,8 +16,9 @@ const PREFIX: u8 = 24;
 const DEVICE: &str = "wire0";
 /// The device at the client's end of a veth pair.
 const PEER: &str = "wire1";
-/// File name of the gateway's settings.
+/// File names of the settings of the gateways on the server's and on the client's host.
 const SETTINGS: &str = "gateway.toml";
+const FAR_SETTINGS: &str = "client.toml";
 /// The user of a gateway under test: one without rights that every distribution has.
 const USER: &str = "daemon";
 
@@ -96,9 +97,19 @@ impl Places {
         }
     }
 
-    pub(crate) fn settings(&self) -> PathBuf {
-        self.gateway.join(SETTINGS)
+    pub(crate) fn settings(&self, side: Side) -> PathBuf {
+        self.gateway.join(match side {
+            Side::Server => SETTINGS,
+            Side::Client => FAR_SETTINGS,
+        })
     }
+}
+
+/// The host of a gateway.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Side {
+    Server,
+    Client,
 }
 
 impl Layout {
@@ -114,6 +125,14 @@ impl Layout {
                 "client on another host over a veth pair (wire0, wire1), kernel TCP on the client's \
                  host; saiga gateway on the server's host (AF_XDP on wire0), server and gateway \
                  under Saiga"
+            }
+            (Wire::Memif, None) => {
+                "client on another host over a veth pair (wire0, wire1) in place of shared memory, \
+                 which needs programs at both ends; kernel TCP on both hosts, nothing preloaded"
+            }
+            (Wire::Memif, Some(_)) => {
+                "client on another host over memory that two gateways share (memif of DPDK); saiga \
+                 gateway on both hosts, server, client and gateways under Saiga"
             }
             (Wire::Tap, None) => {
                 "client on another host over a veth pair (wire0, wire1) in place of a TAP device, \
@@ -134,17 +153,20 @@ impl Layout {
         steps.extend(["server", "client"].map(|host| format!("unshare --net={{{host}}} true")));
         let shown = |line: &CommandLine| line.to_string();
         steps.extend(self.before(&places).iter().map(shown));
-        if let Some(gateway) = &self.gateway {
-            let settings = self.settings(gateway, &places);
+        for (side, gateway) in self.gateways() {
+            let settings = self.settings(side, gateway, &places);
             let words: Vec<String> = settings.iter().map(|line| quoted(line)).collect();
-            let file = places.settings();
+            let file = places.settings(side);
             steps.push(format!(
                 "printf '%s\\n' {} > {}",
                 words.join(" "),
                 file.display()
             ));
-            steps.push(format!("{} &", gateway.line(&places)));
-            steps.push(format!("# when it serves {SERVER}:{}", gateway.port));
+            steps.push(format!("{} &", gateway.line(side, &places)));
+            steps.push(match side {
+                Side::Server => format!("# when it serves {SERVER}:{}", gateway.port),
+                Side::Client => format!("# when it carries connections to {SERVER}"),
+            });
         }
         steps.extend(self.after(&places).iter().map(shown));
         steps
@@ -153,19 +175,18 @@ impl Layout {
     /// The shell commands that remove the hosts, with placeholders.
     #[must_use]
     pub fn last_steps(&self) -> Vec<String> {
-        let gateway = self.gateway.as_ref();
-        let stop = gateway.map(|_| "kill (PID of saiga gateway)".to_owned());
+        let stop = |_| "kill (PID of saiga gateway)".to_owned();
         let remove = "umount {server} {client}".to_owned();
-        stop.into_iter().chain([remove]).collect()
+        self.gateways().map(stop).chain([remove]).collect()
     }
 
-    /// The commands that run on the server's host, with placeholders, for results: that of the
-    /// gateway, if there is one, and `server`.
+    /// The commands that run before the client, with placeholders, for results: those of the
+    /// gateways, if there are any, and `server` on its host.
     #[must_use]
     pub fn shown_server(&self, server: CommandLine) -> String {
         let places = Places::placeholders();
-        let gateway = self.gateway.as_ref().map(|gateway| gateway.line(&places));
-        let gateway = gateway.map(|line| format!("{line}; ")).unwrap_or_default();
+        let line = |(side, gateway): (Side, &Gateway)| format!("{}; ", gateway.line(side, &places));
+        let gateway: String = self.gateways().map(line).collect();
         let server = CommandLine {
             network: Some(places.server),
             ..server
@@ -180,19 +201,38 @@ impl Layout {
         CommandLine { network, ..client }.to_string()
     }
 
-    /// Whether the wire is a TAP device.
-    fn is_tap(&self) -> bool {
-        self.wire == Wire::Tap && self.gateway.is_some()
+    /// The gateways in the order of their starts: that of the server's host, and one on the
+    /// client's host if the wire needs it.
+    pub(crate) fn gateways(&self) -> impl Iterator<Item = (Side, &Gateway)> {
+        let far = self.gateway.iter().filter(|_| self.wire == Wire::Memif);
+        let near = self.gateway.iter().map(|gateway| (Side::Server, gateway));
+        near.chain(far.map(|gateway| (Side::Client, gateway)))
+    }
+
+    /// What the wire is in this arm: where no program owns it, a veth pair.
+    fn actual_wire(&self) -> Wire {
+        if self.gateway.is_some() {
+            self.wire
+        } else {
+            Wire::Veth
+        }
     }
 
     /// The commands before the gateway starts.
     pub(crate) fn before(&self, places: &Places) -> Vec<CommandLine> {
         let Places { server, client, .. } = places;
         let mut lines = vec![ip(server, "link set lo up")];
-        if self.is_tap() {
-            // The server needs a device with the address; the gateway has none for the kernel.
-            lines.push(ip(server, &format!("address add {SERVER}/32 dev lo")));
-            return lines;
+        match self.actual_wire() {
+            Wire::Veth => {}
+            Wire::Tap => {
+                // The server needs a device with the address; the gateway has none for the kernel.
+                lines.push(ip(server, &format!("address add {SERVER}/32 dev lo")));
+                return lines;
+            }
+            Wire::Memif => {
+                lines.push(ip(client, "link set lo up"));
+                return lines;
+            }
         }
         let peer = format!("peer name {PEER} netns {}", client.display());
         lines.push(ip(server, &format!("link add {DEVICE} type veth {peer}")));
@@ -203,7 +243,7 @@ impl Layout {
 
     /// The commands when the gateway serves.
     pub(crate) fn after(&self, places: &Places) -> Vec<CommandLine> {
-        if !self.is_tap() {
+        if self.actual_wire() != Wire::Tap {
             return Vec::new();
         }
         let Places { server, client, .. } = places;
@@ -213,20 +253,37 @@ impl Layout {
         lines
     }
 
-    /// The lines of the gateway's settings.
-    pub(crate) fn settings(&self, gateway: &Gateway, places: &Places) -> Vec<String> {
-        let kind = if self.is_tap() { "tap" } else { "xdp" };
-        let mut lines = vec![
-            "[[device]]".to_owned(),
-            format!("kind = \"{kind}\""),
-            format!("interface = \"{DEVICE}\""),
-        ];
-        if self.is_tap() {
-            lines.push(format!("addresses = [\"{SERVER}/{PREFIX}\"]"));
+    /// The lines of a gateway's settings.
+    pub(crate) fn settings(&self, side: Side, gateway: &Gateway, places: &Places) -> Vec<String> {
+        let (address, role) = match side {
+            Side::Server => (SERVER, "server"),
+            Side::Client => (CLIENT, "client"),
+        };
+        let addresses = format!("addresses = [\"{address}/{PREFIX}\"]");
+        let interface = format!("interface = \"{DEVICE}\"");
+        let mut lines = vec!["[[device]]".to_owned()];
+        match self.actual_wire() {
+            Wire::Veth => lines.extend(["kind = \"xdp\"".to_owned(), interface]),
+            Wire::Tap => lines.extend(["kind = \"tap\"".to_owned(), interface, addresses]),
+            Wire::Memif => {
+                let socket = places.gateway.join("memif").display().to_string();
+                let port = format!("net_memif0,role={role},socket={socket},socket-abstract=no");
+                lines.extend(["kind = \"dpdk\"".to_owned(), format!("vdev = {port:?}")]);
+                lines.extend([interface, addresses]);
+                // A private mount of hugetlbfs could be necessary otherwise.
+                lines.extend(["[dpdk]", "memory = \"ordinary\""].map(str::to_owned));
+            }
         }
-        lines.extend(["[[serve]]".to_owned(), format!("port = {}", gateway.port)]);
+        lines.extend(match side {
+            Side::Server => ["[[serve]]".to_owned(), format!("port = {}", gateway.port)],
+            Side::Client => [
+                "[outgoing]".to_owned(),
+                format!("prefixes = [\"{SERVER}/32\"]"),
+            ],
+        });
         // Not the usual socket, which belongs to the gateway of this machine.
-        let control = places.gateway.join("control").display().to_string();
+        let control = places.gateway.join(format!("control-{role}"));
+        let control = control.display().to_string();
         lines.extend([
             "[runtime]".to_owned(),
             format!("user = \"{USER}\""),
@@ -237,16 +294,20 @@ impl Layout {
 }
 
 impl Gateway {
-    pub(crate) fn line(&self, places: &Places) -> CommandLine {
+    pub(crate) fn line(&self, side: Side, places: &Places) -> CommandLine {
         let Self {
             tool,
             port: _,
             cpus,
         } = self;
-        let settings = places.settings().display().to_string();
+        let settings = places.settings(side).display().to_string();
+        let host = match side {
+            Side::Server => &places.server,
+            Side::Client => &places.client,
+        };
         CommandLine {
             cpus: cpus.clone(),
-            network: Some(places.server.clone()),
+            network: Some(host.clone()),
             ..CommandLine::new(
                 &tool.to_string_lossy(),
                 ["gateway", "up", "--config", &settings],
@@ -294,7 +355,7 @@ mod tests {
         let layout = layout(Wire::Tap, true);
         let settings = "printf '%s\\n' '[[device]]' 'kind = \"tap\"' 'interface = \"wire0\"' \
                         'addresses = [\"10.77.0.1/24\"]' '[[serve]]' 'port = 6379' '[runtime]' \
-                        'user = \"daemon\"' 'control = \"{gateway}/control\"' > \
+                        'user = \"daemon\"' 'control = \"{gateway}/control-server\"' > \
                         {gateway}/gateway.toml";
         assert_eq!(
             layout.steps(),
@@ -320,6 +381,37 @@ mod tests {
     }
 
     #[test]
+    fn shared_memory_has_a_gateway_at_each_end() {
+        let steps = layout(Wire::Memif, true).steps();
+        assert_eq!(
+            steps[3..5],
+            [
+                "nsenter --net={server} ip link set lo up",
+                "nsenter --net={client} ip link set lo up",
+            ]
+        );
+        for (step, wanted) in [
+            (5, "role=server,socket={gateway}/memif,socket-abstract=no"),
+            (5, "'[[serve]]' 'port = 6379'"),
+            (
+                6,
+                "nsenter --net={server} taskset -c 0 /bin/saiga gateway up",
+            ),
+            (8, "role=client,socket={gateway}/memif,socket-abstract=no"),
+            (8, "'[outgoing]' 'prefixes = [\"10.77.0.1/32\"]'"),
+            (
+                9,
+                "nsenter --net={client} taskset -c 0 /bin/saiga gateway up",
+            ),
+            (10, "# when it carries connections to 10.77.0.1"),
+        ] {
+            assert!(steps[step].contains(wanted), "{wanted}: {}", steps[step]);
+        }
+        assert_eq!(steps.len(), 11);
+        assert_eq!(layout(Wire::Memif, true).last_steps().len(), 3);
+    }
+
+    #[test]
     fn every_other_wire_is_a_veth_pair() {
         let pair = [
             "nsenter --net={server} ip link set lo up",
@@ -329,7 +421,7 @@ mod tests {
             "nsenter --net={client} ip address add 10.77.0.2/24 dev wire1",
             "nsenter --net={client} ip link set wire1 up",
         ];
-        for wire in [Wire::Veth, Wire::Tap] {
+        for wire in [Wire::Veth, Wire::Tap, Wire::Memif] {
             assert_eq!(layout(wire, false).steps()[3..], pair, "{wire:?}");
         }
         let gateway = layout(Wire::Veth, true).steps();

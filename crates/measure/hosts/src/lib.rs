@@ -3,10 +3,11 @@
 //!
 //! A [`Layout`] describes the hosts and lists the commands that make them; [`Hosts`] are made by
 //! these commands. At the server's end of the wire is the kernel or `saiga gateway`
-//! (docs/gateway.md); at the client's end is the kernel. Each run has hosts of its own, because the
+//! (docs/gateway.md); at the client's end is the kernel, or a gateway if the wire is shared memory.
+//! Each run has hosts of its own, because the
 //! rules of a gateway make later route lookups of its namespace slower.
 //!
-//! Deliberately absent: servers and loads, network cards, wires in shared memory.
+//! Deliberately absent: servers and loads, and network cards.
 
 mod hosts;
 mod layout;

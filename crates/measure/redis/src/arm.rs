@@ -207,7 +207,10 @@ impl RedisArm {
         }
         args.push("--csv".to_owned());
         CommandLine {
-            env: self.kind.client_env(),
+            env: match self.wire {
+                Some(wire) => wire.client_env(&self.kind),
+                None => self.kind.client_env(),
+            },
             ..CommandLine::new("redis-benchmark", args)
         }
     }

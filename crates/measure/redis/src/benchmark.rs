@@ -87,6 +87,8 @@ struct ServerCpu {
     /// All servers and the gateway.
     total: Duration,
     gateway: Duration,
+    /// The gateway on the client's host, which is the client's.
+    far: Duration,
 }
 
 impl ServerCpu {
@@ -94,6 +96,7 @@ impl ServerCpu {
         Ok(Self {
             total: fleet.cpu_time()?,
             gateway: fleet.gateway_cpu_time()?,
+            far: fleet.far_cpu_time()?,
         })
     }
 
@@ -101,6 +104,7 @@ impl ServerCpu {
         Self {
             total: self.total.saturating_sub(before.total),
             gateway: self.gateway.saturating_sub(before.gateway),
+            far: self.far.saturating_sub(before.far),
         }
     }
 }
@@ -112,7 +116,12 @@ fn cpu_seconds(
     client: Duration,
     used: &Used,
 ) -> Vec<(&'static str, f64)> {
-    let ServerCpu { total, gateway } = server;
+    let ServerCpu {
+        total,
+        gateway,
+        far,
+    } = server;
+    let client = client + far;
     let seconds = |cpu| used.with_interrupts(cpu).as_secs_f64();
     let (server_s, client_s) = (seconds(total), seconds(client));
     let mut all = vec![

@@ -161,6 +161,12 @@ impl Fleet {
         hosts.map_or(Ok(Duration::ZERO), Hosts::gateway_cpu_time)
     }
 
+    /// CPU time of the gateway on the client's host so far; zero without one.
+    pub(crate) fn far_cpu_time(&self) -> io::Result<Duration> {
+        let hosts = self.hosts.as_ref();
+        hosts.map_or(Ok(Duration::ZERO), Hosts::far_cpu_time)
+    }
+
     /// The exit report of the first server that ended by itself, or of the gateway.
     pub(crate) fn exit_report(&mut self) -> Option<String> {
         let members = self.members.iter_mut().find_map(Server::exit_report);

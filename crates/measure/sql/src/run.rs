@@ -50,6 +50,7 @@ struct Sample {
     /// The server's process tree and the gateway.
     server: Duration,
     gateway: Duration,
+    /// The client, and the gateway on its host.
     client: Duration,
 }
 
@@ -158,6 +159,7 @@ impl PreparedRun<'_> {
         let gateway = self
             .hosts
             .map_or(Ok(Duration::ZERO), Hosts::gateway_cpu_time)?;
+        let far = self.hosts.map_or(Ok(Duration::ZERO), Hosts::far_cpu_time)?;
         let since_1970 = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();
@@ -165,7 +167,7 @@ impl PreparedRun<'_> {
             at_us: u64::try_from(since_1970.as_micros()).unwrap_or(u64::MAX),
             server: self.server.process.child.tree_cpu_time()? + gateway,
             gateway,
-            client: client.cpu_time()?,
+            client: client.cpu_time()? + far,
         })
     }
 

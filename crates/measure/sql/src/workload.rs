@@ -180,6 +180,14 @@ impl SqlWorkload {
     }
 
     /// The hosts of a run; `None` if server and client are on this host.
+    /// Environment variables for the client, as far as the arm decides.
+    fn client_env(&self, arm: usize) -> BTreeMap<String, String> {
+        match &self.over {
+            Some(over) => over.wire.client_env(&self.kinds[arm]),
+            None => self.kinds[arm].client_env(),
+        }
+    }
+
     fn layout(&self, arm: usize, cell: &Cell<SqlLoad>) -> Option<Layout> {
         let over = self.over.as_ref()?;
         let port = cell.load.engine.port();
@@ -351,7 +359,7 @@ impl Workload for SqlWorkload {
         server.network = places.as_ref().map(|places| places.server.clone());
         let mut client = seeded_line(&installation, &endpoint, load, SEED_PLACEHOLDER);
         client.cpus.clone_from(&cell.cpus[1]);
-        client.env.extend(self.kinds[arm].client_env());
+        client.env.extend(self.client_env(arm));
         client.network = places.map(|places| places.client);
         let mut steps = layout.as_ref().map_or_else(Vec::new, Layout::steps);
         steps.push(server.to_string());
@@ -392,7 +400,7 @@ impl Workload for SqlWorkload {
         let mut client = client_line(&installation, &server.endpoint, load);
         client.cpus.clone_from(&cell.cpus[1]);
         client.network = places.as_ref().map(|places| places.client.clone());
-        if !matches!(self.kinds[arm], ArmKind::Gateway(_)) {
+        if !self.client_env(arm).is_empty() {
             client.env.extend(env);
         }
         // Connections that end after one transaction stay on TCP by design.

@@ -437,7 +437,7 @@ fn pace(table: Option<&Table<'_>>) -> PlanOptions {
 
 fn wire(table: &Table<'_>) -> Option<Wire> {
     table.require("wire");
-    let wire = table.choice("wire", &Wire::EACH.map(|wire| (wire.name(), wire)));
+    let wire = table.choice("wire", &Wire::OF_FILES.map(|wire| (wire.name(), wire)));
     table.finish();
     wire
 }

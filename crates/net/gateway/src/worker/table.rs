@@ -212,7 +212,9 @@ impl Table {
             self.watch.written.extend(since.inbound.take());
         }
         if std::mem::take(&mut since.is_filled) {
-            self.watch.read.extend(since.readable.take());
+            // Bytes that are read without an event are as old as the turn.
+            let turned = self.watch.turned;
+            self.watch.read.push(since.readable.take().unwrap_or(turned));
             self.watch.filled.push(key);
         }
     }
