@@ -115,10 +115,11 @@ impl World {
         };
         if wire == Wire::Xdp {
             world.give_wire();
-            // The kernel notes the carrier later.
-            let is_up = || ip("link show veth0").contains("state UP");
-            await_true(is_up, || "veth0 does not come up".to_owned());
+            await_carrier("veth0");
         }
+        // The kernel makes the route of an address later.
+        let has_route = || ip("-6 route show table local").contains("fd09::1 ");
+        await_true(has_route, || "fd09::1 has no route".to_owned());
         world.before = network();
         world
     }
@@ -168,6 +169,7 @@ impl World {
             Ok(())
         })
         .unwrap();
+        await_carrier(name);
     }
 
     /// A Redis server, under the library or not.
@@ -229,6 +231,12 @@ impl World {
         assert!(output.status.success(), "{line}: {stderr}");
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
+}
+
+/// Waits until the kernel has noted that an interface has a carrier.
+fn await_carrier(name: &str) {
+    let is_up = || ip(&format!("link show {name}")).contains("state UP");
+    await_true(is_up, || format!("{name} does not come up"));
 }
 
 /// The network of this host. A TAP device is the client's while a gateway runs.
