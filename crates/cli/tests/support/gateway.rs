@@ -142,11 +142,18 @@ impl World {
         };
         if wire != Wire::Tap {
             world.give_wire();
+<<<<<<< HEAD
             // The kernel notes the carrier later.
             let near = if wire == Wire::Xdp { "veth0" } else { "port0" };
             let is_up = || ip(&format!("link show {near}")).contains("state UP");
             await_true(is_up, || format!("{near} does not come up"));
+=======
+            await_carrier("veth0");
+>>>>>>> vlan
         }
+        // The kernel makes the route of an address later.
+        let has_route = || ip("-6 route show table local").contains("fd09::1 ");
+        await_true(has_route, || "fd09::1 has no route".to_owned());
         world.before = network();
         world
     }
@@ -197,6 +204,7 @@ impl World {
             Ok(())
         })
         .unwrap();
+        await_carrier(name);
     }
 
     /// A Redis server, under the library or not.
@@ -267,6 +275,7 @@ impl World {
     }
 }
 
+<<<<<<< HEAD
 /// A connection of redis-cli that stays open.
 pub(crate) struct Talk(Ended);
 
@@ -288,6 +297,12 @@ impl Talk {
         stdout.read_line(&mut answer).unwrap();
         assert_eq!(answer, "PONG\n");
     }
+=======
+/// Waits until the kernel has noted that an interface has a carrier.
+fn await_carrier(name: &str) {
+    let is_up = || ip(&format!("link show {name}")).contains("state UP");
+    await_true(is_up, || format!("{name} does not come up"));
+>>>>>>> vlan
 }
 
 /// The network of this host. A TAP device is the client's while a gateway runs.

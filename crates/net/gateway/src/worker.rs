@@ -619,6 +619,6 @@ const fn comment(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Taken => "taken by the gateway",
         Verdict::NotOurs => "left to the kernel",
-        Verdict::Shared => "taken by the gateway, and shared",
+        Verdict::Shared => "read by the gateway: ARP or neighbour discovery",
     }
 }
