@@ -142,14 +142,7 @@ impl World {
         };
         if wire != Wire::Tap {
             world.give_wire();
-<<<<<<< HEAD
-            // The kernel notes the carrier later.
-            let near = if wire == Wire::Xdp { "veth0" } else { "port0" };
-            let is_up = || ip(&format!("link show {near}")).contains("state UP");
-            await_true(is_up, || format!("{near} does not come up"));
-=======
-            await_carrier("veth0");
->>>>>>> vlan
+            await_carrier(if wire == Wire::Xdp { "veth0" } else { "port0" });
         }
         // The kernel makes the route of an address later.
         let has_route = || ip("-6 route show table local").contains("fd09::1 ");
@@ -275,7 +268,6 @@ impl World {
     }
 }
 
-<<<<<<< HEAD
 /// A connection of redis-cli that stays open.
 pub(crate) struct Talk(Ended);
 
@@ -297,12 +289,12 @@ impl Talk {
         stdout.read_line(&mut answer).unwrap();
         assert_eq!(answer, "PONG\n");
     }
-=======
+}
+
 /// Waits until the kernel has noted that an interface has a carrier.
 fn await_carrier(name: &str) {
     let is_up = || ip(&format!("link show {name}")).contains("state UP");
     await_true(is_up, || format!("{name} does not come up"));
->>>>>>> vlan
 }
 
 /// The network of this host. A TAP device is the client's while a gateway runs.

@@ -57,7 +57,7 @@ pub(crate) fn run(
         )));
     }
     let server = after.map_err(Failure::impossible)?.since(before);
-    let children_s = (server.total + ended.cpu).as_secs_f64();
+    let children_s = (server.total + server.far + ended.cpu).as_secs_f64();
     let used = meter.stop(children_s).map_err(Failure::impossible)?;
     let csv = fs::read_to_string(&out).map_err(Failure::impossible)?;
     let row = Row::parse(&csv)

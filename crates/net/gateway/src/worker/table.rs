@@ -214,7 +214,9 @@ impl Table {
         if std::mem::take(&mut since.is_filled) {
             // Bytes that are read without an event are as old as the turn.
             let turned = self.watch.turned;
-            self.watch.read.push(since.readable.take().unwrap_or(turned));
+            self.watch
+                .read
+                .push(since.readable.take().unwrap_or(turned));
             self.watch.filled.push(key);
         }
     }
