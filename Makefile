@@ -74,7 +74,6 @@ test:
 	tools/setup test
 	$(MAKE) library chaos
 	$(libraries) tools/test --workspace --locked
-	$(CARGO) test --doc --workspace --locked
 	$(MAKE) loom
 
 # The rings and waiting places under every interleaving that loom finds with two preemptions.

@@ -36,7 +36,7 @@ fn two_hundred_and_fifty_six_connections() {
         let server = Server::start(KIND, Arm::Library, &options);
         let pair = (Arm::Library, Arm::Library);
         for _ in 0..by_scale(2, 40) {
-            through_channels(&server, pair, 256, || server.slap(pair.1, 256, 300));
+            through_channels(&server, pair, 256, || server.slap(pair.1, 256, by_scale(100, 300)));
         }
     }
 }
@@ -56,7 +56,7 @@ fn short_connections_leave_nothing_in_the_server() {
         };
         // The server keeps its threads with their stacks and heaps: the first run makes all of
         // them.
-        let (before, after) = (run(600, 32), run(by_scale(2000, 100_000), 4));
+        let (before, after) = (run(300, 32), run(by_scale(800, 100_000), 4));
         before.assert_no_growth(&after, 4, 512, &format!("connections, {handling:?}"));
     }
 }
@@ -138,7 +138,7 @@ fn sixty_four_threads_execute_what_they_count() {
             (
                 "oltp_point_select",
                 "Com_stmt_execute",
-                by_scale(8000, 400_000),
+                by_scale(4000, 400_000),
             ),
             ("oltp_read_write", "Com_commit", by_scale(300, 10_000)),
         ] {

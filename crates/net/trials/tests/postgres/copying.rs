@@ -36,7 +36,7 @@ fn table_of(bytes: usize) -> String {
 
 #[test]
 fn copy_carries_every_byte_both_ways() {
-    let table = table_of(by_scale(24, 128) << 20);
+    let table = table_of(by_scale(12, 128) << 20);
     for (server_arm, arm) in PAIRS {
         let server = Server::start(server_arm, &[]);
         let (from, to) = (server.folder().join("from"), server.folder().join("to"));

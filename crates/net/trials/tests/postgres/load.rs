@@ -108,16 +108,18 @@ fn assert_all_upgraded(server: &Server, pair: Pair, clients: u32, work: &Work<'_
 #[test]
 fn every_way_of_pgbench_keeps_the_sums() {
     let count = by_scale("60", "3000");
+    // Each transaction has a connection of its own.
+    let connections = by_scale("15", "3000");
     for (server_arm, arm) in PAIRS {
         let server = Server::start(server_arm, &[]);
         server.must("pgbench", arm, &["-i", "-q", "-s", "2"]);
         let mut committed = 0;
-        for way in [
-            &["-c", "1"][..],
-            &["-c", "8", "-j", "2"],
-            &["-c", "8", "-j", "2", "-M", "extended"],
-            &["-c", "8", "-j", "2", "-M", "prepared"],
-            &["-c", "4", "-j", "2", "-C"],
+        for (way, count) in [
+            (&["-c", "1"][..], count),
+            (&["-c", "8", "-j", "2"], count),
+            (&["-c", "8", "-j", "2", "-M", "extended"], count),
+            (&["-c", "8", "-j", "2", "-M", "prepared"], count),
+            (&["-c", "4", "-j", "2", "-C"], connections),
         ] {
             let words: Vec<&str> = [&["-n", "-t", count], way].concat();
             committed += processed(&server.must("pgbench", arm, &words));
@@ -175,8 +177,8 @@ fn short_sessions_leave_nothing_in_the_postmaster() {
         );
         Census::of(server.pid()).expect("a running server")
     };
-    let before = churn("50");
-    let after = churn(by_scale("150", "5000"));
+    let before = churn("30");
+    let after = churn(by_scale("100", "5000"));
     before.assert_no_growth(&after, 0, 256, "short sessions");
 }
 
