@@ -39,6 +39,7 @@ use crate::settings::{Polling, Settings};
 use crate::worker::{Clock, Handle, Memory, Parts, Worker, WorkerError};
 use attached::Attached;
 use device::BoxedDevice;
+pub use dpdk::check_plugin;
 use follow::{Asker, Follow};
 use network::{Plan, Source};
 pub use support::supported;
