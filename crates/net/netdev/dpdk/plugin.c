@@ -57,7 +57,6 @@ struct info {
     uint16_t mtu;
     uint32_t abilities;
     uint32_t most_segments; // of a sent frame
-    char driver[32];
 };
 
 struct frame {
@@ -293,7 +292,6 @@ static int open_port(uint16_t port, const struct request *request, struct info *
     TRY("rte_eth_macaddr_get", rte_eth_macaddr_get(port, &address));
     TRY("rte_eth_dev_adjust_nb_rx_tx_desc", rte_eth_dev_adjust_nb_rx_tx_desc(port, &receiving, &sending));
     memcpy(info->mac, address.addr_bytes, sizeof(info->mac));
-    snprintf(info->driver, sizeof(info->driver), "%s", device.driver_name);
     info->most_segments = device.tx_desc_lim.nb_seg_max;
     for (; opened < request->queues; opened++) {
         *failed = "memory";

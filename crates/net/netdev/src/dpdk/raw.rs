@@ -27,7 +27,6 @@ pub(super) struct PortInfo {
     pub(super) abilities: u32,
     /// Buffers of a sent frame.
     pub(super) most_segments: u32,
-    pub(super) driver: [u8; 32],
 }
 
 impl PortInfo {
