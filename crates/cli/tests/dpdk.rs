@@ -52,6 +52,13 @@ fn gateway(world: &World, verb: &str) -> Said {
     )
 }
 
+/// What `saiga gateway status` says.
+fn status(world: &World) -> String {
+    let control = world.saiga.path("run/gateway.sock");
+    let status = ["gateway", "status", "--control", text(&control)];
+    said(&mut world.saiga.saiga(&status)).stdout
+}
+
 /// The lines of each thread of a process that tell its rights.
 fn rights(process: u32) -> (usize, BTreeSet<String>) {
     let threads = fs::read_dir(format!("/proc/{process}/task")).unwrap();
@@ -105,15 +112,38 @@ fn a_port_of_dpdk_is_shared_with_the_kernel() {
                 String::from_utf8_lossy(&pings.stdout)
             );
         }
-        let control = world.saiga.path("run/gateway.sock");
-        let status = ["gateway", "status", "--control", text(&control)];
-        let status = said(&mut world.saiga.saiga(&status)).stdout;
-        assert!(
-            status.contains("net_af_packet0") && status.contains("dpdk0"),
-            "{status}"
-        );
+        let status = status(&world);
+        for part in ["net_af_packet0", "dpdk0", "PassiveOpens"] {
+            assert!(status.contains(part), "{status}");
+        }
         gateway.stop();
         assert_eq!(network(), world.before);
+    });
+}
+
+/// A card's queues need RSS; the driver net_null says that it has that.
+#[test]
+fn each_worker_has_a_queue_and_a_way_to_the_kernel() {
+    in_namespace(|| {
+        let world = World::over(Wire::Dpdk);
+        install_plugin(&world);
+        let file = world.saiga.path("gateway.toml");
+        let settings = fs::read_to_string(&file).unwrap();
+        let settings = settings.replace("net_af_packet0,iface=port0", "net_null0,no-rx=1");
+        fs::write(&file, settings + "[workers]\ncpus = \"0,1\"\n").unwrap();
+        let gateway = world.gateway();
+        let status = status(&world);
+        for worker in ["worker 0: up", "worker 1: up"] {
+            assert!(status.contains(worker), "{status}");
+        }
+        for queue in ["net_null0", "dpdk0"] {
+            let rows = status.lines().filter_map(|line| line.strip_prefix(queue));
+            let numbers: Vec<&str> = rows
+                .filter_map(|row| row.split_whitespace().next())
+                .collect();
+            assert_eq!(numbers, ["0", "1"], "{status}");
+        }
+        gateway.stop();
     });
 }
 
