@@ -278,6 +278,8 @@ fn a_file_of_gazelle_is_translated() {
     let settings = Settings::parse(&out.stdout).unwrap();
     assert!(settings.devices[0].is_dpdk(), "{}", out.stdout);
     assert!(!out.stdout.contains("refuses"), "{}", out.stdout);
+    assert_eq!(out.code, Some(1));
+    assert!(out.stdout.contains("libdpdk-dev"), "{}", out.stdout);
     let out = check("num_cpus=\"x\"\n", "6379");
     assert_eq!(out.code, Some(2));
     assert!(out.stderr.contains("line 1: num_cpus"), "{}", out.stderr);

@@ -65,6 +65,7 @@ fn what_is_installed_works_and_can_be_uninstalled() {
     let root = tempfile::tempdir().unwrap();
     let destination = format!("DESTDIR={}", root.path().display());
     let target = target();
+    make(target.path(), &["plugin"]);
     make(
         target.path(),
         &["install", &destination, "PREFIX=/opt/saiga"],
@@ -76,6 +77,7 @@ fn what_is_installed_works_and_can_be_uninstalled() {
         "bin/saiga",
         "lib/saiga/libsaiga.so",
         "lib/saiga/liblstack.so",
+        "lib/saiga/libsaiga_dpdk.so",
         "share/man/man1/saiga.1",
         "share/man/man1/saiga-run.1",
         "share/man/man1/saiga-compare.1",

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use saiga_gateway::confine::Confinement;
 use saiga_gateway::lstack;
-use saiga_gateway::service::supported;
+use saiga_gateway::service::{check_plugin, supported};
 use saiga_gateway::settings::{FILE, Settings};
 
 use crate::exit;
@@ -19,7 +19,7 @@ use crate::print::print_text;
 With --lstack-conf, the output is a gateway.toml. What was not translated, and what is said about \
 the file, are comments in it.\n\
 Exit status: 1 when `up` would refuse the file, or cannot start here because its user does not \
-exist or rights are missing; 2 when the file has mistakes."
+exist, or rights or DPDK are missing; 2 when the file has mistakes."
 )]
 pub(super) struct Args {
     /// Settings of the gateway
@@ -65,9 +65,13 @@ fn checked(settings: &Settings, path: &Path) -> (String, bool) {
     }
     let unserved = supported(settings).err();
     let unserved = unserved.map(|error| format!("`up` refuses the file: {error}\n"));
-    let obstacle = Confinement::plan(settings).err();
-    let obstacle = obstacle.map(|error| format!("`up` cannot start here: {error}\n"));
-    let refusals: String = unserved.into_iter().chain(obstacle).collect();
+    let obstacles = [
+        Confinement::plan(settings).err().map(anyhow::Error::new),
+        check_plugin(settings).err().map(anyhow::Error::new),
+    ];
+    let obstacles = obstacles.into_iter().flatten();
+    let obstacles = obstacles.map(|error| format!("`up` cannot start here: {error}\n"));
+    let refusals: String = unserved.into_iter().chain(obstacles).collect();
     (text + &refusals, !refusals.is_empty())
 }
 

@@ -100,7 +100,10 @@ pub enum ConfineError {
         capabilities: Vec<Capability>,
     },
     /// Other threads would keep their rights.
-    #[error("{threads} threads run before the gateway has given up its rights: a fault of Saiga")]
+    #[error(
+        "{threads} threads run before the gateway has given up its rights: a fault of Saiga, or a \
+         driver of DPDK that starts threads of its own"
+    )]
     Threads {
         /// The number of threads.
         threads: usize,

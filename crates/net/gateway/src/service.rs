@@ -40,6 +40,7 @@ use crate::settings::{Polling, Settings};
 use crate::worker::{Clock, Handle, Memory, Opener, Parts, Worker, WorkerError};
 use attached::Attached;
 use device::BoxedDevice;
+pub use dpdk::check_plugin;
 use follow::{Asker, Follow};
 use network::{Plan, Source};
 pub use support::supported;

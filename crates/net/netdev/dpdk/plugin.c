@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 #include <rte_alarm.h>
-#include <rte_bus.h>
 #include <rte_dev.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
@@ -58,7 +57,6 @@ struct info {
     uint16_t mtu;
     uint32_t abilities;
     uint32_t most_segments; // of a sent frame
-    char driver[32];
 };
 
 struct frame {
@@ -281,14 +279,19 @@ static int open_port(uint16_t port, const struct request *request, struct info *
     if (request->queues > RTE_MIN(device.max_rx_queues, device.max_tx_queues))
         return error;
     TRY("RSS", configuration(request, &device, &conf, info));
+    conf.rxmode.mtu = request->mtu;
     TRY("rte_eth_dev_configure", rte_eth_dev_configure(port, request->queues, request->queues, &conf));
-    if (request->mtu != 0)
-        TRY("rte_eth_dev_set_mtu", rte_eth_dev_set_mtu(port, request->mtu));
+    if (request->mtu != 0) {
+        *failed = "rte_eth_dev_set_mtu";
+        error = rte_eth_dev_set_mtu(port, request->mtu);
+        // A driver without this function has no limit of its own.
+        if (error < 0 && error != -ENOTSUP)
+            goto undo;
+    }
     TRY("rte_eth_dev_get_mtu", rte_eth_dev_get_mtu(port, &info->mtu));
     TRY("rte_eth_macaddr_get", rte_eth_macaddr_get(port, &address));
     TRY("rte_eth_dev_adjust_nb_rx_tx_desc", rte_eth_dev_adjust_nb_rx_tx_desc(port, &receiving, &sending));
     memcpy(info->mac, address.addr_bytes, sizeof(info->mac));
-    snprintf(info->driver, sizeof(info->driver), "%s", device.driver_name);
     info->most_segments = device.tx_desc_lim.nb_seg_max;
     for (; opened < request->queues; opened++) {
         *failed = "memory";
@@ -314,19 +317,11 @@ undo:
     return error;
 }
 
-// Stops a port, whose queues are used no more. A virtual device ends, and their memory is freed.
-// That of a card stays until the process ends, which gives the card back.
-static void close_port(uint16_t port, struct queue **queues, uint16_t count)
+// Stops a port, whose queues are used no more: a card reads and writes no memory afterwards. The
+// memory of the queues stays until the process ends.
+static void stop_port(uint16_t port)
 {
-    struct rte_eth_dev_info info;
-    bool is_known = rte_eth_dev_info_get(port, &info) == 0;
     rte_eth_dev_stop(port);
-    if (is_known && strcmp(rte_bus_name(rte_dev_bus(info.device)), "vdev") == 0) {
-        rte_eth_dev_close(port);
-        rte_dev_remove(info.device);
-        for (uint16_t number = 0; number < count; number++)
-            free_queue(queues[number]);
-    }
 }
 
 // Takes up to `most` frames, at most BURST; fewer only if no more wait.
@@ -518,7 +513,7 @@ const struct {
     int (*port_of)(const char *, uint16_t *);
     int (*port_with_mac)(const uint8_t *, uint16_t *);
     int (*open_port)(uint16_t, const struct request *, struct info *, struct queue **, const char **);
-    void (*close_port)(uint16_t, struct queue **, uint16_t);
+    void (*stop_port)(uint16_t);
     uint16_t (*receive)(struct queue *, uint16_t);
     int (*frame)(struct queue *, uint16_t, struct frame *);
     void (*release)(struct queue *);
@@ -527,6 +522,6 @@ const struct {
     uint16_t (*flush)(struct queue *);
     void (*counts)(const struct queue *, struct counts *);
 } saiga_dpdk = {
-    ABI, rte_version, start, on_thread, port_of, port_with_mac, open_port, close_port, receive,
+    ABI, rte_version, start, on_thread, port_of, port_with_mac, open_port, stop_port, receive,
     frame, release, room, send_frame, flush, counts,
 };

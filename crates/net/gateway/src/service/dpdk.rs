@@ -5,6 +5,7 @@
 //! other ports. The device, with all that it was given, vanishes with the process.
 
 use std::ffi::OsStr;
+use std::io::{self, Write as _};
 use std::num::NonZeroU16;
 
 use saiga_interface::{Configuration, Snapshot};
@@ -28,10 +29,24 @@ pub(super) fn begin(settings: &Settings) -> Result<Option<Dpdk>, ServiceError> {
         return Ok(None);
     }
     let plugin = Plugin::find()?;
-    let begun = Dpdk::begin(plugin, &eal(settings), |line| {
-        eprintln!("saiga: DPDK: {line}")
-    })?;
-    Ok(Some(begun))
+    Ok(Some(Dpdk::begin(plugin, &eal(settings), say)?))
+}
+
+/// Whether DPDK and its plug-in are there, if a device needs them. Begins nothing.
+///
+/// # Errors
+/// What is missing.
+pub fn check_plugin(settings: &Settings) -> Result<(), ServiceError> {
+    if settings.devices.iter().any(Device::is_dpdk) {
+        Plugin::find()?;
+    }
+    Ok(())
+}
+
+/// Prints a line of DPDK beside the messages of the gateway.
+fn say(line: &str) {
+    // Nothing is left to do with an error of stderr.
+    let _written = writeln!(io::stderr(), "saiga: DPDK: {line}");
 }
 
 /// A port of the settings, opened: its queues, and those of the TAP device.

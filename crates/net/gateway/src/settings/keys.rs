@@ -37,11 +37,7 @@ pub const KEYS: [Key; 51] = [
         "kind",
         "`\"dpdk\"` with `pci`, `mac` or `vdev`, else `\"xdp\"`",
     ),
-    key(
-        "device",
-        "interface",
-        "required; DPDK: the name that the kernel gives the card, or `\"saiga0\"`",
-    ),
+    key("device", "interface", "required; DPDK: `\"saiga0\"`"),
     key("device", "pci", "none"),
     key("device", "mac", "none"),
     key("device", "vdev", "none"),

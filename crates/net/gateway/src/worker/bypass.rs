@@ -71,3 +71,55 @@ fn copy(frame: &Frame<'_>, to: &mut impl Device) -> bool {
     to.send(length, &frame.offload);
     true
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use saiga_netdev::memory::Memory;
+    use saiga_netdev::{Info, Offload};
+    use saiga_wire::virtio::Header;
+
+    fn pair(most_frames: usize) -> [Memory; 2] {
+        let info = |name: &str| Info {
+            name: name.to_owned(),
+            queue: 0,
+            mac: None,
+            mtu: 1500,
+            offload: Offload::NONE,
+        };
+        Memory::pair([info("near"), info("far")], most_frames).unwrap()
+    }
+
+    fn received(device: &mut Memory) -> Vec<Vec<u8>> {
+        let mut frames = Vec::new();
+        let each = &mut |frame: Frame<'_>| frames.push(frame.bytes.to_vec());
+        device.receive(100, each).unwrap();
+        frames
+    }
+
+    #[test]
+    fn frames_pass_both_ways_and_lost_ones_are_counted() {
+        let [tap, mut kernel] = pair(2);
+        let [mut port, mut wire] = pair(1);
+        let mut bypass = Bypass::new(tap);
+        for bytes in [b"one", b"two", b"six"] {
+            bypass.deliver(&Frame {
+                bytes,
+                offload: Header::NONE,
+            });
+        }
+        bypass.flush().unwrap();
+        assert_eq!(received(&mut kernel), [b"one", b"two"]);
+        for bytes in [b"a", b"b"] {
+            kernel.room().unwrap()[..1].copy_from_slice(bytes);
+            kernel.send(1, &Header::NONE);
+        }
+        kernel.flush().unwrap();
+        assert_eq!(bypass.forward(&mut port).unwrap(), 2);
+        port.flush().unwrap();
+        assert_eq!(received(&mut wire), [b"a"]);
+        assert_eq!(bypass.counters().drops.overflowed, 2);
+        assert!(!bypass.has_frames);
+        assert_eq!(bypass.forward(&mut port).unwrap(), 0);
+    }
+}

@@ -8,7 +8,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::ptr;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
 
 use saiga_wire::ethernet::Mac;
 
@@ -165,12 +165,22 @@ impl Plugin {
         }
     }
 
-    /// Closes a port. `queues` are all its queues, of which no thread uses one any more.
-    pub(super) fn close_port(&self, port: u16, queues: &mut [*mut RawQueue]) {
-        let count = u16::try_from(queues.len()).unwrap_or(u16::MAX);
+    /// Stops a port, of which no thread uses a queue any more. Their memory stays.
+    ///
+    /// This is done on DPDK's thread: a driver that ends a connection there (memif) does not expect
+    /// another thread to do the same.
+    pub(super) fn stop_port(self, port: u16) {
         let _alone = ports();
-        // SAFETY: `open_port` has made the queues, which are used by no thread.
-        unsafe { (self.0.close_port)(port, queues.as_mut_ptr(), count) };
+        let (sender, receiver) = mpsc::channel();
+        let stop = move || {
+            // SAFETY: `open_port` has started the port.
+            unsafe { (self.0.stop_port)(port) };
+            // The receiver waits below.
+            let _sent = sender.send(());
+        };
+        if self.on_thread(Box::new(stop)).is_ok() {
+            let _stopped = receiver.recv();
+        }
     }
 }
 

@@ -70,7 +70,7 @@ impl Options {
     }
 }
 
-/// An open port. It ends with its last queue.
+/// An open port, which is stopped when its last queue is dropped.
 #[derive(Debug)]
 pub(super) struct Port {
     pub(super) plugin: Plugin,
@@ -79,8 +79,8 @@ pub(super) struct Port {
 }
 
 impl Dpdk {
-    /// Opens a port with its queues; the index of each is its number. On failure, a virtual device
-    /// that was made stays until the process ends.
+    /// Opens a port with its queues; the index of each is its number. A virtual device that was
+    /// made stays until the process ends, and so does the memory of the queues.
     ///
     /// # Errors
     /// Each [`DpdkError`] about a port says when.
@@ -127,7 +127,7 @@ impl Port {
 
 impl Drop for Port {
     fn drop(&mut self) {
-        self.plugin.close_port(self.number, &mut self.queues);
+        self.plugin.stop_port(self.number);
     }
 }
 

@@ -146,6 +146,14 @@ impl Queue {
         }
     }
 
+    fn timer_failed(&self, source: io::Error) -> DeviceError {
+        DeviceError::System {
+            name: self.info.name.clone(),
+            call: "timerfd_settime",
+            source,
+        }
+    }
+
     /// Passes the frames of a burst on.
     fn pass(&mut self, taken: u16, each: &mut dyn FnMut(Frame<'_>)) {
         for number in 0..taken {
@@ -185,13 +193,8 @@ impl Device for Queue {
             self.pass(taken, each);
             total += usize::from(taken);
             if taken < asked {
-                let now = Instant::now();
-                let set = self.pace.on_empty(total > 0, now);
-                set.map_err(|source| DeviceError::System {
-                    name: self.info.name.clone(),
-                    call: "timerfd_settime",
-                    source,
-                })?;
+                let set = self.pace.on_empty(total > 0, Instant::now());
+                set.map_err(|error| self.timer_failed(error))?;
                 break;
             }
         }
@@ -215,8 +218,12 @@ impl Device for Queue {
     }
 
     fn flush(&mut self) -> Result<(), DeviceError> {
-        self.batches += u64::from(self.handle.flush() > 0);
-        Ok(())
+        if self.handle.flush() == 0 {
+            return Ok(());
+        }
+        self.batches += 1;
+        let set = self.pace.on_sent(Instant::now());
+        set.map_err(|error| self.timer_failed(error))
     }
 
     /// Readable when it is time to look for frames, so also when none wait.

@@ -27,7 +27,6 @@ pub(super) struct PortInfo {
     pub(super) abilities: u32,
     /// Buffers of a sent frame.
     pub(super) most_segments: u32,
-    pub(super) driver: [u8; 32],
 }
 
 impl PortInfo {
@@ -105,7 +104,7 @@ pub(super) struct Table {
         *mut *mut RawQueue,
         *mut *const c_char,
     ) -> c_int,
-    pub(super) close_port: unsafe extern "C" fn(u16, *mut *mut RawQueue, u16),
+    pub(super) stop_port: unsafe extern "C" fn(u16),
     pub(super) receive: unsafe extern "C" fn(*mut RawQueue, u16) -> u16,
     pub(super) frame: unsafe extern "C" fn(*mut RawQueue, u16, *mut RawFrame) -> c_int,
     pub(super) release: unsafe extern "C" fn(*mut RawQueue),

@@ -32,7 +32,7 @@ pub(crate) fn dpdk() -> &'static Dpdk {
         let plugin = Plugin::load(&plugin()).unwrap();
         assert!(plugin.version().starts_with("DPDK 22.11"));
         let settings = Settings {
-            memory: Memory::Ordinary { mebibytes: 96 },
+            memory: Memory::Ordinary { mebibytes: 128 },
             ..Settings::default()
         };
         Dpdk::begin(plugin, &settings, |line| eprintln!("DPDK: {line}")).unwrap()
