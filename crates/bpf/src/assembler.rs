@@ -69,6 +69,8 @@ pub enum Helper {
     KtimeGetNs = 5,
     /// `bpf_get_current_pid_tgid`
     CurrentPidTgid = 14,
+    /// `bpf_get_current_uid_gid`
+    CurrentUidGid = 15,
     /// `bpf_redirect`
     Redirect = 23,
     /// `bpf_setsockopt`

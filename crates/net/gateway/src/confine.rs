@@ -163,6 +163,11 @@ impl Confinement {
         account.map(|account| (account.uid, account.gid))
     }
 
+    /// The number of the user that the process is when it serves.
+    pub(crate) fn user(&self) -> u32 {
+        self.owner().map_or(geteuid().as_raw(), |(user, _)| user)
+    }
+
     /// Gives up all rights that serving does not need. Devices, rules, routes and listeners are
     /// open, and no thread but this one has started, except for `others`, which have called
     /// [`Self::confine_thread`].

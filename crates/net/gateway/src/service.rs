@@ -250,7 +250,8 @@ impl Gateway {
         let left_out = attached.iter().flat_map(|one| one.plan.left_out.clone());
         let left_out = left_out.collect();
         let mut routes = routes(&served, &mut attached)?;
-        let mut opener = outgoing::open(settings, &mut routes, &attached)?;
+        let user = confinement.user();
+        let mut opener = outgoing::open(settings, &mut routes, &attached, user)?;
         let left: BTreeSet<IpAddr> = routes.left().collect();
         let starting = Starting {
             settings,

@@ -40,8 +40,11 @@ const SYN_BYTES: usize = 120;
 pub struct Destinations {
     /// Each network with the address of this host for programs that have not bound one.
     pub networks: Vec<(IpNet, IpAddr)>,
-    /// Addresses in these networks that this host has itself.
+    /// Addresses in these networks that this host has itself. It may get others later: see
+    /// [`Outgoing::pass`].
     pub own: BTreeSet<IpAddr>,
+    /// The user of the gateway, whose own connections are not meant.
+    pub user: u32,
 }
 
 /// Why connections of local programs cannot be carried.
@@ -160,6 +163,16 @@ impl Outgoing {
     /// The errors of `bpf(2)`.
     pub fn forget(&self, local: SocketAddr, remote: SocketAddr) -> io::Result<()> {
         self.steering.forget(local, remote)
+    }
+
+    /// The destination is this host: the SYN goes to a listener of the kernel, and the programs
+    /// leave later connections to the address to the kernel.
+    ///
+    /// # Errors
+    /// As [`Self::admit`].
+    pub fn pass(&self, attempt: &Attempt) -> io::Result<()> {
+        self.steering.pass(attempt.local, attempt.remote)?;
+        self.sockets.send(attempt.remote, attempt.packet())
     }
 
     /// The remote host has refused: so does the program's connect(2) (ECONNREFUSED).

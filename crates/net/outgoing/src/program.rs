@@ -23,7 +23,7 @@ pub(crate) const FLOW_BYTES: usize = 2 * ADDRESS_BYTES + 4;
 pub(crate) const NETWORK_BYTES: usize = 4 + 8 + ADDRESS_BYTES;
 /// The value of a connection or network that the gateway carries.
 pub(crate) const ADMITTED: u8 = 1;
-/// The value of addresses that the gateway does not carry.
+/// The value of addresses and connections that the gateway leaves to the kernel.
 pub(crate) const EXCEPTED: u8 = 2;
 
 /// Bits of the namespace's number.
@@ -91,8 +91,8 @@ const INDEX: i16 = -40;
 
 /// The program of connect(2): marks sockets that connect to the networks, and takes the mark away
 /// from those that now connect to others. Sockets that have another mark, or are bound to a
-/// device, are the business of those who did that.
-pub(crate) fn mark(maps: Maps, is_v6: bool) -> Option<Vec<Instruction>> {
+/// device, are the business of those who did that. Those of `user` are the gateway's own.
+pub(crate) fn mark(maps: Maps, is_v6: bool, user: u32) -> Option<Vec<Instruction>> {
     // Offsets in `struct bpf_sock_addr` and `struct bpf_sock`.
     const V4: i16 = 4;
     const V6: i16 = 8;
@@ -121,6 +121,8 @@ pub(crate) fn mark(maps: Maps, is_v6: bool) -> Option<Vec<Instruction>> {
     code.jump_if(Reg::R8, Condition::Equal, 0, own);
     code.jump_if(Reg::R8, Condition::NotEqual, MARK, allow);
     code.bind(own);
+    code.call(Helper::CurrentUidGid);
+    code.jump_if(Reg::R0, Condition::Equal, user, allow);
 
     code.copy(Reg::R1, Reg::R6);
     code.call(Helper::NetnsCookie);
@@ -278,6 +280,8 @@ pub(crate) fn lookup(maps: Maps, ports: [u16; 2]) -> Option<Vec<Instruction>> {
     code.jump(pass);
 
     code.bind(found);
+    code.load(Width::Byte, Reg::R3, Reg::R0, 0);
+    code.jump_if(Reg::R3, Condition::NotEqual, ADMITTED.into(), pass);
     look_up(&mut code, maps.listeners, INDEX);
     code.jump_if_null(Reg::R0, Condition::Equal, pass);
     code.copy(Reg::R7, Reg::R0);

@@ -23,7 +23,9 @@ const LOOPBACK: u32 = 1;
 #[derive(Debug)]
 pub(crate) struct Steering {
     flows: Map<FLOW_BYTES, 1>,
-    _networks: Map<NETWORK_BYTES, 1>,
+    networks: Map<NETWORK_BYTES, 1>,
+    /// The number of the network namespace.
+    cookie: u64,
     _listeners: Map<4, 4>,
     programs: Vec<(ProgramKind, Program)>,
     links: Vec<Link>,
@@ -59,12 +61,13 @@ impl Steering {
             networks: networks.number(),
             listeners: listeners.number(),
         };
+        let user = destinations.user;
         let ports = sockets.addresses().map(|one| one.port());
         let codes = [
             (ProgramKind::SocketLookup, program::lookup(maps, ports)),
             (ProgramKind::Packets, program::hold(maps, device)),
-            (ProgramKind::Connect4, program::mark(maps, false)),
-            (ProgramKind::Connect6, program::mark(maps, true)),
+            (ProgramKind::Connect4, program::mark(maps, false, user)),
+            (ProgramKind::Connect6, program::mark(maps, true, user)),
         ];
         let mut programs = Vec::new();
         for (kind, code) in codes {
@@ -73,7 +76,8 @@ impl Steering {
         }
         Ok(Self {
             flows,
-            _networks: networks,
+            networks,
+            cookie,
             _listeners: listeners,
             programs,
             links: Vec::new(),
@@ -101,6 +105,15 @@ impl Steering {
     pub(crate) fn admit(&self, local: SocketAddr, remote: SocketAddr) -> io::Result<()> {
         let key = program::flow_key(local, remote);
         Ok(self.flows.insert(&key, &[ADMITTED])?)
+    }
+
+    /// Lets the SYN of a connection reach a listener of the kernel, and marks no further socket for
+    /// its destination.
+    pub(crate) fn pass(&self, local: SocketAddr, remote: SocketAddr) -> io::Result<()> {
+        let own = program::network_key(self.cookie, remote.ip(), u8::MAX);
+        self.networks.insert(&own, &[EXCEPTED])?;
+        let key = program::flow_key(local, remote);
+        Ok(self.flows.insert(&key, &[EXCEPTED])?)
     }
 
     /// Holds the SYNs of such a connection again.

@@ -59,6 +59,7 @@ fn up() -> (Routes, Outgoing) {
     let destinations = Destinations {
         networks: networks.into_iter().zip(own).collect(),
         own: BTreeSet::from(own),
+        user: 1,
     };
     let outgoing = Outgoing::up(&mut routes, &destinations).unwrap();
     (routes, outgoing)
@@ -213,6 +214,46 @@ fn other_connections_are_the_kernel_s() {
         });
         assert_eq!(elsewhere.join().unwrap(), Some(libc::ENETUNREACH));
         assert_eq!(outgoing.next_attempt().unwrap(), None);
+    });
+}
+
+/// The host gets an address after the start.
+#[test]
+fn a_connection_to_this_host_is_passed() {
+    in_world(|| {
+        let (_routes, mut outgoing) = up();
+        ip("address add 10.77.1.5/32 dev vs");
+        let listener = TcpListener::bind("10.77.1.5:6379").unwrap();
+        let program = connecting(REMOTE[0]);
+        let attempt = attempt(&mut outgoing);
+        outgoing.pass(&attempt).unwrap();
+        let (_, peer) = listener.accept().unwrap();
+        assert_eq!(program.join().unwrap().unwrap().local_addr().unwrap(), peer);
+        // The next one is not held.
+        TcpStream::connect(REMOTE[0]).unwrap();
+        assert_eq!(outgoing.next_attempt().unwrap(), None);
+    });
+}
+
+/// The gateway's own connections to servers of this host.
+#[test]
+fn connections_of_the_gateway_s_user_are_not_held() {
+    in_world(|| {
+        let (_routes, outgoing) = up();
+        let connected = Command::new("setpriv")
+            .args([
+                "--reuid=1",
+                "--clear-groups",
+                "bash",
+                "-c",
+                "exec 3<>/dev/tcp/10.77.1.5/7",
+            ])
+            .output()
+            .unwrap();
+        let text = String::from_utf8(connected.stderr).unwrap();
+        // The kernel asks for the neighbour by itself.
+        assert!(text.contains("No route to host"), "{text}");
+        drop(outgoing);
     });
 }
 

@@ -11,11 +11,13 @@ use super::{ServiceError, system};
 use crate::settings::Settings;
 use crate::worker::Opener;
 
-/// Begins to hold connections to the configured networks; `None` if there are none.
+/// Begins to hold connections to the configured networks, except those of the gateway's `user`;
+/// `None` if there are none.
 pub(super) fn open(
     settings: &Settings,
     routes: &mut Routes,
     attached: &[Attached],
+    user: u32,
 ) -> Result<Option<Opener>, ServiceError> {
     let prefixes = &settings.outgoing.prefixes;
     let (Some(device), false) = (attached.first(), prefixes.is_empty()) else {
@@ -33,6 +35,7 @@ pub(super) fn open(
             .into_iter()
             .filter(|own| prefixes.iter().any(|one| one.contains(own)))
             .collect(),
+        user,
     };
     let outgoing = Outgoing::up(routes, &destinations)?;
     let steering = device.opened.steering.as_ref();

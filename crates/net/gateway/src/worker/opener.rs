@@ -138,10 +138,16 @@ impl<D: Device, A: Anchors> Worker<D, A> {
             };
             let ends = (attempt.local, attempt.remote);
             // A repeated SYN has the answer of the first one.
-            if !opener.opening.contains_key(&ends)
-                && let Err(reason) = self.try_open(opener, attempt.clone(), now)
-            {
-                opener.answer(&attempt, reason);
+            if opener.opening.contains_key(&ends) {
+                continue;
+            }
+            match self.try_open(opener, attempt.clone(), now) {
+                Ok(()) => {}
+                Err(ConnectError::NotHost(_)) => {
+                    // Otherwise, the program waits as long as for a host that does not answer.
+                    let _passed = opener.outgoing.pass(&attempt);
+                }
+                Err(error) => opener.answer(&attempt, reason(&error)),
             }
         }
         true
@@ -153,22 +159,14 @@ impl<D: Device, A: Anchors> Worker<D, A> {
         opener: &mut Opener,
         attempt: Attempt,
         now: Instant,
-    ) -> Result<(), CloseReason> {
+    ) -> Result<(), ConnectError> {
         let Attempt { local, remote, .. } = attempt;
-        let connected = self.stack.connect(local, remote, self.ring_bytes, now);
-        let id = connected.map_err(|error| match error {
-            ConnectError::NotOwn(_) | ConnectError::NotHost(_) | ConnectError::NoRoute(_) => {
-                CloseReason::Unreachable
-            }
-            ConnectError::InUse { .. }
-            | ConnectError::PortsExhausted(_)
-            | ConnectError::TooMany => CloseReason::TimedOut,
-        })?;
+        let id = self.stack.connect(local, remote, self.ring_bytes, now)?;
         self.stack.set(id, self.settings, now);
         if let Some(flows) = &opener.flows {
             if flows.add(local, remote).is_err() {
                 self.abort(id, now);
-                return Err(CloseReason::TimedOut);
+                return Err(ConnectError::TooMany);
             }
             opener.redirected.insert(id, (local, remote));
         }
@@ -239,5 +237,17 @@ impl<D: Device, A: Anchors> Worker<D, A> {
             }
         }
         true
+    }
+}
+
+/// What a program is told if the remote host cannot be asked.
+const fn reason(error: &ConnectError) -> CloseReason {
+    match error {
+        ConnectError::NotOwn(_) | ConnectError::NotHost(_) | ConnectError::NoRoute(_) => {
+            CloseReason::Unreachable
+        }
+        ConnectError::InUse { .. } | ConnectError::PortsExhausted(_) | ConnectError::TooMany => {
+            CloseReason::TimedOut
+        }
     }
 }
