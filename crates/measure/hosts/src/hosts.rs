@@ -264,7 +264,7 @@ mod tests {
         let gateway = Gateway {
             tool: "/bin/sh".into(),
             port: 6379,
-            cpus: Vec::new(),
+            cpus: Default::default(),
         };
         let layout = Layout {
             wire: Wire::Tap,

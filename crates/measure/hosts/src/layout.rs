@@ -29,8 +29,8 @@ pub struct Gateway {
     pub tool: PathBuf,
     /// The port of the server.
     pub port: u16,
-    /// CPU affinity; empty for that of this process.
-    pub cpus: Vec<usize>,
+    /// CPU affinity on the server's and on the client's host; empty for that of this process.
+    pub cpus: [Vec<usize>; 2],
 }
 
 /// Two hosts for each run of a comparison.
@@ -42,14 +42,14 @@ pub struct Over {
 }
 
 impl Over {
-    /// The hosts of an arm, whose server has the port `port` and the CPUs `cpus`. The gateway runs
-    /// on these CPUs, too.
+    /// The hosts of an arm, whose server has the port `port`. `cpus` are the CPUs of server and
+    /// client; a gateway runs on those of its host, too.
     #[must_use]
-    pub fn layout(&self, kind: &ArmKind, port: u16, cpus: &[usize]) -> Layout {
+    pub fn layout(&self, kind: &ArmKind, port: u16, cpus: &[Vec<usize>; 2]) -> Layout {
         let gateway = || Gateway {
             tool: self.tool.clone(),
             port,
-            cpus: cpus.to_vec(),
+            cpus: cpus.clone(),
         };
         Layout {
             wire: self.wire,
@@ -301,9 +301,10 @@ impl Gateway {
             cpus,
         } = self;
         let settings = places.settings(side).display().to_string();
-        let host = match side {
-            Side::Server => &places.server,
-            Side::Client => &places.client,
+        let [near, far] = cpus;
+        let (host, cpus) = match side {
+            Side::Server => (&places.server, near),
+            Side::Client => (&places.client, far),
         };
         CommandLine {
             cpus: cpus.clone(),
@@ -342,7 +343,7 @@ mod tests {
         let gateway = || Gateway {
             tool: "/bin/saiga".into(),
             port: 6379,
-            cpus: vec![0],
+            cpus: [vec![0], vec![1]],
         };
         Layout {
             wire,
@@ -401,7 +402,7 @@ mod tests {
             (8, "'[outgoing]' 'prefixes = [\"10.77.0.1/32\"]'"),
             (
                 9,
-                "nsenter --net={client} taskset -c 0 /bin/saiga gateway up",
+                "nsenter --net={client} taskset -c 1 /bin/saiga gateway up",
             ),
             (10, "# when it carries connections to 10.77.0.1"),
         ] {

@@ -26,7 +26,8 @@ pub(crate) fn layout(file: &Experiment, arm: &Arm, tool: &Path) -> Option<Layout
     } else {
         ArmKind::Kernel
     };
-    Some(over.layout(&kind, server.port?, &server.launch.cpus))
+    let cpus = [server.launch.cpus.clone(), Vec::new()];
+    Some(over.layout(&kind, server.port?, &cpus))
 }
 
 /// The address of the servers: that of the server's host if they have a network of their own.

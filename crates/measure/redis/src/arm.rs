@@ -77,8 +77,8 @@ impl RedisArm {
     }
 
     /// The hosts of server and client; `None` if both are on this host. `tool` is the path of this
-    /// program, and `cpus` are the CPUs of the server.
-    pub(crate) fn layout(&self, tool: &Path, cpus: &[usize]) -> Option<Layout> {
+    /// program, and `cpus` are the CPUs of server and client.
+    pub(crate) fn layout(&self, tool: &Path, cpus: &[Vec<usize>; 2]) -> Option<Layout> {
         let over = Over {
             wire: self.wire?,
             tool: tool.to_owned(),
@@ -231,7 +231,7 @@ impl RedisArm {
             topology,
             ..RedisLoad::new(crate::Test::Set, 50)
         };
-        let layout = self.layout(Path::new("saiga"), &[]);
+        let layout = self.layout(Path::new("saiga"), &Default::default());
         let bare = |line: CommandLine| CommandLine {
             env: BTreeMap::new(),
             ..line
@@ -342,12 +342,12 @@ mod tests {
         assert!(client.env.is_empty(), "{client}");
         assert_eq!(client, kernel.client(&endpoint, &load, "900"));
 
-        let cpus = [1];
+        let cpus = [vec![1], vec![0]];
         let layout = gateway.layout(Path::new("/bin/saiga"), &cpus).unwrap();
         let expected = saiga_hosts::Gateway {
             tool: "/bin/saiga".into(),
             port: 6379,
-            cpus: vec![1],
+            cpus: cpus.clone(),
         };
         assert_eq!(layout.gateway, Some(expected));
         let layout = kernel.layout(Path::new("/bin/saiga"), &cpus).unwrap();

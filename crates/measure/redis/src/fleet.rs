@@ -42,7 +42,7 @@ impl Fleet {
         tool: &Path,
         interrupt: &Interrupt,
     ) -> Result<Self, Failure> {
-        let layout = arm.layout(tool, &cell.cpus[0]);
+        let layout = arm.layout(tool, &cell.cpus);
         let hosts = layout.map(|layout| Hosts::start(&layout, interrupt));
         let hosts = hosts.transpose()?;
         let mut fleet = Self::start_members(arm, cell, port, hosts, interrupt)?;

@@ -22,7 +22,7 @@ pub(crate) fn steps(
     operations: u64,
 ) -> Vec<String> {
     let load = &cell.load;
-    let layout = arm.layout(tool, &cell.cpus[0]);
+    let layout = arm.layout(tool, &cell.cpus);
     let hosts = layout.as_ref().map(|_| Places::placeholders());
     let places = places(load.topology, arm.own_port().or(port));
     let mut steps = layout.as_ref().map_or_else(Vec::new, Layout::steps);

@@ -191,7 +191,7 @@ impl SqlWorkload {
     fn layout(&self, arm: usize, cell: &Cell<SqlLoad>) -> Option<Layout> {
         let over = self.over.as_ref()?;
         let port = cell.load.engine.port();
-        Some(over.layout(&self.kinds[arm], port, &cell.cpus[0]))
+        Some(over.layout(&self.kinds[arm], port, &cell.cpus))
     }
 
     /// Where the servers of an arm listen.
@@ -229,7 +229,7 @@ impl SqlWorkload {
             let (server, client) = match &over {
                 None => (server.to_string(), client.to_string()),
                 Some(over) => {
-                    let layout = over.layout(kind, engine.port(), &[]);
+                    let layout = over.layout(kind, engine.port(), &Default::default());
                     description = layout.description();
                     (layout.shown_server(server), layout.shown_client(client))
                 }

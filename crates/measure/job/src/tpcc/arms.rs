@@ -73,7 +73,10 @@ pub(super) fn over(wire: Wire, line: &StartCommand, with_gateway: &[bool]) -> Ve
     };
     let arm = |(name, kind): (String, &ArmKind)| Arm {
         name,
-        description: over.layout(kind, 0, &[]).description().to_owned(),
+        description: over
+            .layout(kind, 0, &Default::default())
+            .description()
+            .to_owned(),
         gateway: kind.library().is_some(),
         lines: vec![StartCommand {
             saiga: kind.library().is_some(),
