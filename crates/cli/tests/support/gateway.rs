@@ -9,6 +9,7 @@ use std::thread;
 
 use saiga_process::network::{Namespace, within};
 use saiga_trials::snapshot::{self, ip};
+use saiga_trials::witness::await_true;
 
 use crate::support::Installation;
 use crate::support::program::{Ended, start};
@@ -139,6 +140,7 @@ impl World {
         };
         if wire != Wire::Tap {
             world.give_wire();
+            await_carriers();
         }
         world.before = network();
         world
@@ -182,6 +184,7 @@ impl World {
             Ok(())
         })
         .unwrap();
+        await_carriers();
     }
 
     /// A Redis server, under the library or not.
@@ -243,6 +246,16 @@ impl World {
         assert!(output.status.success(), "{line}: {stderr}");
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
+}
+
+/// Waits until all veth pairs of this host are up: the kernel notes a moment later that the other
+/// ends are.
+fn await_carriers() {
+    let are_up = || {
+        let links = ip("-o link show type veth");
+        links.lines().all(|line| line.contains(" state UP "))
+    };
+    await_true(are_up, || "a veth pair has no carrier".to_owned());
 }
 
 /// The network of this host. A TAP device is the client's while a gateway runs.
