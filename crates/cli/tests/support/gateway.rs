@@ -142,7 +142,7 @@ impl World {
         };
         if wire != Wire::Tap {
             world.give_wire();
-            await_carrier(if wire == Wire::Xdp { "veth0" } else { "port0" });
+            await_carriers();
         }
         // The kernel makes the route of an address later.
         let has_route = || ip("-6 route show table local").contains("fd09::1 ");
@@ -197,7 +197,7 @@ impl World {
             Ok(())
         })
         .unwrap();
-        await_carrier(name);
+        await_carriers();
     }
 
     /// A Redis server, under the library or not.
@@ -291,10 +291,14 @@ impl Talk {
     }
 }
 
-/// Waits until the kernel has noted that an interface has a carrier.
-fn await_carrier(name: &str) {
-    let is_up = || ip(&format!("link show {name}")).contains("state UP");
-    await_true(is_up, || format!("{name} does not come up"));
+/// Waits until all veth pairs of this host are up: the kernel notes a moment later that the other
+/// ends are.
+fn await_carriers() {
+    let are_up = || {
+        let links = ip("-o link show type veth");
+        links.lines().all(|line| line.contains(" state UP "))
+    };
+    await_true(are_up, || "a veth pair has no carrier".to_owned());
 }
 
 /// The network of this host. A TAP device is the client's while a gateway runs.

@@ -119,6 +119,10 @@ const IN_A_DEVICE: &[(&str, &str)] = &[
         "write kind = \"xdp\" and interface",
     ),
     (
+        "vdev = \"net_tap0,iface=a\"\naddresses = \"kernel\"",
+        "write kind = \"tap\" and interface",
+    ),
+    (
         "interface = \"a\"\ncpus = \"7\"",
         "device.cpus = \"7\": workers.cpus has no CPU 7",
     ),
