@@ -36,7 +36,9 @@ fn two_hundred_and_fifty_six_connections() {
         let server = Server::start(KIND, Arm::Library, &options);
         let pair = (Arm::Library, Arm::Library);
         for _ in 0..by_scale(2, 40) {
-            through_channels(&server, pair, 256, || server.slap(pair.1, 256, by_scale(100, 300)));
+            through_channels(&server, pair, 256, || {
+                server.slap(pair.1, 256, by_scale(100, 300))
+            });
         }
     }
 }
