@@ -16,7 +16,7 @@ const REDIRECT: u32 = 4;
 /// A steering whose only queue has a socket, which is not bound to a device.
 struct World {
     steering: Steering,
-    socket: Socket,
+    _socket: Socket,
     _umem: Umem,
 }
 
@@ -34,7 +34,7 @@ fn world_of(options: &Options) -> World {
     steering.connect(0, socket.as_fd()).unwrap();
     World {
         steering,
-        socket,
+        _socket: socket,
         _umem: umem,
     }
 }
