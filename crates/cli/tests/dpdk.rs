@@ -5,7 +5,6 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
-use std::process::Command;
 
 use saiga_trials::snapshot::ip;
 
@@ -30,13 +29,6 @@ fn world() -> World {
     world.client("ethtool -K tap0 tx off");
     world.before = network();
     world
-}
-
-fn install_plugin(world: &World) {
-    let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("libsaiga_dpdk.so");
-    let tool = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tools/dpdk");
-    assert!(Command::new(tool).arg(&file).status().unwrap().success());
-    fs::copy(file, world.saiga.path("lib/saiga/libsaiga_dpdk.so")).unwrap();
 }
 
 /// `saiga gateway VERB`, with the file of settings of the world.
@@ -77,7 +69,7 @@ fn rights(process: u32) -> (usize, BTreeSet<String>) {
 fn a_port_of_dpdk_is_shared_with_the_kernel() {
     in_namespace(|| {
         let world = world();
-        install_plugin(&world);
+        world.saiga.install_plugin();
         let gateway = world.gateway();
         let (threads, rights) = rights(gateway.0.id());
         assert!(threads > 2 && rights.len() == 1, "{rights:?}");
@@ -123,7 +115,7 @@ fn a_port_of_dpdk_is_shared_with_the_kernel() {
 fn each_worker_has_a_queue_and_a_way_to_the_kernel() {
     in_namespace(|| {
         let world = World::over(Wire::Dpdk);
-        install_plugin(&world);
+        world.saiga.install_plugin();
         let file = world.saiga.path("gateway.toml");
         let settings = fs::read_to_string(&file).unwrap();
         let settings = settings.replace("net_af_packet0,iface=port0", "net_null0,no-rx=1");
@@ -149,7 +141,7 @@ fn each_worker_has_a_queue_and_a_way_to_the_kernel() {
 fn two_hosts_are_joined_by_shared_memory() {
     in_namespace(|| {
         let world = World::over(Wire::Dpdk);
-        install_plugin(&world);
+        world.saiga.install_plugin();
         world.client("ip link set lo up");
         let socket = world.saiga.path("memif.sock");
         let settings = fs::read_to_string(world.saiga.path("gateway.toml")).unwrap();
@@ -197,7 +189,7 @@ fn what_dpdk_lacks_is_named_and_nothing_changes() {
         let out = gateway(&world, "up");
         assert_eq!(out.code, Some(2), "{}", out.stdout);
         assert!(out.stderr.contains("libdpdk-dev"), "{}", out.stderr);
-        install_plugin(&world);
+        world.saiga.install_plugin();
         let file = world.saiga.path("gateway.toml");
         let settings = fs::read_to_string(&file).unwrap();
         for (from, to, reason) in [

@@ -73,14 +73,32 @@ fn runs<'a>(result: &'a ExperimentResult, arm: &str) -> Vec<&'a Run> {
 #[test]
 fn a_gateway_serves_every_request_of_another_host() {
     let test = Marked::with_real_library();
-    let more = ["--over", "tap", "--pairs", "2", "-n", REQUESTS];
-    let mut saiga = compare(&test, &more);
-    let said = test.said(saiga.env("PATH", counting_programs(&test)));
+    let described = ["over a TAP device (wire0)", "a TAP device needs a program"];
+    check_gateway(&test, "tap", described);
+}
+
+/// The client is under Saiga, too, and a gateway on its host carries its connections.
+#[test]
+fn gateways_on_both_hosts_share_memory() {
+    let test = Marked::with_real_library();
+    test.install_plugin();
+    let described = ["memory that two gateways share", "no interrupt is involved"];
+    check_gateway(&test, "memif", described);
+    let client = &test.result().arms[1].client;
+    assert!(client.starts_with("nsenter --net={client} "), "{client}");
+}
+
+/// Every request of every run is served, and the figures are those of the arm. `words` are in its
+/// description, and in a warning.
+fn check_gateway(test: &Marked, wire: &str, words: [&str; 2]) {
+    let more = ["--over", wire, "--pairs", "2", "-n", REQUESTS];
+    let mut saiga = compare(test, &more);
+    let said = test.said(saiga.env("PATH", counting_programs(test)));
     assert_eq!(said.code, Some(0), "{said:?}");
     let result = test.result();
     let names: Vec<&str> = result.arms.iter().map(|arm| arm.name.as_str()).collect();
     assert_eq!(names, ["kernel", "gateway"]);
-    assert_eq!(served(&test), [REQUESTS; 4]);
+    assert_eq!(served(test), [REQUESTS; 4]);
     assert_eq!(result.runs.len(), 4);
     for run in &result.runs {
         assert_eq!(run.rejected, None, "{}", run.arm);
@@ -106,16 +124,13 @@ fn a_gateway_serves_every_request_of_another_host() {
         assert_eq!(run.metrics.get("channel_share"), None);
     }
     let described = result.arms[1].description.as_deref().unwrap();
-    assert!(
-        described.contains("over a TAP device (wire0)"),
-        "{described}"
-    );
+    assert!(described.contains(words[0]), "{described}");
     assert!(!result.host.kernel.is_empty());
     let is_host_cpu = |metric: &str| metric == "server_host_cpu_us_per_op";
     let mut compared = result.comparisons.iter();
     assert!(compared.any(|one| is_host_cpu(&one.metric)));
     let mut warnings = result.warnings.iter();
-    assert!(warnings.any(|one| one.text.contains("a TAP device needs a program")));
+    assert!(warnings.any(|one| one.text.contains(words[1])));
     assert!(test.path("out/report.html").is_file());
     test.assert_nothing_left();
 }
@@ -309,14 +324,18 @@ fn assert_refused(lines: &[(&str, &str)]) {
     }
 }
 
-const NO_WIRE: &str = "invalid value 'memif' for '--over <WIRE>'";
+const NO_WIRE: &str = "invalid value 'cable' for '--over <WIRE>'";
 const OTHER_ARM: &str =
     "--arms: with --over, server and client are on two hosts; give kernel or gateway";
 
 #[test]
 fn bad_input_is_refused() {
     assert_refused(&[
-        ("redis --over memif", NO_WIRE),
+        ("redis --over cable", NO_WIRE),
+        (
+            "tpcc --engine mariadb --over memif",
+            "--over memif accelerates the client, too",
+        ),
         (
             "redis --over tap --cluster",
             "--over needs --topology standalone, not cluster",

@@ -43,6 +43,11 @@ impl Marked {
         Self::of(Installation::with_real_library())
     }
 
+    /// Installs the plug-in for DPDK.
+    pub(crate) fn install_plugin(&self) {
+        self.installation.install_plugin();
+    }
+
     /// Writes an executable text file, and creates its directories.
     pub(crate) fn script(&self, name: &str, text: &str) -> PathBuf {
         let folder = self.path(name);

@@ -57,6 +57,14 @@ impl Installation {
         installation
     }
 
+    /// Installs the plug-in for DPDK, which `tools/setup test` makes possible.
+    pub(crate) fn install_plugin(&self) {
+        let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("libsaiga_dpdk.so");
+        let tool = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tools/dpdk");
+        assert!(Command::new(tool).arg(&file).status().unwrap().success());
+        install(&file, &self.path("lib/saiga/libsaiga_dpdk.so"));
+    }
+
     /// A path below the installation.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.root.path().join(name)
