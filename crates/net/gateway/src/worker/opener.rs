@@ -161,6 +161,10 @@ impl<D: Device, A: Anchors> Worker<D, A> {
         now: Instant,
     ) -> Result<(), ConnectError> {
         let Attempt { local, remote, .. } = attempt;
+        // The kernel has decided that the program may have these ports again.
+        if let Some(old) = self.stack.end_time_wait(local, remote) {
+            opener.redirected.remove(&old);
+        }
         let id = self.stack.connect(local, remote, self.ring_bytes, now)?;
         self.stack.set(id, self.settings, now);
         if let Some(flows) = &opener.flows {

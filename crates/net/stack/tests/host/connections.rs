@@ -61,6 +61,32 @@ fn both_sides_close_and_nothing_is_left() {
     assert_eq!(world.hosts[0].stack.state(id), None);
 }
 
+/// The peer takes a connection with the ports of the last one for a new one.
+#[test]
+fn a_port_in_time_wait_can_be_used_again() {
+    let mut world = World::new();
+    let (own, peer) = (SocketAddr::new(v4(1), 5000), SocketAddr::new(v4(2), 80));
+    for round in 0..3 {
+        let stack = &mut world.hosts[0].stack;
+        let id = stack.connect(own, peer, BUFFER, world.now).unwrap();
+        assert_eq!(stack.end_time_wait(own, peer), None);
+        world.run(SECOND);
+        world.hosts[0].write(id, b"ping", world.now);
+        world.run(SECOND);
+        let server = world.hosts[1].accepted()[round];
+        assert_eq!(world.hosts[1].conversation(server).read, b"ping");
+        let _ = world.hosts[0].stack.close(id, world.now);
+        world.run(SECOND);
+        let _ = world.hosts[1].stack.close(server, world.now);
+        world.run(SECOND);
+        let stack = &mut world.hosts[0].stack;
+        stack.connect(own, peer, BUFFER, world.now).unwrap_err();
+        assert_eq!(stack.end_time_wait(own, peer), Some(id));
+    }
+    world.run(SECOND);
+    assert!(world.hosts[0].stack.is_empty());
+}
+
 /// What an operator sees of a connection before, during and after the loss of its only segment.
 #[test]
 fn a_view_has_the_state_and_the_numbers() {
