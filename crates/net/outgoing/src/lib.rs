@@ -111,7 +111,7 @@ impl Outgoing {
         let (device, packets) = routes.device().map_err(system("read a TUN device"))?;
         let nonblocking = rustix::io::ioctl_fionbio(&packets, true);
         nonblocking.map_err(|error| system("read a TUN device")(error.into()))?;
-        let sockets = Sockets::open()?;
+        let sockets = Sockets::open(&destinations.networks)?;
         let steering = Steering::load(destinations, device, &sockets)?;
         // Only marked sockets need them, and there is none so far.
         routes.bring(&destinations.networks)?;

@@ -6,6 +6,7 @@ use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::os::fd::{AsFd as _, BorrowedFd};
 
+use ipnet::IpNet;
 use saiga_anchor::MARK;
 use socket2::{Domain, Protocol, Socket, Type};
 
@@ -14,65 +15,62 @@ use crate::{Accepted, OutgoingError, system};
 /// Connections that wait for the gateway; the kernel limits it to net.core.somaxconn.
 const BACKLOG: i32 = 4096;
 
-/// The sockets, by the version of IP.
+/// The sockets for IPv4 and IPv6, as far as there are networks of the version: a host may lack one.
 #[derive(Debug)]
-pub(crate) struct Sockets {
-    v4: Pair,
-    v6: Pair,
-}
+pub(crate) struct Sockets([Option<Pair>; 2]);
 
 #[derive(Debug)]
 struct Pair {
     listener: TcpListener,
-    /// Where the listener is, for the program that gives connections to it.
-    address: SocketAddr,
+    /// The listener's own port.
+    port: u16,
     raw: Socket,
 }
 
 impl Sockets {
-    pub(crate) fn open() -> Result<Self, OutgoingError> {
-        Ok(Self {
-            v4: Pair::open(IpAddr::V4(Ipv4Addr::LOCALHOST))?,
-            v6: Pair::open(IpAddr::V6(Ipv6Addr::LOCALHOST))?,
-        })
+    pub(crate) fn open(networks: &[(IpNet, IpAddr)]) -> Result<Self, OutgoingError> {
+        let has = |is_v4| networks.iter().any(|(_, own)| own.is_ipv4() == is_v4);
+        let open = |loopback: IpAddr| has(loopback.is_ipv4()).then(|| Pair::open(loopback));
+        let v4 = open(IpAddr::V4(Ipv4Addr::LOCALHOST)).transpose()?;
+        let v6 = open(IpAddr::V6(Ipv6Addr::LOCALHOST)).transpose()?;
+        Ok(Self([v4, v6]))
     }
 
-    /// The listeners of both versions.
+    /// The listeners.
     pub(crate) fn listeners(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        [&self.v4, &self.v6]
-            .into_iter()
-            .map(|pair| pair.listener.as_fd())
+        self.0.iter().flatten().map(|pair| pair.listener.as_fd())
     }
 
-    /// Their own addresses.
-    pub(crate) fn addresses(&self) -> [SocketAddr; 2] {
-        [self.v4.address, self.v6.address]
+    /// The listeners by their numbers: 0 for IPv4, 1 for IPv6.
+    pub(crate) fn numbered(&self) -> impl Iterator<Item = (u32, BorrowedFd<'_>)> {
+        let pairs = (0..).zip(&self.0);
+        pairs.filter_map(|(number, pair)| Some((number, pair.as_ref()?.listener.as_fd())))
+    }
+
+    /// Their own ports; 0 for a version without one.
+    pub(crate) fn ports(&self) -> [u16; 2] {
+        self.0
+            .each_ref()
+            .map(|pair| pair.as_ref().map_or(0, |pair| pair.port))
     }
 
     /// The next connection; `None` if there is none now.
     pub(crate) fn accept(&self) -> io::Result<Option<Accepted>> {
-        for pair in [&self.v4, &self.v6] {
-            let (stream, local) = match pair.listener.accept() {
-                Ok(accepted) => accepted,
-                // The program has given up in the meantime.
-                Err(error) if is_passing(error.kind()) => continue,
-                Err(error) => return Err(error),
-            };
-            stream.set_nonblocking(true)?;
-            stream.set_nodelay(true)?;
-            let remote = stream.local_addr()?;
-            return Ok(Some(Accepted {
-                stream,
-                local,
-                remote,
-            }));
+        for pair in self.0.iter().flatten() {
+            if let Some(accepted) = pair.accept()? {
+                return Ok(Some(accepted));
+            }
         }
         Ok(None)
     }
 
     /// Sends an IP packet to `to`.
     pub(crate) fn send(&self, to: SocketAddr, packet: &[u8]) -> io::Result<()> {
-        let pair = if to.is_ipv4() { &self.v4 } else { &self.v6 };
+        let [v4, v6] = &self.0;
+        // Attempts come for networks alone.
+        let Some(pair) = (if to.is_ipv4() { v4 } else { v6 }) else {
+            return Ok(());
+        };
         let to = SocketAddr::new(to.ip(), 0);
         pair.raw.send_to(packet, &to.into()).map(drop)
     }
@@ -90,12 +88,33 @@ impl Pair {
         )
         .and_then(|raw| raw.set_mark(MARK).map(|()| raw))
         .map_err(system("open a raw socket"))?;
-        let address = listener.local_addr();
+        let own = listener.local_addr();
+        let own = own.map_err(system("open a transparent listener"))?;
         Ok(Self {
-            address: address.map_err(system("open a transparent listener"))?,
+            port: own.port(),
             listener,
             raw,
         })
+    }
+
+    fn accept(&self) -> io::Result<Option<Accepted>> {
+        let (stream, local) = loop {
+            match self.listener.accept() {
+                Ok(accepted) => break accepted,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(None),
+                // The program of the first one has given up in the meantime.
+                Err(error) if is_passing(error.kind()) => {}
+                Err(error) => return Err(error),
+            }
+        };
+        stream.set_nonblocking(true)?;
+        stream.set_nodelay(true)?;
+        let remote = stream.local_addr()?;
+        Ok(Some(Accepted {
+            stream,
+            local,
+            remote,
+        }))
     }
 }
 
@@ -114,10 +133,7 @@ fn listener(address: SocketAddr) -> io::Result<TcpListener> {
     Ok(socket.into())
 }
 
-/// Whether another call may succeed, or the connection is gone.
+/// Whether the next call may return a connection.
 fn is_passing(kind: ErrorKind) -> bool {
-    matches!(
-        kind,
-        ErrorKind::WouldBlock | ErrorKind::Interrupted | ErrorKind::ConnectionAborted
-    )
+    matches!(kind, ErrorKind::Interrupted | ErrorKind::ConnectionAborted)
 }

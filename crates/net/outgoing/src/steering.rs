@@ -52,7 +52,7 @@ impl Steering {
             let key = program::network_key(cookie, *address, u8::MAX);
             networks.insert(&key, &[EXCEPTED]).map_err(map_error)?;
         }
-        for (number, listener) in (0_u32..).zip(sockets.listeners()) {
+        for (number, listener) in sockets.numbered() {
             let (key, value) = (number.to_ne_bytes(), listener.as_raw_fd().to_ne_bytes());
             listeners.insert(&key, &value).map_err(map_error)?;
         }
@@ -62,7 +62,7 @@ impl Steering {
             listeners: listeners.number(),
         };
         let user = destinations.user;
-        let ports = sockets.addresses().map(|one| one.port());
+        let ports = sockets.ports();
         let codes = [
             (ProgramKind::SocketLookup, program::lookup(maps, ports)),
             (ProgramKind::Packets, program::hold(maps, device)),
