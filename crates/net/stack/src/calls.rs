@@ -103,9 +103,10 @@ impl Stack {
         Ok(id)
     }
 
-    /// Forgets a connection in TIME-WAIT, so that its addresses and ports can be used again at once;
-    /// returns its number. `None` if there is none in this state. The peer accepts the new connection,
-    /// because its sequence numbers and timestamps follow those of the old one (RFC 6191, RFC 6528).
+    /// Forgets a connection in TIME-WAIT, so that its addresses and ports can be used again at
+    /// once; returns its number. `None` if there is none in this state. The peer accepts the new
+    /// connection, because its sequence numbers and timestamps follow those of the old one (RFC
+    /// 6191, RFC 6528).
     pub fn end_time_wait(&mut self, local: SocketAddr, remote: SocketAddr) -> Option<ConnectionId> {
         let index = self.connections.find(&flow(local, remote)?)?;
         let id = self.connections.slots.id(index)?;
