@@ -363,7 +363,7 @@ fn bad_input_is_refused() {
 #[test]
 fn bad_input_of_databases_is_refused() {
     assert_refused(&[
-        ("sql --engine mariadb --over memif", NO_WIRE),
+        ("sql --engine mariadb --over cable", NO_WIRE),
         (
             "sql --engine mariadb --over tap --port 1",
             "the argument '--over <WIRE>' cannot be used with '--port <PORT>'",
