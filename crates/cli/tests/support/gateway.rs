@@ -144,7 +144,8 @@ impl World {
             world.give_wire();
             await_carriers();
         }
-        // The kernel makes the route of an address later. With DPDK, the gateway brings the address.
+        // The kernel makes the route of an address later. With DPDK, the gateway brings the
+        // address.
         let has_route = || ip("-6 route show table local").contains("fd09::1 ");
         if wire != Wire::Dpdk {
             await_true(has_route, || "fd09::1 has no route".to_owned());
