@@ -51,7 +51,7 @@ pub struct Link {
 }
 
 impl Link {
-    /// Attaches a program of [`ProgramKind::RawTracepoint`](crate::ProgramKind::RawTracepoint) to a
+    /// Attaches a program of [`ProgramKind::RawTracepoint`] to a
     /// tracepoint.
     ///
     /// # Errors
@@ -68,7 +68,7 @@ impl Link {
         Ok(Self { _fd: fd })
     }
 
-    /// Attaches a program of [`ProgramKind::Xdp`](crate::ProgramKind::Xdp) to the network interface
+    /// Attaches a program of [`ProgramKind::Xdp`] to the network interface
     /// with this index.
     ///
     /// # Errors
@@ -79,7 +79,7 @@ impl Link {
         attach(program, interface, XDP, mode as u32)
     }
 
-    /// Attaches a program of [`ProgramKind::Packets`](crate::ProgramKind::Packets) to the packets
+    /// Attaches a program of [`ProgramKind::Packets`] to the packets
     /// that the network interface with this index receives, behind other programs.
     ///
     /// # Errors
@@ -89,9 +89,9 @@ impl Link {
         attach(program, interface, TCX_INGRESS, 0)
     }
 
-    /// Attaches a program of [`ProgramKind::Connect4`](crate::ProgramKind::Connect4) or `Connect6`
+    /// Attaches a program of [`ProgramKind::Connect4`] or `Connect6`
     /// to the processes of a cgroup, or one of
-    /// [`ProgramKind::SocketLookup`](crate::ProgramKind::SocketLookup) to a network namespace.
+    /// [`ProgramKind::SocketLookup`] to a network namespace.
     ///
     /// # Errors
     /// `EPERM` without CAP_NET_ADMIN, `EBADF` if `target` is not a directory of cgroup2 or a
