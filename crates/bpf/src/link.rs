@@ -51,8 +51,7 @@ pub struct Link {
 }
 
 impl Link {
-    /// Attaches a program of [`ProgramKind::RawTracepoint`] to a
-    /// tracepoint.
+    /// Attaches a program of [`ProgramKind::RawTracepoint`] to a tracepoint.
     ///
     /// # Errors
     /// `ENOENT` if there is no such tracepoint, and others of the kernel.
@@ -68,8 +67,7 @@ impl Link {
         Ok(Self { _fd: fd })
     }
 
-    /// Attaches a program of [`ProgramKind::Xdp`] to the network interface
-    /// with this index.
+    /// Attaches a program of [`ProgramKind::Xdp`] to the network interface with this index.
     ///
     /// # Errors
     /// `EBUSY` or `EEXIST` if another program is attached, `EOPNOTSUPP` if the driver cannot run
@@ -79,8 +77,8 @@ impl Link {
         attach(program, interface, XDP, mode as u32)
     }
 
-    /// Attaches a program of [`ProgramKind::Packets`] to the packets
-    /// that the network interface with this index receives, behind other programs.
+    /// Attaches a program of [`ProgramKind::Packets`] to the packets that the network interface
+    /// with this index receives, behind other programs.
     ///
     /// # Errors
     /// `ENODEV` if there is no such interface, `EPERM` without CAP_NET_ADMIN, `EINVAL` before Linux
@@ -89,9 +87,8 @@ impl Link {
         attach(program, interface, TCX_INGRESS, 0)
     }
 
-    /// Attaches a program of [`ProgramKind::Connect4`] or `Connect6`
-    /// to the processes of a cgroup, or one of
-    /// [`ProgramKind::SocketLookup`] to a network namespace.
+    /// Attaches a program of [`ProgramKind::Connect4`] or `Connect6` to the processes of a cgroup,
+    /// or one of [`ProgramKind::SocketLookup`] to a network namespace.
     ///
     /// # Errors
     /// `EPERM` without CAP_NET_ADMIN, `EBADF` if `target` is not a directory of cgroup2 or a

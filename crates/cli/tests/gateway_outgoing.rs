@@ -4,6 +4,7 @@
 
 use std::process::Command;
 
+use saiga_trials::snapshot::ip;
 use serde_json::Value;
 
 mod support;
@@ -73,6 +74,19 @@ fn programs_reach_servers_of_another_host() {
             assert_eq!(network(), world.before);
         });
     }
+}
+
+/// The stack has the addresses of its device alone.
+#[test]
+fn a_program_with_another_address_is_told_that_no_path_leads_there() {
+    in_namespace(|| {
+        let world = World::made(Wire::Tap, OUTGOING);
+        let gateway = world.gateway();
+        ip("address add 10.8.0.1/32 dev lo");
+        let out = run("curl -sv --interface 10.8.0.1 http://10.9.0.2:6379/");
+        assert!(out.contains("No route to host"), "{out}");
+        gateway.stop();
+    });
 }
 
 /// Connections from before the gateway, and those after its end, are the kernel's.

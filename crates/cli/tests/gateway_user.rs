@@ -20,6 +20,8 @@ use world::{SETTINGS, World, in_namespace, network};
 
 /// CAP_NET_ADMIN and CAP_NET_BIND_SERVICE, bits 12 and 10 (linux/capability.h).
 const KEPT: &str = "0000000000001400";
+/// The same with CAP_BPF, bit 39.
+const KEPT_WITH_BPF: &str = "0000008000001400";
 const NONE: &str = "0000000000000000";
 
 /// `saiga` as the user daemon, with options of setpriv(1).
@@ -46,7 +48,7 @@ fn threads(gateway: &Ended) -> Vec<String> {
 }
 
 /// Every thread has the user daemon, these rights, and the filter.
-fn check_threads(gateway: &Ended, bounding: Option<&str>) {
+fn check_threads(gateway: &Ended, kept: &str, bounding: Option<&str>) {
     let daemon = Account::named("daemon").unwrap();
     let threads = threads(gateway);
     assert!(threads.len() > 1, "a worker besides the main thread");
@@ -56,8 +58,8 @@ fn check_threads(gateway: &Ended, bounding: Option<&str>) {
             ("Gid", format!("{0}\t{0}\t{0}\t{0}", daemon.gid)),
             ("Groups", String::new()),
             ("CapInh", NONE.to_owned()),
-            ("CapPrm", KEPT.to_owned()),
-            ("CapEff", KEPT.to_owned()),
+            ("CapPrm", kept.to_owned()),
+            ("CapEff", kept.to_owned()),
             ("CapAmb", NONE.to_owned()),
             ("NoNewPrivs", "1".to_owned()),
             ("Seccomp", "2".to_owned()),
@@ -94,7 +96,7 @@ fn a_gateway_gives_up_root_and_serves() {
         let world = World::new();
         let _server = world.redis(true);
         let gateway = world.gateway();
-        check_threads(&gateway, Some(KEPT));
+        check_threads(&gateway, KEPT, Some(KEPT));
         ping_from_a_low_port(&world);
         world.client("redis-benchmark -h 10.9.0.1 -n 3000 -c 5 -q -t get");
 
@@ -120,8 +122,26 @@ fn a_gateway_that_was_never_root_serves() {
         let rights = ["--inh-caps", rights, "--ambient-caps", rights];
         let up = ["gateway", "up", "--config"];
         let gateway = world.gateway_by(as_daemon(&world.saiga, &rights, &up));
-        check_threads(&gateway, None);
+        check_threads(&gateway, KEPT, None);
         ping_from_a_low_port(&world);
+        gateway.stop();
+        assert_eq!(network(), world.before);
+    });
+}
+
+/// With the capabilities of the unit.
+#[test]
+fn a_gateway_that_was_never_root_carries_connections() {
+    in_namespace(|| {
+        let world = World::with("[outgoing]\nprefixes = \"10.9.0.0/24\"\n");
+        let rights = "+net_admin,+net_bind_service,+net_raw,+bpf,+dac_override";
+        let rights = ["--inh-caps", rights, "--ambient-caps", rights];
+        let up = ["gateway", "up", "--config"];
+        let gateway = world.gateway_by(as_daemon(&world.saiga, &rights, &up));
+        check_threads(&gateway, KEPT_WITH_BPF, None);
+        let _server = world.redis_on_client();
+        let out = said(Command::new("redis-cli").args(["-h", "10.9.0.2", "ping"]));
+        assert_eq!(out.stdout, "PONG\n", "{}", out.stderr);
         gateway.stop();
         assert_eq!(network(), world.before);
     });

@@ -48,7 +48,7 @@ pub struct Confinement {
 /// What needs rights while the gateway serves.
 #[derive(Debug, Clone, Copy, Default)]
 struct Uses {
-    has_xdp: bool,
+    has_bpf: bool,
     has_dpdk: bool,
 }
 
@@ -141,7 +141,7 @@ impl Confinement {
         for need in &needs {
             uses.has_dpdk |= need.requirement == Requirement::DpdkPlugin;
             if let Requirement::Capability(capability) = need.requirement {
-                uses.has_xdp |= capability == Capability::Bpf;
+                uses.has_bpf |= capability == Capability::Bpf;
                 if !held.contains(set_of(capability)) {
                     lacking.push(capability);
                 }
@@ -188,8 +188,8 @@ impl Confinement {
         if let Some(account) = &self.account {
             become_user(account)?;
         }
-        let kept = if self.uses.has_xdp {
-            // Before Linux 5.19, the maps of the XDP program cannot be changed without it.
+        let kept = if self.uses.has_bpf {
+            // Before Linux 5.19, the maps of BPF programs cannot be changed without it.
             KEPT | CapabilitySet::BPF
         } else {
             KEPT
@@ -362,7 +362,7 @@ mod tests {
         assert_eq!(
             error.to_string(),
             "this process lacks CAP_NET_ADMIN, for rules, routes, devices and anchors; CAP_BPF, \
-             for the XDP program: give them to it (root has them outside of containers), or start \
+             for BPF programs: give them to it (root has them outside of containers), or start \
              the gateway by a unit with AmbientCapabilities="
         );
     }

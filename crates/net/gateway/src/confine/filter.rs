@@ -237,7 +237,7 @@ fn checked(pid: u32, uses: Uses) -> Vec<Checked> {
     checked.push(Checked::int(libc::SYS_tgkill, 0, pid));
     checked.push(Checked::int(libc::SYS_rt_tgsigqueueinfo, 0, pid));
     checked.push(Checked::int(libc::SYS_prlimit64, 0, 0));
-    if uses.has_xdp {
+    if uses.has_bpf {
         // BPF_MAP_UPDATE_ELEM and BPF_MAP_DELETE_ELEM of linux/bpf.h: hosts and ports that are
         // served. Programs and maps cannot be made.
         checked.push(Checked::int(libc::SYS_bpf, 0, 2));

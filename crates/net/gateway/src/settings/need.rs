@@ -364,7 +364,7 @@ impl fmt::Display for Capability {
             Self::NetAdmin => "CAP_NET_ADMIN, for rules, routes, devices and anchors",
             Self::NetBindService => "CAP_NET_BIND_SERVICE, for clients with ports below 1024",
             Self::NetRaw => "CAP_NET_RAW, for AF_XDP sockets",
-            Self::Bpf => "CAP_BPF, for the XDP program",
+            Self::Bpf => "CAP_BPF, for BPF programs",
             Self::SetUid => "CAP_SETUID, for the user of `runtime.user`",
             Self::SetGid => "CAP_SETGID, for the user of `runtime.user`",
         })

@@ -2,7 +2,7 @@
 //!
 //! What the stack hands back goes to the kernel through a TAP device, and what the kernel sends
 //! there leaves by the port. Each frame is copied. A frame that finds no room is lost, as on a full
-//! link, and counted by the device that had no room.
+//! link, and counted among the drops of the kernel's device.
 
 use saiga_netdev::{Counters, Device, DeviceError, Frame};
 

@@ -132,7 +132,8 @@ impl<D: Device, A: Anchors> Worker<D, A> {
     /// Takes some attempts; returns whether there may be more.
     fn take_attempts(&mut self, opener: &mut Opener, now: Instant) -> bool {
         for _ in 0..BATCH {
-            // A device that fails has ended, and the worker learns of it elsewhere.
+            // It fails when somebody has removed the device. The routes have gone with it, so the
+            // kernel carries what comes.
             let Ok(Some(attempt)) = opener.outgoing.next_attempt() else {
                 return false;
             };

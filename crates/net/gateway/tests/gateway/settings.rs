@@ -188,7 +188,7 @@ fn needs_follow_from_the_settings() {
             "serve.port: CAP_NET_BIND_SERVICE, for clients with ports below 1024",
             "device.kind: AF_XDP (CONFIG_XDP_SOCKETS)",
             "device.kind: CAP_NET_RAW, for AF_XDP sockets",
-            "device.kind: CAP_BPF, for the XDP program",
+            "device.kind: CAP_BPF, for BPF programs",
             "device.interface: network interface enp4s0",
             "device.addresses: address of enp4s0",
             "tcp.connections: 66560 descriptors (RLIMIT_NOFILE)",

@@ -111,11 +111,11 @@ fn what_an_intruder_wants_is_refused() {
 #[test]
 fn maps_of_a_loaded_program_can_be_changed_and_none_made() {
     let uses = Uses {
-        has_xdp: true,
+        has_bpf: true,
         ..Uses::default()
     };
-    let with_xdp = |command| verdict(ARCHITECTURE, libc::SYS_bpf, [command, 0, 0], uses);
-    let verdicts: Vec<u32> = (0..6).map(with_xdp).collect();
+    let with_bpf = |command| verdict(ARCHITECTURE, libc::SYS_bpf, [command, 0, 0], uses);
+    let verdicts: Vec<u32> = (0..6).map(with_bpf).collect();
     assert_eq!(verdicts, [REFUSE, REFUSE, ALLOW, ALLOW, REFUSE, REFUSE]);
 }
 
