@@ -7,10 +7,12 @@
 //! kernel has.
 
 mod attached;
+mod beside;
 mod cpu;
 mod device;
 mod dpdk;
 mod follow;
+mod memif;
 mod memory;
 mod network;
 mod outgoing;
@@ -30,6 +32,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use saiga_anchor::{Fault, Routes, RoutesError};
 use saiga_interface::{NetlinkError, SnapshotError};
 use saiga_netdev::dpdk::{Dpdk, DpdkError};
+use saiga_netdev::memif::MemifError;
 use saiga_netdev::{Device as _, DeviceError, Info, tap, xdp};
 
 use crate::anchors::{Admission, Admitted};
@@ -37,6 +40,7 @@ use crate::confine::{ConfineError, Confinement};
 use crate::inspection::{Inspection, InspectionError, Listeners};
 use crate::observer::{Observer, Subject};
 use crate::settings::{Polling, Settings};
+use crate::socket::OpenError;
 use crate::worker::{Clock, Handle, Memory, Opener, Parts, Worker, WorkerError};
 use attached::Attached;
 use device::BoxedDevice;
@@ -162,6 +166,12 @@ pub enum ServiceError {
     /// The program cannot be told what to redirect.
     #[error(transparent)]
     Steer(#[from] xdp::SteerError),
+    /// The socket of a memif device cannot be made.
+    #[error(transparent)]
+    Socket(#[from] OpenError),
+    /// A memif device cannot be opened.
+    #[error(transparent)]
+    Memif(#[from] MemifError),
     /// DPDK does not begin, or a port of it cannot be opened.
     #[error(transparent)]
     Dpdk(#[from] DpdkError),
@@ -243,7 +253,8 @@ impl Gateway {
         let listeners = Listeners::open(settings, confinement.owner())?;
         let dpdk = dpdk::begin(settings)?;
         let attached = settings.devices.iter();
-        let attached = attached.map(|device| Attached::open(settings, device, dpdk.as_ref()));
+        let attached = attached
+            .map(|device| Attached::open(settings, device, dpdk.as_ref(), confinement.owner()));
         let mut attached = attached.collect::<Result<Vec<_>, _>>()?;
         let served = attached.iter().flat_map(|one| &one.plan.served);
         let served: Vec<SocketAddr> = served.copied().collect();

@@ -259,7 +259,8 @@ impl<D: Device, A: Anchors> Worker<D, A> {
                 worked_at = now;
             }
             let is_spinning = now.since(worked_at) < self.spin && !turn.has_more;
-            let timeout = if turn.has_more || is_spinning && self.may_spin() {
+            let looks = turn.has_more || is_spinning && self.may_spin();
+            let timeout = if looks || self.has_late_frames()? {
                 Some(Duration::ZERO)
             } else {
                 self.next_timeout().map(|at| self.clock.until(at))
@@ -267,6 +268,14 @@ impl<D: Device, A: Anchors> Worker<D, A> {
             self.wait(timeout)?;
         }
         Ok(())
+    }
+
+    /// Prepares the devices for a wait. Returns whether one has frames already.
+    fn has_late_frames(&mut self) -> Result<bool, WorkerError> {
+        for device in &mut self.devices {
+            self.has_frames |= device.before_wait()?;
+        }
+        Ok(self.has_frames)
     }
 
     /// Lets other threads run that wait for this CPU. Returns whether there was none: otherwise, a
