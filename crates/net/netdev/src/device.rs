@@ -27,8 +27,8 @@ pub trait Device {
     /// `each` returns.
     ///
     /// After fewer than `most`, none waited any more: the descriptor becomes readable by the next
-    /// one, which an edge-triggered epoll(7) tells, after [`Self::before_wait`]. Frames that contradict their offload header are
-    /// taken, dropped and counted.
+    /// one, which an edge-triggered epoll(7) tells, after [`Self::before_wait`]. Frames that
+    /// contradict their offload header are taken, dropped and counted.
     ///
     /// # Errors
     /// [`DeviceError::Gone`] if the device was removed. A device that is down has no frames, which

@@ -1,5 +1,5 @@
-//! Mapped memory: shared with the kernel (AF_XDP) or with another process (memif), or this process's
-//! own.
+//! Mapped memory: shared with the kernel (AF_XDP) or with another process (memif), or this
+//! process's own.
 #![expect(
     unsafe_code,
     reason = "mmap(2), and memory that the kernel or another process reads and writes"
@@ -111,8 +111,8 @@ impl Mapping {
         Some(unsafe { std::slice::from_raw_parts_mut(place.as_ptr(), count) })
     }
 
-    /// Copies the bytes from `offset` on to `to`, and returns whether they are in the memory. Another
-    /// process may write them at the same time: the copy then has some of its bytes.
+    /// Copies the bytes from `offset` on to `to`, and returns whether they are in the memory.
+    /// Another process may write them at the same time: the copy then has some of its bytes.
     #[must_use]
     pub(crate) fn copy_out(&self, offset: usize, to: &mut [u8]) -> bool {
         let place = self.place::<u8>(offset, to.len());

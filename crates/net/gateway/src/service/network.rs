@@ -2,8 +2,8 @@
 //!
 //! With AF_XDP, the interface is the kernel's, and with DPDK and memif, the kernel has a TAP device
 //! beside the device. So the MAC addresses of neighbours come from the kernel, and, unless the
-//! settings have their own, addresses and routes, too. Those of a VLAN are those of the kernel's interface
-//! for it. A device of the kind TAP is the stack's alone.
+//! settings have their own, addresses and routes, too. Those of a VLAN are those of the kernel's
+//! interface for it. A device of the kind TAP is the stack's alone.
 
 use std::ffi::OsStr;
 use std::net::{IpAddr, SocketAddr};

@@ -1,7 +1,8 @@
 //! `[[device]]`: the devices whose queues the gateway owns.
 //!
 //! A kernel's interface (AF_XDP), a TAP device of the gateway's own, a port of DPDK, or memory that
-//! is shared with another process (memif). The value holds only what is valid for its kind. Deliberately absent: whether the device exists.
+//! is shared with another process (memif). The value holds only what is valid for its kind.
+//! Deliberately absent: whether the device exists.
 
 mod read;
 mod write;

@@ -14,6 +14,8 @@ use super::ring::Ring;
 use super::socket::Socket;
 use super::{NAME, VERSION};
 
+const TOO_EARLY: Breach = Breach("a message of the server comes too early");
+
 /// A client whose link is not up yet.
 #[derive(Debug)]
 pub(super) struct Client {
@@ -51,10 +53,12 @@ impl Client {
                 self.send_next(socket)?;
                 Ok(Answer::Nothing)
             }
-            Message::Connected if self.unsent.is_empty() && self.offer.is_some() => {
-                let offer = self.offer.take();
-                let link = offer.map(|offer| Answer::Up(Box::new(offer.link), None));
-                Ok(link.unwrap_or(Answer::Nothing))
+            Message::Connected if self.unsent.is_empty() => {
+                let Some(offer) = self.offer.take() else {
+                    return Err(TOO_EARLY.into());
+                };
+                offer.link.begin()?;
+                Ok(Answer::Up(Box::new(offer.link), None))
             }
             Message::Ack
             | Message::Hello(_)
@@ -63,9 +67,7 @@ impl Client {
             | Message::AddRing(_)
             | Message::Connect
             | Message::Connected
-            | Message::Disconnect(_) => {
-                Err(Breach("a message of the server comes too early").into())
-            }
+            | Message::Disconnect(_) => Err(TOO_EARLY.into()),
         }
     }
 

@@ -1,7 +1,8 @@
 //! Division of super-segments for a peer that takes none (TSO in software).
 //!
-//! Spec: RFC 9293 §3.1, RFC 791 §3.1, RFC 8200 §3, RFC 3168 §6.1.2 (CWR on the first segment alone).
-//! In goes a frame with its virtio header, out come whole segments with their checksums, one by one.
+//! Spec: RFC 9293 §3.1, RFC 791 §3.1, RFC 8200 §3, RFC 3168 §6.1.2 (CWR on the first segment
+//! alone). In goes a frame with its virtio header, out come whole segments with their checksums,
+//! one by one.
 
 use saiga_wire::checksum::Sum;
 use saiga_wire::ethernet;

@@ -88,19 +88,20 @@ impl Link {
         let regions = vec![mapping];
         let made = rings.iter().try_for_each(|one| one.begin(&regions));
         let made = made.and_then(|()| Self::new(regions, rings, has_headers));
-        let made = made.and_then(|mut link| {
-            for slot in 0..link.incoming.size() {
-                link.lend(slot)?;
-            }
-            link.incoming.publish(&link.regions, link.incoming.size())?;
-            link.published[0] = link.incoming.position;
-            Ok(link)
-        });
         Ok(Offer {
             link: made.map_err(io::Error::other)?,
             file,
             bytes: bytes as u64,
         })
+    }
+
+    /// Lends all buffers of a client. A server of DPDK resets the positions before it is connected.
+    pub(super) fn begin(&self) -> Result<(), Breach> {
+        let size = self.incoming.size();
+        for slot in 0..size {
+            self.lend(slot)?;
+        }
+        self.incoming.publish(&self.regions, size)
     }
 
     /// What is readable when the peer has written to it.

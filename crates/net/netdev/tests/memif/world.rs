@@ -82,13 +82,20 @@ pub(crate) fn step(device: &mut dyn Device) {
 }
 
 /// Waits as a worker does: not if frames wait.
-pub(crate) fn wait(device: &mut dyn Device) {
-    if device.before_wait().unwrap() {
-        return;
+pub(crate) fn wait(device: &mut Memif) {
+    if !device.before_wait().unwrap() {
+        sleep(&[device]);
     }
-    let descriptor = device.descriptor();
-    let mut polled = [PollFd::new(&descriptor, PollFlags::IN)];
-    assert_eq!(poll(&mut polled, Some(&LIMIT)).unwrap(), 1, "no wake-up");
+}
+
+/// Sleeps until one of the devices has news.
+pub(crate) fn sleep(devices: &[&Memif]) {
+    let descriptors: Vec<_> = devices.iter().map(|one| one.descriptor()).collect();
+    let polled = descriptors
+        .iter()
+        .map(|one| PollFd::new(one, PollFlags::IN));
+    let mut polled: Vec<_> = polled.collect();
+    assert!(poll(&mut polled, Some(&LIMIT)).unwrap() > 0, "no wake-up");
 }
 
 /// Writes a frame; false if there is no room.
