@@ -225,7 +225,6 @@ impl Memif {
                 busy.tell(&Ending::Told("another peer is connected".to_owned()));
                 continue;
             }
-            let _gone = socket.send(&Server::hello(), None);
             self.begin(socket, Stage::Serving(Server::new(self.id)))?;
         }
         Ok(())
@@ -238,6 +237,10 @@ impl Memif {
             return Ok(());
         }
         self.wake.add(socket.as_fd(), News::Message)?;
+        if let Stage::Serving(_) = stage {
+            // A visitor that has left is noticed by its message.
+            let _gone = socket.send(&Server::hello(), None);
+        }
         self.peer = Some(Peer { socket, stage });
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! memif: two devices, and peers that break the protocol. Any user can run it.
+//! memif: two devices, and peers that break the protocol. Needs root.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod frames;

@@ -1,5 +1,11 @@
 //! Peers that come, go and are foreign.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
+use std::thread;
+
+use rustix::process::Uid;
+use rustix::thread::set_thread_res_uid;
 use saiga_netdev::Device as _;
 use saiga_wire::checksum::Sum;
 use saiga_wire::virtio::{ChecksumPlace, Header, Segmentation, Version};
@@ -52,6 +58,27 @@ fn a_silent_visitor_keeps_nobody_out_and_a_link_has_one_peer() {
     step(&mut pair[0]);
     assert!(late.told().unwrap().contains("another peer is connected"));
     assert!(pair[0].is_up());
+}
+
+/// Needs root: a thread becomes another user, and may reach the socket.
+#[test]
+fn a_peer_of_another_user_is_refused() {
+    let world = World::new();
+    let mut server = world.server(64);
+    let path = world.socket();
+    for (place, mode) in [(path.parent().unwrap(), 0o755), (&*path, 0o666)] {
+        std::fs::set_permissions(place, Permissions::from_mode(mode)).unwrap();
+    }
+    let visitor = thread::spawn(move || {
+        let other = Uid::from_raw(4711);
+        set_thread_res_uid(other, other, other).unwrap();
+        Raw::connect(&path)
+    });
+    let visitor = visitor.join().unwrap();
+    step(&mut server);
+    assert_eq!(visitor.told(), None);
+    visitor.negotiate(&mut server, &Shared::new().messages());
+    assert!(!server.is_up());
 }
 
 /// A segment of TCP in IPv4 with 100 bytes of payload, its header, and what its parts become.
