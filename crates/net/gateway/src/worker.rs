@@ -280,10 +280,10 @@ impl<D: Device, A: Anchors> Worker<D, A> {
 
     /// Lets other threads run that wait for this CPU. Returns whether to look for work again.
     ///
-    /// A worker sleeps if there was such a thread: otherwise, a server would lack the time that this
-    /// one spends without work. On a polled device, a look costs less than a sleep, and finds what
-    /// came while the other thread ran: frames are handled in larger batches. A worker that must
-    /// never sleep does not ask.
+    /// A worker sleeps if there was such a thread: otherwise, a server would lack the time that
+    /// this one spends without work. On a polled device, a look costs less than a sleep, and finds
+    /// what came while the other thread ran: frames are handled in larger batches. A worker that
+    /// must never sleep does not ask.
     fn may_spin(&mut self) -> bool {
         if self.spin == ALWAYS {
             return true;
