@@ -2,11 +2,13 @@
 //! host that checks each byte.
 //!
 //! `make test` runs a few rounds of each; `make soak` runs a thousand kills and longer attacks.
-//! Needs root, /dev/net/tun, ip(8) with bridges, tshark(1), and Redis. Deliberately absent:
-//! throughput under attack, and steps of the clock, which belongs to no namespace.
+//! Needs root, /dev/net/tun, ip(8) with bridges, nft(8), tshark(1), gcc, Redis, MariaDB with
+//! sysbench, and PostgreSQL. Deliberately absent: throughput under attack.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod bystander;
+mod clock;
+mod databases;
 mod device;
 mod frames;
 mod hostile;
@@ -16,6 +18,7 @@ mod link;
 mod local_user;
 #[path = "../support/mod.rs"]
 mod support;
+mod topologies;
 mod undo;
 mod world;
 
