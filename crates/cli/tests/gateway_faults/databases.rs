@@ -2,7 +2,8 @@
 //! happens once, and rows have the same bytes as on the server's own host.
 //!
 //! sysbench and pgbench with short loads; with `make soak` longer ones, and TPC-C with all its
-//! checks. MariaDB and PostgreSQL admit the clients by their address alone.
+//! checks. MariaDB and PostgreSQL admit the clients by their address alone. The kernel carries other
+//! programs over the same path at the same time.
 
 use std::process::Command;
 
@@ -12,6 +13,7 @@ use saiga_process::child::CommandLine;
 use saiga_process::interrupt::Interrupt;
 use saiga_trials::scale::{by_scale, seed};
 
+use crate::kernel_programs::KernelPrograms;
 use crate::support::text;
 use crate::world::{Link, SERVER, Wire, World, in_world, succeed};
 
@@ -39,10 +41,14 @@ fn databases_keep_their_books_over_a_faulty_path() {
             site.fill();
             let server = site.start(Listen::Remote);
             let gateway = world.gateway();
+            let others = (wire == Wire::Xdp).then(|| KernelPrograms::start(world));
             site.load();
             let rows = site.rows(Place::Client);
             if by_scale(false, true) {
                 site.run_tpcc();
+            }
+            if let Some(others) = others {
+                println!("curl, ab, iperf3 and ssh have run {} times", others.end());
             }
             let faults = world.faulty.as_ref().unwrap().faults();
             println!("{engine:?}: lost, doubled, late, corrupted: {faults:?}");

@@ -2,8 +2,7 @@
 //! host that checks each byte.
 //!
 //! `make test` runs a few rounds of each; `make soak` runs a thousand kills and longer attacks.
-//! Needs root, /dev/net/tun, ip(8) with bridges, nft(8), tshark(1), gcc, Redis, MariaDB with
-//! sysbench, and PostgreSQL. Deliberately absent: throughput under attack.
+//! Needs root, /dev/net/tun, ip(8) with bridges, and what `tools/setup test` installs. Deliberately absent: throughput under attack.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod bystander;
@@ -12,6 +11,7 @@ mod databases;
 mod device;
 mod frames;
 mod hostile;
+mod kernel_programs;
 mod kernel_side;
 mod kills;
 mod link;
