@@ -55,6 +55,6 @@ pub(super) fn open(
 }
 
 /// The name of the TAP device.
-fn interface(device: &Device) -> &str {
+pub(super) fn interface(device: &Device) -> &str {
     device.interface().map_or(INTERFACE, |name| name.as_str())
 }

@@ -38,6 +38,7 @@ pub(super) fn open(device: &Device, owner: Owner) -> Result<(Memif, Vec<Tap>), S
         Role::Client => End::Client(socket.clone()),
     };
     let memif = Memif::open(Options {
+        name: format!("memif-{}", beside::interface(device)),
         end,
         id: *id,
         ring: device.ring,

@@ -50,6 +50,8 @@ pub enum End {
 /// How a device is opened.
 #[expect(missing_debug_implementations, reason = "a listener may have none")]
 pub struct Options {
+    /// The name of the device, for reports.
+    pub name: String,
     /// The end of the link.
     pub end: End,
     /// Number of the interface, which both ends must have.
@@ -116,6 +118,7 @@ impl Memif {
     /// If this process can have no more descriptors.
     pub fn open(options: Options) -> Result<Self, MemifError> {
         let Options {
+            name,
             end,
             id,
             ring,
@@ -125,7 +128,7 @@ impl Memif {
         } = options;
         let shift = u8::try_from(ring.max(2).ilog2()).unwrap_or(MOST_SHIFT);
         let info = Info {
-            name: format!("memif{id}"),
+            name,
             queue: 0,
             mac: Some(mac),
             mtu,
@@ -279,9 +282,7 @@ impl Memif {
         let Some(mut peer) = self.peer.take() else {
             return Ok(());
         };
-        if let Some(link) = peer.link() {
-            self.wake.remove(link.bell());
-        }
+        let was_up = peer.link().map(|link| self.wake.remove(link.bell()));
         match ending {
             Ending::Breach(_) => {
                 self.counters.drops.malformed += 1;
@@ -290,7 +291,11 @@ impl Memif {
             Ending::System(_) => peer.tell(ending),
             Ending::Closed | Ending::Told(_) => {}
         }
-        self.say(&ending.to_string());
+        // A peer that fails again and again is named once.
+        match was_up {
+            Some(()) => self.say(&ending.to_string()),
+            None => self.complain(&ending.to_string()),
+        }
         if let End::Client(_) = self.end {
             self.wake.set_timer(RETRY, true)?;
         }

@@ -58,6 +58,7 @@ impl World {
 
 fn open(end: End, ring: u32) -> Memif {
     let options = Options {
+        name: "memif".to_owned(),
         end,
         id: 3,
         ring,
