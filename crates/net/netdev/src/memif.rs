@@ -12,6 +12,7 @@
 
 mod client;
 mod divide;
+mod interrupt;
 mod link;
 mod memory;
 mod message;

@@ -57,7 +57,7 @@ impl Link {
     ) -> Result<Self, Breach> {
         incoming.check(&regions)?;
         outgoing.check(&regions)?;
-        let link = Self {
+        let mut link = Self {
             published: [incoming.position, outgoing.position],
             regions,
             incoming,
@@ -65,7 +65,7 @@ impl Link {
             has_headers,
             chain: Vec::new(),
         };
-        link.incoming.mask(&link.regions, false)?;
+        link.incoming.unmask(&link.regions)?;
         Ok(link)
     }
 
@@ -265,19 +265,18 @@ impl Link {
             return Ok(false);
         }
         self.published[1] = position;
-        self.outgoing.publish(&self.regions, position)?;
-        self.outgoing.ring(&self.regions)?;
+        self.outgoing.send(&self.regions, position)?;
         Ok(true)
     }
 
-    /// Lets the peer poll, or makes it write to the bell with its next frames. Returns whether
-    /// frames wait.
-    pub(super) fn mask(&mut self, is_masked: bool) -> Result<bool, Breach> {
-        self.incoming.mask(&self.regions, is_masked)?;
-        if is_masked {
-            return Ok(false);
-        }
-        self.incoming.look(&self.regions)?;
+    /// Lets the peer write to the bell no longer.
+    pub(super) fn mask(&self) -> Result<(), Breach> {
+        self.incoming.mask(&self.regions)
+    }
+
+    /// Makes the peer write to the bell with its next frames. Returns whether frames wait already.
+    pub(super) fn unmask(&mut self) -> Result<bool, Breach> {
+        self.incoming.unmask(&self.regions)?;
         Ok(self.incoming.seen != self.incoming.position)
     }
 }

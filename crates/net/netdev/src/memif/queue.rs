@@ -402,7 +402,7 @@ impl Device for Memif {
             self.on_news().map_err(|error| self.failed(error))?;
         }
         if std::mem::take(&mut self.is_waiting) {
-            let masked = self.link().map_or(Ok(false), |link| link.mask(true));
+            let masked = self.link().map_or(Ok(()), |link| link.mask());
             self.checked(masked)?;
         }
         let passed = self.pass(most, each);
@@ -459,7 +459,7 @@ impl Device for Memif {
             return Ok(false);
         };
         let is_foreign = !link.has_headers;
-        let unmasked = link.mask(false);
+        let unmasked = link.unmask();
         self.is_waiting = true;
         let has_frames = self.checked(unmasked)?.unwrap_or(false);
         if is_foreign && !has_frames && std::mem::take(&mut self.was_busy) && self.is_up() {

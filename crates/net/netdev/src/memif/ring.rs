@@ -3,17 +3,13 @@
 //! The client moves the head and the server the tail, in both directions: to the server, the head
 //! publishes frames and the tail gives their buffers back; to the client, the head lends empty
 //! buffers and the tail publishes frames. Positions have 16 bits and wrap.
-//!
-//! # A sleeping receiver is woken
-//! The receiver clears MASK_INT, executes a fence, and looks for frames once more; then it sleeps.
-//! The sender publishes, executes a fence, and reads MASK_INT. Both fences are sequentially
-//! consistent, so one of them is first: if it is the receiver's, the sender reads that MASK_INT is
-//! clear, and writes the eventfd; if it is the sender's, the receiver sees the frames.
 
-use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicU16, AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 
+use rustix::io::Errno;
+
+use super::interrupt;
 use super::peer::Breach;
 use crate::mapping::Mapping;
 
@@ -25,8 +21,6 @@ const HEAD_AT: usize = 6;
 const TAIL_AT: usize = 64;
 const DESCRIPTORS_AT: usize = 128;
 const DESCRIPTOR_BYTES: usize = 16;
-/// The flag of a ring whose receiver needs no interrupt.
-const MASK_INT: u16 = 1;
 /// The flag of a descriptor whose frame goes on in the next one.
 const NEXT: u16 = 1;
 
@@ -98,49 +92,57 @@ impl Ring {
 
     /// Reads how far the peer has published. Its descriptors up to there can be read afterwards.
     pub(super) fn look(&mut self, regions: &[Mapping]) -> Result<(), Breach> {
-        let at = match self.side {
-            Side::Server => HEAD_AT,
-            Side::Client => TAIL_AT,
-        };
-        self.seen = self.half_word(regions, at)?.load(Ordering::Acquire);
+        self.seen = self.word_of_peer(regions)?.load(Ordering::Acquire);
         Ok(())
     }
 
-    /// Publishes everything before `position`.
-    pub(super) fn publish(&self, regions: &[Mapping], position: u16) -> Result<(), Breach> {
+    /// Publishes everything before `end`.
+    pub(super) fn publish(&self, regions: &[Mapping], end: u16) -> Result<(), Breach> {
+        self.own_word(regions)?.store(end, Ordering::Release);
+        Ok(())
+    }
+
+    /// As [`Self::publish`], and wakes a receiver that asks for that.
+    pub(super) fn send(&self, regions: &[Mapping], end: u16) -> Result<(), Breach> {
+        let flags = self.half_word(regions, FLAGS_AT)?;
+        if !interrupt::publish(self.own_word(regions)?, end, flags) {
+            return Ok(());
+        }
+        match rustix::io::write(&self.bell, &1_u64.to_ne_bytes()) {
+            // A counter at its limit is readable.
+            Ok(_) | Err(Errno::AGAIN | Errno::INTR) => Ok(()),
+            Err(_) => Err(Breach("its eventfd cannot be written")),
+        }
+    }
+
+    /// Asks for no interrupts.
+    pub(super) fn mask(&self, regions: &[Mapping]) -> Result<(), Breach> {
+        interrupt::mask(self.half_word(regions, FLAGS_AT)?);
+        Ok(())
+    }
+
+    /// Asks for interrupts, and looks.
+    pub(super) fn unmask(&mut self, regions: &[Mapping]) -> Result<(), Breach> {
+        let flags = self.half_word(regions, FLAGS_AT)?;
+        self.seen = interrupt::unmask(flags, self.word_of_peer(regions)?);
+        Ok(())
+    }
+
+    /// The position that this end writes.
+    fn own_word<'a>(&self, regions: &'a [Mapping]) -> Result<&'a AtomicU16, Breach> {
         let at = match self.side {
             Side::Server => TAIL_AT,
             Side::Client => HEAD_AT,
         };
-        self.half_word(regions, at)?
-            .store(position, Ordering::Release);
-        Ok(())
+        self.half_word(regions, at)
     }
 
-    /// Asks for interrupts, or for none.
-    pub(super) fn mask(&self, regions: &[Mapping], is_masked: bool) -> Result<(), Breach> {
-        let flags = self.half_word(regions, FLAGS_AT)?;
-        flags.store(if is_masked { MASK_INT } else { 0 }, Ordering::Relaxed);
-        if !is_masked {
-            fence(Ordering::SeqCst);
-        }
-        Ok(())
-    }
-
-    /// Wakes the receiver if it asks for that, after [`Self::publish`].
-    pub(super) fn ring(&self, regions: &[Mapping]) -> Result<(), Breach> {
-        fence(Ordering::SeqCst);
-        let flags = self.half_word(regions, FLAGS_AT)?;
-        if flags.load(Ordering::Relaxed) & MASK_INT != 0 {
-            return Ok(());
-        }
-        match rustix::io::write(&self.bell, &1_u64.to_ne_bytes()).map_err(io::Error::from) {
-            // A counter at its limit is readable.
-            Err(error) if error.kind() != io::ErrorKind::WouldBlock => {
-                Err(Breach("its eventfd cannot be written"))
-            }
-            Ok(_) | Err(_) => Ok(()),
-        }
+    fn word_of_peer<'a>(&self, regions: &'a [Mapping]) -> Result<&'a AtomicU16, Breach> {
+        let at = match self.side {
+            Side::Server => HEAD_AT,
+            Side::Client => TAIL_AT,
+        };
+        self.half_word(regions, at)
     }
 
     /// Reads the descriptor at a position.

@@ -11,7 +11,7 @@ use saiga_wire::checksum::Sum;
 use saiga_wire::virtio::{ChecksumPlace, Header, Segmentation, Version};
 
 use crate::raw::{BUFFER, Raw, Shared, buffer};
-use crate::world::{World, connect, frame, received, send, sleep, step};
+use crate::world::{World, connect, frame, is_readable, received, send, sleep, step};
 
 #[test]
 fn a_peer_that_has_ended_is_replaced() {
@@ -202,4 +202,35 @@ fn a_super_segment_goes_on_when_the_peer_has_room() {
     assert_eq!(shared.tail(1), 10);
     assert!(server.room().is_some());
     assert_eq!(server.counters().sent.frames, 1);
+    // A checksum is formed once, however often there is no room.
+    let (bytes, mut header) = super_segment();
+    header.segmentation = None;
+    assert!(send(&mut server, &bytes, &header));
+    assert!(server.room().is_none());
+    shared.describe(1, 2, [0, 0], 256, buffer(1, 2));
+    shared.publish(1, 11);
+    server.flush().unwrap();
+    let got: [u8; 154] = shared.get(buffer(1, 2));
+    assert!(Sum::of(&got[34..]).is_valid());
+    assert_ne!(got[50..52], [0, 0]);
+}
+
+/// The eventfd of a link that has ended wakes nobody, although its peer still has it.
+#[test]
+fn the_eventfd_of_a_former_peer_is_without_effect() {
+    let world = World::new();
+    let mut server = world.server(64);
+    let all = Shared::new().messages();
+    let peer = Raw::connect(&world.socket());
+    step(&mut server);
+    peer.negotiate(&mut server, &all);
+    assert!(server.is_up());
+    let bell = all[2].1.as_ref().unwrap();
+    let ring = || rustix::io::write(bell, &1_u64.to_ne_bytes()).unwrap();
+    ring();
+    assert!(is_readable(&server));
+    drop(peer);
+    step(&mut server);
+    ring();
+    assert!(!server.is_up() && !is_readable(&server));
 }

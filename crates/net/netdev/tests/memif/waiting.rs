@@ -2,11 +2,11 @@
 
 use std::thread;
 
-use saiga_netdev::Device;
+use saiga_netdev::Device as _;
 use saiga_netdev::memif::Memif;
 use saiga_wire::virtio::Header;
 
-use crate::world::{World, frame, received, send, step, wait};
+use crate::world::{World, frame, is_readable, received, send, step, wait};
 
 /// Rounds between two threads, each of which sleeps until the other's frame comes.
 const ROUNDS: usize = 20_000;
@@ -53,13 +53,6 @@ fn play(mut device: Memif, begins: bool) {
 fn the_descriptor_tells_of_frames_only_while_the_owner_waits() {
     let world = World::new();
     let [mut near, mut far] = world.pair(64);
-    let is_readable = |device: &dyn Device| {
-        let descriptor = device.descriptor();
-        let flags = rustix::event::PollFlags::IN;
-        let mut polled = [rustix::event::PollFd::new(&descriptor, flags)];
-        let none = rustix::event::Timespec::default();
-        rustix::event::poll(&mut polled, Some(&none)).unwrap() > 0
-    };
     received(&mut far);
     step(&mut far);
     received(&mut far);

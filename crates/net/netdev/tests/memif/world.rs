@@ -99,6 +99,12 @@ pub(crate) fn sleep(devices: &[&Memif]) {
     assert!(poll(&mut polled, Some(&LIMIT)).unwrap() > 0, "no wake-up");
 }
 
+pub(crate) fn is_readable(device: &Memif) -> bool {
+    let descriptor = device.descriptor();
+    let mut polled = [PollFd::new(&descriptor, PollFlags::IN)];
+    poll(&mut polled, Some(&Timespec::default())).unwrap() > 0
+}
+
 /// Writes a frame; false if there is no room.
 pub(crate) fn send(device: &mut dyn Device, bytes: &[u8], offload: &Header) -> bool {
     let Some(room) = device.room() else {
