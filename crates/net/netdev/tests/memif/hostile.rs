@@ -56,6 +56,11 @@ fn changes(shared: &Shared) -> Vec<Change> {
         ),
         (
             1,
+            vec![region(0, 64, std::io::pipe().unwrap().0)],
+            "not a memfd of ordinary pages",
+        ),
+        (
+            1,
             vec![region(0, 64, tempfile::tempfile().unwrap())],
             "a region is not",
         ),
