@@ -5,7 +5,7 @@ use std::fs::OpenOptions;
 use std::io::{self, Write as _};
 use std::process::{Command, Stdio};
 
-use saiga_interface::{Snapshot, SnapshotError};
+use saiga_interface::Snapshot;
 use saiga_process::root::Root;
 
 /// The kernel's own default (`/proc/sys/kernel/modprobe`).
@@ -83,11 +83,9 @@ impl Machine for Host {
     }
 
     fn network(&self, interface: &str) -> io::Result<Vec<String>> {
-        let snapshot = match Snapshot::take(OsStr::new(interface)) {
-            // It was removed since its name was read.
-            Err(SnapshotError::NoInterface { .. }) => return Ok(Vec::new()),
-            taken => taken.map_err(io::Error::other)?,
-        };
+        // An interface that sysfs shows can be absent here: sysfs has the network namespace of the
+        // process that mounted it.
+        let snapshot = Snapshot::take(OsStr::new(interface)).map_err(io::Error::other)?;
         let vlans = snapshot.vlans.iter();
         let vlans = vlans.map(|vlan| format!("VLAN {}", vlan.link.name.to_string_lossy()));
         let addresses = snapshot.device.addresses.iter();
