@@ -1,5 +1,5 @@
-//! `saiga gateway check`: whether `gateway.toml` can be served on this machine, and what the file of
-//! Gazelle would be as `gateway.toml`.
+//! `saiga gateway check`: whether `gateway.toml` can be served on this machine, and what the file
+//! of Gazelle would be as `gateway.toml`.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

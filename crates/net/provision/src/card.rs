@@ -1,10 +1,10 @@
 //! Network cards on PCI: which driver one has, whether it can go to user space, and the way there
 //! and back.
 //!
-//! Source: kernel Documentation/ABI/testing/sysfs-bus-pci, driver-api/vfio.rst. The driver is chosen
-//! by `driver_override`, which concerns this card alone; other ways (`new_id`) would also take cards
-//! of the same type. A group of the IOMMU goes to user space as a whole, so all its devices are
-//! looked at.
+//! Source: kernel Documentation/ABI/testing/sysfs-bus-pci, driver-api/vfio.rst. The driver is
+//! chosen by `driver_override`, which concerns this card alone; other ways (`new_id`) would also
+//! take cards of the same type. A group of the IOMMU goes to user space as a whole, so all its
+//! devices are looked at.
 
 use std::io;
 

@@ -1,7 +1,7 @@
 //! A change of the machine, and its way back.
 //!
-//! A change is recorded before it is made, so it may have been made in part. Values that are neither
-//! those from before nor those of the change belong to someone else, and stay.
+//! A change is recorded before it is made, so it may have been made in part. Values that are
+//! neither those from before nor those of the change belong to someone else, and stay.
 
 use std::io;
 

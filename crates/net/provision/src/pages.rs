@@ -1,8 +1,8 @@
 //! Huge pages of 2 MiB of a NUMA node: how many are free, and their number.
 //!
 //! Source: kernel Documentation/admin-guide/mm/hugetlbpage.rst. `nr_hugepages` shows surplus pages
-//! as well, which the kernel takes and gives back by itself; a written number is without them. If it
-//! is raised, surplus pages come to count first (mm/hugetlb.c, `set_max_huge_pages`).
+//! as well, which the kernel takes and gives back by itself; a written number is without them. If
+//! it is raised, surplus pages come to count first (mm/hugetlb.c, `set_max_huge_pages`).
 
 use std::fmt;
 use std::io;

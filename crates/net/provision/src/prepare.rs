@@ -68,8 +68,8 @@ impl From<RecordError> for PrepareError {
     }
 }
 
-/// Gives the machine what is wanted, and records each change in the file `record` before it is made.
-/// What an earlier call has recorded is kept, with the values from before it.
+/// Gives the machine what is wanted, and records each change in the file `record` before it is
+/// made. What an earlier call has recorded is kept, with the values from before it.
 ///
 /// # Errors
 /// A [`PrepareError`]. The machine is then as it was before the first recorded change.

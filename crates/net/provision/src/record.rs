@@ -1,9 +1,9 @@
 //! The record of changes: a file of root below `/run`, one line for each event.
 //!
-//! A change is recorded before it is made. The file is locked: exclusively while changes are made or
-//! undone, and shared by each gateway that uses them. It is trusted as far as its rights go: it must
-//! be a regular file of root with mode 0600 in a directory of root, and it holds only addresses,
-//! numbers and names, never paths. It ends with a reboot, like the changes.
+//! A change is recorded before it is made. The file is locked: exclusively while changes are made
+//! or undone, and shared by each gateway that uses them. It is trusted as far as its rights go: it
+//! must be a regular file of root with mode 0600 in a directory of root, and it holds only
+//! addresses, numbers and names, never paths. It ends with a reboot, like the changes.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, Write as _};
