@@ -242,6 +242,8 @@ fn the_machine_is_checked() {
         let world = World::made(Wire::Xdp, "[tcp]\nconnections = 100\n");
         let check = || {
             let mut check = world.saiga.saiga(&["gateway", "check", "--config"]);
+            // nft(8) is a program of administrators.
+            check.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
             said(check.arg(world.saiga.path("gateway.toml")))
         };
         let out = check();

@@ -121,7 +121,8 @@ fn each_binding_is_restored() {
 fn what_someone_else_has_changed_stays() {
     let mut fake = Fake::new();
     drop(fake.prepare(&everything(&fake)).unwrap());
-    fake.write(&format!("{NODE0}/nr_hugepages"), "30").unwrap();
+    // Fewer than were set, and more than before.
+    fake.write(&format!("{NODE0}/nr_hugepages"), "10").unwrap();
     let taken = format!("/sys/bus/pci/devices/{}/driver", TWINS[0]);
     fake.remove(&taken);
     fake.link(&taken, "../../../bus/pci/drivers/other");
@@ -137,8 +138,8 @@ fn what_someone_else_has_changed_stays() {
     };
     assert!(functions[0].contains("reserved for other") && functions[1].contains("driver other"));
     assert!(modules.contains("vfio_pci"), "{modules}");
-    assert!(pages.contains("30, and not 19"), "{pages}");
-    assert_eq!(fake.text(&format!("{NODE0}/nr_hugepages")), "30\n");
+    assert!(pages.contains("10, and not 19"), "{pages}");
+    assert_eq!(fake.text(&format!("{NODE0}/nr_hugepages")), "10\n");
     assert!(!fake.record().exists());
 }
 
@@ -159,6 +160,24 @@ fn a_failure_leaves_a_record_with_the_rest() {
     fake.put("/sys/bus/pci/drivers/ixgbe/unbind", "");
     fake.undo().unwrap();
     assert_eq!(fake.tree(), before);
+}
+
+/// Between two attempts, someone takes a card that was given back.
+#[test]
+fn what_was_undone_is_not_undone_again() {
+    let mut fake = Fake::new();
+    drop(fake.prepare(&everything(&fake)).unwrap());
+    // Three steps for the card that is the last one.
+    fake.refused = Some(fake.done + 3);
+    assert!(fake.undo().is_err());
+    let device = format!("/sys/bus/pci/devices/{}", TWINS[1]);
+    let (name, address) = (format!("{device}/driver_override"), TWINS[1]);
+    fake.write(&format!("{device}/driver/unbind"), address).unwrap();
+    fake.write(&name, "vfio-pci").unwrap();
+    fake.write("/sys/bus/pci/drivers_probe", address).unwrap();
+    fake.undo().unwrap();
+    assert_eq!(fake.driver(TWINS[1]).as_deref(), Some("vfio-pci"));
+    assert_eq!(fake.driver(TWINS[0]).as_deref(), Some("ixgbe"));
 }
 
 #[test]
