@@ -45,8 +45,8 @@ use options::{Expectation, RedisArgs, SqlArgs, WorkloadArgs};
 use outlook::{Outlook, Spreads};
 use over::WireName;
 pub(crate) use plan::{
-    arm_kinds, check_arms, check_clients, check_connections, check_idle, raise_descriptor_limit,
-    tests, this_tool,
+    arm_kinds, check_arms, check_clients, check_connections, check_idle, check_rate,
+    raise_descriptor_limit, tests, this_tool,
 };
 use progress::Progress;
 

@@ -333,10 +333,6 @@ fn bad_input_is_refused() {
     assert_refused(&[
         ("redis --over cable", NO_WIRE),
         (
-            "tpcc --engine mariadb --over memif",
-            "--over memif accelerates the client, too",
-        ),
-        (
             "redis --over tap --cluster",
             "--over needs --topology standalone, not cluster",
         ),
@@ -383,6 +379,10 @@ fn bad_input_of_databases_is_refused() {
         (
             "tpcc --engine mariadb --arms kernel,gateway",
             "--arms: give at least two arms, each kernel or saiga",
+        ),
+        (
+            "sql --engine mariadb,postgres --rate 1000",
+            "--rate: sysbench logs no latency from a schedule; give --engine postgres",
         ),
     ]);
 }

@@ -9,7 +9,7 @@ use saiga_experiment::workload::Load;
 use saiga_sql::{SqlLoad, SqlWorkload, Test, cells};
 
 use super::Conditions;
-use crate::compare::{EngineName, arm_kinds, check_connections, probe, seconds};
+use crate::compare::{EngineName, arm_kinds, check_connections, check_rate, probe, seconds};
 
 /// Options of `saiga bench sql`.
 #[derive(Debug, clap::Args)]
@@ -26,6 +26,10 @@ pub(super) struct Args {
     /// Measured time in seconds, after the warm-up
     #[arg(long, value_name = "S", default_value_t = 1.0, value_parser = seconds)]
     seconds: f64,
+    /// Start this many transactions per second by a schedule, from which their latency counts
+    /// (PostgreSQL)
+    #[arg(long, value_name = "N/s", value_parser = clap::value_parser!(u32).range(1..))]
+    rate: Option<u32>,
     /// Close each connection after one transaction
     #[arg(long)]
     reconnect: bool,
@@ -45,6 +49,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let Args { conditions, .. } = args;
     let load = args.load();
     check_connections(args.clients)?;
+    check_rate(args.rate, &[load.engine])?;
     let length = Duration::from_secs_f64(args.seconds);
     // The workload multiplies the length for such a load; here the given length applies.
     let window = length.div_f64(load.length_factor());
@@ -73,6 +78,7 @@ impl Args {
             test,
             connections: self.clients,
             reconnect: self.reconnect,
+            rate: self.rate,
         }
     }
 }

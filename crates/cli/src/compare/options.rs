@@ -101,6 +101,10 @@ pub(crate) struct SqlArgs {
     /// --full 0.6, with --over 1)
     #[arg(long, value_name = "S", value_parser = seconds)]
     pub(crate) seconds: Option<f64>,
+    /// Start this many transactions per second by a schedule, from which their latency counts, in
+    /// place of as many as possible (PostgreSQL)
+    #[arg(long, value_name = "N/s", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) rate: Option<u32>,
     /// First port of the private servers on 127.0.0.1 (default: free ports)
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) port: Option<u16>,

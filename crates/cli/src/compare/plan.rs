@@ -71,20 +71,36 @@ pub(super) fn sql(args: &SqlArgs, engines: &[Engine]) -> anyhow::Result<(Plan<Sq
         None => SQL_RUN,
     };
     let window = Duration::from_secs_f64(args.seconds.unwrap_or(usual));
+    check_rate(args.rate, engines)?;
+    let timed = |mut loads: Vec<SqlLoad>| {
+        for load in &mut loads {
+            load.rate = args.rate;
+        }
+        loads
+    };
     let mut cells = Vec::new();
     for &engine in engines {
         if args.full {
-            let loads = saiga_sql::cells::full_loads(engine);
+            let loads = timed(saiga_sql::cells::full_loads(engine));
             let hogs = [Hog::None].into_iter().chain(HOGS);
             cells.extend(hogs.flat_map(|hog| saiga_sql::cells::cells(&loads, hog, &cores)));
         } else {
-            let loads = saiga_sql::cells::default_loads(engine);
+            let loads = timed(saiga_sql::cells::default_loads(engine));
             let beside = |hog| saiga_sql::cells::cells(&loads, hog, &cores);
             cells.extend(beside_hogs(&args.cells, beside)?);
         }
     }
     let plan = of(&args.common, &args.cells, cells, RunSize::Timed(window))?;
     Ok((plan, window))
+}
+
+/// Fails if a rate is given for sysbench, which does not log when its transactions should have
+/// started.
+pub(crate) fn check_rate(rate: Option<u32>, engines: &[Engine]) -> anyhow::Result<()> {
+    if rate.is_some() && engines.contains(&Engine::MariaDb) {
+        bail!("--rate: sysbench logs no latency from a schedule; give --engine postgres");
+    }
+    Ok(())
 }
 
 /// The database systems of `compare sql`, without duplicates.

@@ -1,7 +1,5 @@
 //! Faults of the device and of the hosts at its ends: a link that goes down, another MTU, another
 //! MAC address, a removed address, a stopped server, and a gateway without descriptors.
-//!
-//! Deliberately absent: steps of the clock, which belongs to no namespace.
 
 use std::fs;
 use std::io::{ErrorKind, Read as _, Write as _};

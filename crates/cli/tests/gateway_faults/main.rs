@@ -2,20 +2,23 @@
 //! host that checks each byte.
 //!
 //! `make test` runs a few rounds of each; `make soak` runs a thousand kills and longer attacks.
-//! Needs root, /dev/net/tun, ip(8) with bridges, tshark(1), and Redis. Deliberately absent:
-//! throughput under attack, and steps of the clock, which belongs to no namespace.
+//! Needs root, /dev/net/tun, ip(8) with bridges, and what `tools/setup test` installs. Deliberately absent: throughput under attack.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod bystander;
+mod clock;
+mod databases;
 mod device;
 mod frames;
 mod hostile;
+mod kernel_programs;
 mod kernel_side;
 mod kills;
 mod link;
 mod local_user;
 #[path = "../support/mod.rs"]
 mod support;
+mod topologies;
 mod undo;
 mod world;
 

@@ -24,25 +24,32 @@ use saiga_trials::{Signal, reaper};
 
 use crate::bystander::Bystander;
 use crate::link::Faulty;
-use crate::support::Installation;
 use crate::support::program::{Ended, start};
+use crate::support::{Installation, said};
 
-/// The address of the server's host.
-pub(crate) const SERVER: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 1);
+/// The address of the server's host, which private servers of databases listen on, too
+/// ([`saiga_hosts::SERVER`]).
+pub(crate) const SERVER: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
 /// Its other address.
 pub(crate) const SERVER_V6: Ipv6Addr = Ipv6Addr::new(0xfd09, 0, 0, 0, 0, 0, 0, 1);
 /// The address of the client's host.
-pub(crate) const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 2);
+pub(crate) const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 2);
 /// The port of the server that is attacked or killed.
 pub(crate) const PORT: u16 = 6379;
 /// The port of the server that must not be affected.
 pub(crate) const OTHER_PORT: u16 = 6380;
+/// The ports of the nodes of a cluster.
+pub(crate) const CLUSTER_PORTS: [u16; 3] = [7001, 7002, 7003];
+/// All served ports: those above, of the buses of a cluster, and of MariaDB and PostgreSQL.
+const SERVED: [u16; 10] = [
+    PORT, OTHER_PORT, 7001, 7002, 7003, 17001, 17002, 17003, 3306, 5432,
+];
 /// MAC address of the gateway. That of a TAP device differs in the last bit.
 pub(crate) const GATEWAY_MAC: [u8; 6] = [2, 0, 0, 0, 9, 0x11];
 const TAP_MAC: &str = "02:00:00:00:09:10";
 const INTERFACE_MAC: &str = "02:00:00:00:09:11";
 /// A network of many hosts behind the switch, from RFC 2544. None of them exists.
-const FOREIGN: &str = "198.18.0.0/15 via 10.9.0.3";
+const FOREIGN: &str = "198.18.0.0/15 via 10.77.0.3";
 /// SYNs beyond so many handshakes get cookies.
 const BACKLOG: u32 = 512;
 
@@ -132,7 +139,7 @@ impl World {
     fn make_switch(&self) {
         for line in [
             "link add br0 type bridge",
-            "address add 10.9.0.3/24 dev br0",
+            "address add 10.77.0.3/24 dev br0",
             "link set br0 up",
         ] {
             self.on_switch(line);
@@ -162,7 +169,7 @@ impl World {
         };
         let control = self.saiga.path("run/control");
         let text = format!(
-            "[[device]]\n{device}[[serve]]\nport = [{PORT}, {OTHER_PORT}]\nbacklog = {BACKLOG}\n\
+            "[[device]]\n{device}[[serve]]\nport = {SERVED:?}\nbacklog = {BACKLOG}\n\
              [runtime]\nuser = \"daemon\"\ncontrol = \"{}\"\n",
             control.display()
         );
@@ -246,9 +253,21 @@ impl World {
         self.saiga.redis(true, &[&v4, &v6], port, more)
     }
 
+    /// A Redis server of the client's host, without the library.
+    pub(crate) fn redis_on_client(&self, port: u16, more: &[&str]) -> Ended {
+        let address = CLIENT.to_string();
+        self.within_client(|| self.saiga.redis(false, &[&address], port, more))
+    }
+
     /// A gateway that serves, connected to the switch.
     pub(crate) fn gateway(&self) -> Gateway {
+        self.gateway_with(&[])
+    }
+
+    /// A gateway with further variables of the environment.
+    pub(crate) fn gateway_with(&self, variables: &[(&str, &str)]) -> Gateway {
         let mut command = self.saiga.saiga(&["gateway", "up", "--config"]);
+        command.envs(variables.iter().copied());
         let process = start(command.arg(self.settings()), "serving");
         let fresh = Census::of(process.pid()).unwrap();
         if self.wire == Wire::Tap {
@@ -269,6 +288,20 @@ impl World {
     pub(crate) fn stop(&self, gateway: Gateway) {
         gateway.process.stop();
         self.take_wire_back();
+    }
+
+    /// Lets the kernel drop what it gets for the served ports, as a firewall does: otherwise, it
+    /// would serve the client while there is no gateway, and keep it afterwards.
+    pub(crate) fn close_kernel_side(&self) {
+        let rule = format!("iifname wire0 tcp dport {{ {PORT}, {OTHER_PORT} }} drop");
+        let hook = "{ type filter hook input priority 0; }";
+        for line in [
+            "add table inet closed".to_owned(),
+            format!("add chain inet closed input {hook}"),
+            format!("add rule inet closed input {rule}"),
+        ] {
+            succeed(Command::new("nft").arg(line));
+        }
     }
 
     fn take_wire_back(&self) {
@@ -323,6 +356,16 @@ impl World {
         })
     }
 
+    /// Does `work` on the client's host.
+    pub(crate) fn within_client<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+        within(Some(&self.client.path()), || Ok(work())).unwrap()
+    }
+
+    /// Runs a program on the client's host, which must succeed; returns its output.
+    pub(crate) fn run_on_client(&self, command: &mut Command) -> String {
+        within(Some(&self.client.path()), || Ok(succeed(command))).unwrap()
+    }
+
     /// Starts a program on the client's host; its output is dropped.
     pub(crate) fn start_on_client(&self, command: &mut Command) -> Ended {
         reaper::end_with_parent(command, Signal::KILL);
@@ -350,6 +393,14 @@ impl World {
         let lines: Vec<&str> = text.lines().filter(is_same).collect();
         lines.join("\n")
     }
+}
+
+/// Runs a program, which must succeed; returns its output.
+pub(crate) fn succeed(command: &mut Command) -> String {
+    reaper::end_with_parent(command, Signal::KILL);
+    let out = said(command.stdin(Stdio::null()));
+    assert_eq!(out.code, Some(0), "{command:?}: {out:?}");
+    out.stdout
 }
 
 /// Rules and routes of the server's host while a gateway runs; those of its own device, whose

@@ -31,8 +31,7 @@ pub enum Wire {
 }
 
 impl Wire {
-    /// The wires of experiment files, whose client is not under Saiga.
-    pub const OF_FILES: [Self; 2] = [Self::Veth, Self::Tap];
+    pub const ALL: [Self; 3] = [Self::Veth, Self::Tap, Self::Memif];
 
     /// The name on the command line and in experiment files.
     #[must_use]
@@ -42,6 +41,13 @@ impl Wire {
             Self::Tap => "tap",
             Self::Memif => "memif",
         }
+    }
+
+    /// Whether the client of an arm with a gateway runs under Saiga: where its host has a gateway,
+    /// too.
+    #[must_use]
+    pub fn accelerates_client(self) -> bool {
+        self == Self::Memif
     }
 
     /// Environment variables for the client of an arm. A gateway on its host accelerates it, too.

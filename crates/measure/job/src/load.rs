@@ -162,8 +162,16 @@ fn figures(output: &Output, series: &TimeSeries, hosts: Option<&Hosts>) -> BTree
     let Some(times) = &output.times else {
         return metrics;
     };
+    if let Some(client) = metrics.get_mut("client_cpu_us_per_op")
+        && times.transactions > 0.0
+    {
+        // A gateway on the client's host is part of the client.
+        let far_s = series.far_gateway_used_within(&times.measured);
+        *client += far_s * 1e6 / times.transactions;
+    }
     if hosts.is_some() {
-        metrics.extend(figures_of_hosts(output, series, times));
+        let client = metrics.get("client_cpu_us_per_op").copied();
+        metrics.extend(figures_of_hosts(client, series, times));
     }
     let used = series.used_within(&times.measured);
     if let Some(used) = used.filter(|_| times.transactions > 0.0) {
@@ -172,7 +180,7 @@ fn figures(output: &Output, series: &TimeSeries, hosts: Option<&Hosts>) -> BTree
         let with_interrupts = 1.0 + series.interrupts_beside(&times.measured);
         let server = used * 1e6 / times.transactions * with_interrupts;
         metrics.insert("server_cpu_us_per_op".to_owned(), server);
-        if let Some(client) = output.metrics.get("client_cpu_us_per_op") {
+        if let Some(client) = metrics.get("client_cpu_us_per_op") {
             let client = client * with_interrupts;
             metrics.insert("client_cpu_us_per_op".to_owned(), client);
             metrics.insert("total_cpu_us_per_op".to_owned(), server + client);
@@ -181,11 +189,11 @@ fn figures(output: &Output, series: &TimeSeries, hosts: Option<&Hosts>) -> BTree
     metrics
 }
 
-/// CPU time per operation of the gateway, if there is one, and of the server's host.
-fn figures_of_hosts(output: &Output, series: &TimeSeries, times: &Times) -> Vec<(String, f64)> {
+/// CPU time per operation of the gateway, if there is one, and of the server's host. `client` is
+/// that of the client.
+fn figures_of_hosts(client: Option<f64>, series: &TimeSeries, times: &Times) -> Vec<(String, f64)> {
     let measured = &times.measured;
     let per_op = |seconds: f64| seconds * 1e6 / times.transactions;
-    let client = output.metrics.get("client_cpu_us_per_op");
     // The interrupts of both hosts are part of it; the client's share of them is not known.
     let host = series.host_used_within(measured).zip(client);
     let host = host.map(|(busy_s, client)| (per_op(busy_s) - client).max(0.0));

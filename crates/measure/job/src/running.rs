@@ -66,20 +66,34 @@ pub(crate) struct Processes<'a> {
     pub(crate) hosts: Option<&'a mut Hosts>,
 }
 
+/// CPU times so far.
+pub(crate) struct CpuTimes {
+    /// Of the servers and of the gateway on their host.
+    pub(crate) used: Duration,
+    /// Of that gateway alone; zero without one.
+    pub(crate) gateway: Duration,
+    /// Of the gateway on the client's host; zero without one.
+    pub(crate) far_gateway: Duration,
+}
+
 impl Processes<'_> {
-    /// CPU time of the servers and of the gateway so far, and of the gateway alone.
+    /// CPU times of the servers and gateways so far.
     ///
     /// # Errors
     /// Fails if one of them is gone.
-    pub(crate) fn cpu_time(&self) -> io::Result<(Duration, Duration)> {
+    pub(crate) fn cpu_times(&self) -> io::Result<CpuTimes> {
         let servers = self.servers.iter().flatten();
         let servers: io::Result<Duration> =
             servers.map(|one| one.process.child.tree_cpu_time()).sum();
-        let gateway = match &self.hosts {
-            Some(hosts) => hosts.gateway_cpu_time()?,
-            None => Duration::ZERO,
+        let (gateway, far_gateway) = match &self.hosts {
+            Some(hosts) => (hosts.gateway_cpu_time()?, hosts.far_cpu_time()?),
+            None => (Duration::ZERO, Duration::ZERO),
         };
-        Ok((servers? + gateway, gateway))
+        Ok(CpuTimes {
+            used: servers? + gateway,
+            gateway,
+            far_gateway,
+        })
     }
 
     /// The exit report of the first server that has ended, or of the gateway.

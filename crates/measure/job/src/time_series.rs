@@ -12,7 +12,7 @@ use saiga_experiment::workload::Failure;
 use saiga_process::cpu::HostTime;
 
 use crate::record::unix_s;
-use crate::running::Processes;
+use crate::running::{CpuTimes, Processes};
 
 /// Samples in order of time.
 #[derive(Default)]
@@ -21,6 +21,8 @@ pub(crate) struct TimeSeries {
     used: Vec<(f64, f64)>,
     /// Those of the gateway alone; zero without a gateway.
     gateway: Vec<(f64, f64)>,
+    /// Those of the gateway on the client's host; zero without one.
+    far_gateway: Vec<(f64, f64)>,
     /// CPU time of the whole host at the times of `used`.
     host: Vec<HostTime>,
     /// Counters of the probed process, by seconds since 1970.
@@ -44,11 +46,16 @@ pub(crate) struct ProbedProcess<'a> {
 impl TimeSeries {
     /// Samples the servers and the host; returns the CPU time of the servers so far.
     pub(crate) fn sample(&mut self, processes: &Processes<'_>) -> Result<Duration, Failure> {
-        let (used, gateway) = processes.cpu_time().map_err(Failure::impossible)?;
+        let CpuTimes {
+            used,
+            gateway,
+            far_gateway,
+        } = processes.cpu_times().map_err(Failure::impossible)?;
         let host = HostTime::read().map_err(Failure::impossible)?;
         let at_s = unix_s(SystemTime::now());
         self.used.push((at_s, used.as_secs_f64()));
         self.gateway.push((at_s, gateway.as_secs_f64()));
+        self.far_gateway.push((at_s, far_gateway.as_secs_f64()));
         self.host.push(host);
         Ok(used)
     }
@@ -74,6 +81,12 @@ impl TimeSeries {
     pub(crate) fn gateway_used_within(&self, time: &Range<f64>) -> Option<f64> {
         let has_used = self.gateway.last().is_some_and(|(_, used)| *used > 0.0);
         within(&self.gateway, time).filter(|_| has_used)
+    }
+
+    /// CPU seconds of the gateway on the client's host within an interval; 0 without one, or if the
+    /// samples do not cover it.
+    pub(crate) fn far_gateway_used_within(&self, time: &Range<f64>) -> f64 {
+        within(&self.far_gateway, time).unwrap_or(0.0)
     }
 
     /// CPU seconds in which the CPUs of the machine were busy within an interval, without time that
@@ -154,6 +167,7 @@ mod tests {
         };
         assert_eq!(series.host_used_within(&(10.0..12.0)), Some(2.0));
         assert_eq!(series.gateway_used_within(&(10.0..12.0)), Some(0.5));
+        assert_eq!(series.far_gateway_used_within(&(10.0..12.0)), 0.0);
         assert_eq!(series.gateway_used_within(&(12.0..15.0)), None);
     }
 

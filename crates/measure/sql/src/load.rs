@@ -26,6 +26,9 @@ pub struct SqlLoad {
     pub connections: u32,
     /// Whether each transaction opens a connection.
     pub reconnect: bool,
+    /// Transactions per second, started by a schedule from which their latency counts; `None` for
+    /// as many as possible. Only pgbench logs such latencies.
+    pub rate: Option<u32>,
 }
 
 impl SqlLoad {
@@ -37,6 +40,7 @@ impl SqlLoad {
             test,
             connections,
             reconnect: false,
+            rate: None,
         }
     }
 
@@ -68,7 +72,9 @@ impl Load for SqlLoad {
             (Engine::Postgres, Test::Select) => "select",
             (Engine::Postgres, Test::ReadWrite) => "tpcb",
         };
-        format!("{}-{test}-c{}", self.engine.name(), self.connections)
+        let rate = self.rate.map(|rate| format!("-r{rate}"));
+        let rate = rate.unwrap_or_default();
+        format!("{}-{test}-c{}{rate}", self.engine.name(), self.connections)
     }
 
     fn params(&self) -> BTreeMap<String, Value> {
@@ -79,6 +85,9 @@ impl Load for SqlLoad {
         ]);
         if self.reconnect {
             params.insert("reconnect".to_owned(), json!(true));
+        }
+        if let Some(rate) = self.rate {
+            params.insert("rate".to_owned(), json!(rate));
         }
         params
     }
@@ -107,6 +116,12 @@ mod tests {
             ..SqlLoad::new(Engine::Postgres, Test::Select, 4)
         };
         assert_eq!(churn.slug(), "postgres-churn-c4");
+        let timed = SqlLoad {
+            rate: Some(5_000),
+            ..SqlLoad::new(Engine::Postgres, Test::Select, 64)
+        };
+        assert_eq!(timed.slug(), "postgres-select-c64-r5000");
+        assert_eq!(timed.params()["rate"], 5_000);
         assert_eq!(
             serde_json::to_value(churn.params()).unwrap(),
             json!({"engine": "postgres", "test": "select-only", "clients": 4, "reconnect": true})

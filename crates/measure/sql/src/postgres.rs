@@ -43,6 +43,9 @@ pub(crate) fn client(
     if load.reconnect {
         line.args.push("-C".to_owned());
     }
+    if let Some(rate) = load.rate {
+        line.args.push(format!("--rate={rate}"));
+    }
     if load.test == crate::Test::Select {
         line.args.push("-n".to_owned());
     }
@@ -68,5 +71,23 @@ fn add_connection(line: &mut CommandLine, installation: &Installation, endpoint:
     // Overrides the user's settings for other servers.
     for (name, value) in [("PGSSLMODE", "disable"), ("PGGSSENCMODE", "disable")] {
         line.env.insert(name.to_owned(), value.to_owned());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use saiga_database::{Engine, Programs};
+
+    use super::*;
+    use crate::Test;
+
+    #[test]
+    fn a_load_with_a_rate_has_a_schedule() {
+        let installation = Installation::new(Engine::Postgres, "d".to_owned(), Programs::new());
+        let mut load = SqlLoad::new(Engine::Postgres, Test::Select, 64);
+        let line = |load: &SqlLoad| client(&installation, &Endpoint::Unix, load).to_string();
+        assert!(!line(&load).contains("--rate"));
+        load.rate = Some(5_000);
+        assert!(line(&load).contains(" --rate=5000 "));
     }
 }

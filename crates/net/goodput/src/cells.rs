@@ -46,11 +46,16 @@ pub const TROUBLES: [Trouble; 8] = [
     Trouble::Reordering(100),
 ];
 
-/// All cells, by trouble and then by round-trip time.
+/// All cells, by trouble and then by round-trip time; at last random loss of 1 and 5 % between
+/// distant sites, which docs/gateway.md quotes.
 pub fn all() -> impl Iterator<Item = Cell> {
-    TROUBLES
-        .into_iter()
-        .flat_map(|trouble| RTTS_US.map(|rtt_us| Cell { trouble, rtt_us }))
+    let everywhere = |trouble| RTTS_US.map(|rtt_us| Cell { trouble, rtt_us });
+    let distant = |parts| Cell {
+        trouble: Trouble::Loss(Chance::per_million(parts)),
+        rtt_us: 40_000,
+    };
+    let distant = [10_000, 50_000].map(distant);
+    TROUBLES.into_iter().flat_map(everywhere).chain(distant)
 }
 
 impl Cell {

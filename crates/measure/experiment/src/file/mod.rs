@@ -285,7 +285,7 @@ fn check_combinations(root: &Table<'_>, experiment: &Experiment) {
 /// client without Saiga.
 fn check_hosts(root: &Table<'_>, experiment: &Experiment) {
     let arms = &experiment.arms;
-    if experiment.wire.is_none() {
+    let Some(wire) = experiment.wire else {
         if arms.iter().any(|arm| arm.gateway) {
             root.problem(
                 "hosts",
@@ -293,7 +293,7 @@ fn check_hosts(root: &Table<'_>, experiment: &Experiment) {
             );
         }
         return;
-    }
+    };
     if experiment.workload.name() != "tpcc" {
         root.problem("hosts", "needs the workload tpcc");
     }
@@ -301,11 +301,20 @@ fn check_hosts(root: &Table<'_>, experiment: &Experiment) {
     if !arms.iter().all(has_one_port) {
         root.problem("hosts", "needs one server with a port in each arm");
     }
-    if arms.iter().any(|arm| arm.client.saiga) {
-        root.problem(
-            "hosts",
-            "has the client on another host, which needs no Saiga; remove saiga from the client",
-        );
+    let is_accelerated = |arm: &Arm| arm.gateway && wire.accelerates_client();
+    for arm in arms {
+        match (arm.client.saiga, is_accelerated(arm)) {
+            (true, false) => root.problem(
+                "hosts",
+                "has the client on another host, which needs no Saiga; remove saiga from the client",
+            ),
+            (false, true) => root.problem(
+                "hosts",
+                "has a gateway on the client's host, too, over memif: add saiga = true to the arm \
+                 with gateway = true",
+            ),
+            (true, true) | (false, false) => {}
+        }
     }
     let servers = || arms.iter().flat_map(|arm| &arm.servers);
     let with_gateway = arms.iter().filter(|arm| arm.gateway);
@@ -437,7 +446,7 @@ fn pace(table: Option<&Table<'_>>) -> PlanOptions {
 
 fn wire(table: &Table<'_>) -> Option<Wire> {
     table.require("wire");
-    let wire = table.choice("wire", &Wire::OF_FILES.map(|wire| (wire.name(), wire)));
+    let wire = table.choice("wire", &Wire::ALL.map(|wire| (wire.name(), wire)));
     table.finish();
     wire
 }

@@ -45,14 +45,16 @@ fn the_check_of_tables_is_a_key_and_the_old_option_means_none() {
     }
 }
 
+/// A file whose client is on another host.
+const HOSTS: &str = "[hosts]\nwire = \"tap\"\n\
+                     [[arm]]\nname = \"a\"\n[[arm]]\nname = \"b\"\ngateway = true\n\
+                     [[arm.server]]\nname = \"s\"\nsaiga = true\n\
+                     [[server]]\nname = \"s\"\ncommand = \"x\"\nport = 1\n\
+                     [workload]\nkind = \"tpcc\"\nprops = \"p\"\n";
+
 /// The problems of a file whose client is on another host, with `to` in place of `from`.
 fn problems_of_hosts(from: &str, to: &str) -> String {
-    let text = "[hosts]\nwire = \"tap\"\n\
-                [[arm]]\nname = \"a\"\n[[arm]]\nname = \"b\"\ngateway = true\n\
-                [[arm.server]]\nname = \"s\"\nsaiga = true\n\
-                [[server]]\nname = \"s\"\ncommand = \"x\"\nport = 1\n\
-                [workload]\nkind = \"tpcc\"\nprops = \"p\"\n";
-    let text = text.replace(from, to);
+    let text = HOSTS.replace(from, to);
     match Experiment::parse(Path::new("/f.toml"), &text, &[]) {
         Ok(file) => {
             assert_eq!(file.wire, Some(Wire::Tap));
@@ -66,12 +68,23 @@ fn problems_of_hosts(from: &str, to: &str) -> String {
 }
 
 #[test]
+fn a_client_whose_host_has_a_gateway_is_under_saiga() {
+    let text = HOSTS.replace("\"tap\"", "\"memif\"");
+    let text = text.replace("gateway = true\n", "gateway = true\nsaiga = true\n");
+    let file = Experiment::parse(Path::new("/f.toml"), &text, &[]).unwrap();
+    assert_eq!(file.wire, Some(Wire::Memif));
+    let accelerated: Vec<bool> = file.arms.iter().map(|arm| arm.client.saiga).collect();
+    assert_eq!(accelerated, [false, true]);
+}
+
+#[test]
 fn two_hosts_need_tpcc_one_server_and_a_client_without_saiga() {
     assert_eq!(problems_of_hosts("tap", "tap"), "");
     for (from, to, wanted) in [
         ("[hosts]\nwire = \"tap\"\n", "", "hosts is missing"),
         ("wire = \"tap\"\n", "", "wire is missing"),
-        ("\"tap\"", "\"memif\"", "memif"),
+        ("\"tap\"", "\"cable\"", "cable"),
+        ("\"tap\"", "\"memif\"", "add saiga = true to the arm"),
         (
             "port = 1\n",
             "ready = { command = \"x\" }\n",

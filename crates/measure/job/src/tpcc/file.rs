@@ -198,7 +198,8 @@ impl ExperimentFile {
         );
     }
 
-    /// The client runs under Saiga if one of its servers does, unless it is on another host.
+    /// The client runs under Saiga if one of its servers does, unless it is on another host that
+    /// has no gateway.
     fn arm(&self, arm: &Arm, text: &mut String) {
         let Arm {
             name,
@@ -209,7 +210,8 @@ impl ExperimentFile {
         text.push_str("\n[[arm]]\n");
         key(text, "name", &quoted(name));
         key(text, "description", &quoted(description));
-        let saiga = !gateway && lines.iter().any(|line| line.saiga);
+        let accelerates_client = self.wire.is_none_or(Wire::accelerates_client);
+        let saiga = accelerates_client && lines.iter().any(|line| line.saiga);
         if saiga {
             key(text, "saiga", "true");
         }
