@@ -29,37 +29,32 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let removed = removed.iter().map(|line| format!("removed {line}\n"));
     let mut text: String = removed.collect();
     let undone = provision::undo();
-    if let Ok(Undone { restored, .. }) = &undone {
-        text.extend(restored.iter().map(|line| format!("restored {line}\n")));
+    match &undone {
+        Ok(Undone { restored, kept }) => {
+            text.extend(restored.iter().map(|line| format!("restored {line}\n")));
+            for line in kept {
+                exit::say(&format!(
+                    "it stays, because someone has changed it since: {line}"
+                ));
+            }
+            if text.is_empty() && kept.is_empty() {
+                text += "nothing is left of a gateway that was killed\n";
+            }
+        }
+        // Reported below: the rules are gone in any case.
+        Err(_) => {}
     }
     if args.failed {
-        // stdout has the results of `up`.
-        eprint(&text);
-        undone?;
-        return Ok(ExitCode::from(exit::COULD_NOT));
+        text.lines().for_each(exit::say);
+    } else {
+        print_text(&text)?;
     }
-    // In any case: the rules are gone.
-    let Undone { kept, .. } = match undone {
-        Ok(undone) => undone,
-        Err(error) => {
-            print_text(&text)?;
-            return Err(error.into());
-        }
-    };
-    for line in &kept {
-        exit::say(&format!(
-            "someone has changed this since, and it stays: {line}"
-        ));
-    }
-    if text.is_empty() && kept.is_empty() {
-        text += "nothing is left of a gateway that was killed\n";
-    }
-    print_text(&text)?;
-    Ok(ExitCode::SUCCESS)
-}
-
-fn eprint(text: &str) {
-    text.lines().for_each(exit::say);
+    undone?;
+    Ok(if args.failed {
+        ExitCode::from(exit::COULD_NOT)
+    } else {
+        ExitCode::SUCCESS
+    })
 }
 
 /// Says why a gateway that was prepared does not serve, and replaces this process by `down`. DPDK

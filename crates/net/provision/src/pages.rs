@@ -52,15 +52,16 @@ pub enum PagesError {
     /// The node has too little memory in one piece.
     #[error(
         "{node} has memory for {got} of {wanted} huge pages (2 MiB): reserve them at boot (kernel \
-         parameter hugepages={wanted}), lower `device.ring`, `device.frames` or `dpdk.memory`, or \
-         set `dpdk.memory = \"ordinary\"`"
+         parameter {}), lower `device.ring`, `device.frames` or `dpdk.memory`, or set `dpdk.memory \
+         = \"ordinary\"`",
+        node.parameter(*wanted)
     )]
     Short {
         /// The node.
         node: Node,
-        /// The pages that it has.
+        /// The pages that it can have, those from before included.
         got: u64,
-        /// The pages that are needed.
+        /// The pages with which enough would be free.
         wanted: u64,
     },
     /// A file of the kernel cannot be read or written.
@@ -90,6 +91,14 @@ impl Node {
             return Err(PagesError::NoPages);
         }
         Ok(node)
+    }
+
+    /// The kernel parameter for a number of pages (with nodes since Linux 5.16).
+    fn parameter(self, count: u64) -> String {
+        match self.0 {
+            Some(number) => format!("hugepages={number}:{count}"),
+            None => format!("hugepages={count}"),
+        }
     }
 
     fn folder(self) -> String {

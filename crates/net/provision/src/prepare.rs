@@ -140,16 +140,12 @@ fn make(
 }
 
 fn reserve(machine: &mut dyn Machine, missing: Missing, record: &mut Record) -> Result<(), Reason> {
-    let Missing { node, was, wanted } = missing;
+    let Missing { node, wanted, .. } = missing;
     let number = record.begin(missing.into())?;
     let got = pages::set(machine, node, wanted);
     let got = got.map_err(|source| PagesError::System { node, source })?;
     if got < wanted {
-        return Err(Reason::Pages(PagesError::Short {
-            node,
-            got: got.saturating_sub(was),
-            wanted: wanted - was,
-        }));
+        return Err(PagesError::Short { node, got, wanted }.into());
     }
     Ok(record.made(number)?)
 }

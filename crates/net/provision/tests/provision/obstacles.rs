@@ -110,7 +110,7 @@ fn a_failure_in_the_middle_is_undone() {
         fake.put(&pages.replace("free", "nr"), "100\n");
     });
     assert!(
-        reserved.contains("NUMA node 1 has memory for 0 of 1 huge pages"),
+        reserved.contains("NUMA node 1 has memory for 100 of 101 huge pages"),
         "{reserved}"
     );
 }
@@ -122,13 +122,13 @@ fn too_little_memory_is_named_with_what_there_is() {
     let mut wanted = everything(&fake);
     wanted.pages[1].1 = 1024 * MIB;
     let error = fake.prepare(&wanted).unwrap_err().to_string();
-    // 512 pages and the 3 in use, of 100.
+    // 512 pages and the 3 in use.
     assert!(
-        error.contains("NUMA node 1 has memory for 96 of 511 huge pages"),
+        error.contains("NUMA node 1 has memory for 100 of 515 huge pages"),
         "{error}"
     );
     assert!(
-        error.contains("hugepages=511") && error.contains("\"ordinary\""),
+        error.contains("hugepages=1:515") && error.contains("\"ordinary\""),
         "{error}"
     );
     assert_eq!(fake.tree(), before);

@@ -172,7 +172,8 @@ fn what_was_undone_is_not_undone_again() {
     assert!(fake.undo().is_err());
     let device = format!("/sys/bus/pci/devices/{}", TWINS[1]);
     let (name, address) = (format!("{device}/driver_override"), TWINS[1]);
-    fake.write(&format!("{device}/driver/unbind"), address).unwrap();
+    fake.write(&format!("{device}/driver/unbind"), address)
+        .unwrap();
     fake.write(&name, "vfio-pci").unwrap();
     fake.write("/sys/bus/pci/drivers_probe", address).unwrap();
     fake.undo().unwrap();
