@@ -29,20 +29,17 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let removed = removed.iter().map(|line| format!("removed {line}\n"));
     let mut text: String = removed.collect();
     let undone = provision::undo();
-    match &undone {
-        Ok(Undone { restored, kept }) => {
-            text.extend(restored.iter().map(|line| format!("restored {line}\n")));
-            for line in kept {
-                exit::say(&format!(
-                    "it stays, because someone has changed it since: {line}"
-                ));
-            }
-            if text.is_empty() && kept.is_empty() {
-                text += "nothing is left of a gateway that was killed\n";
-            }
+    // An error is reported below: the rules are gone in any case.
+    if let Ok(Undone { restored, kept }) = &undone {
+        text.extend(restored.iter().map(|line| format!("restored {line}\n")));
+        for line in kept {
+            exit::say(&format!(
+                "it stays, because someone has changed it since: {line}"
+            ));
         }
-        // Reported below: the rules are gone in any case.
-        Err(_) => {}
+        if text.is_empty() && kept.is_empty() && !args.failed {
+            text += "nothing is left of a gateway that was killed\n";
+        }
     }
     if args.failed {
         text.lines().for_each(exit::say);
