@@ -13,7 +13,6 @@ use saiga_trials::snapshot::ip;
 mod support;
 #[path = "support/gateway.rs"]
 mod world;
-use support::program::start;
 use support::{Said, said, text};
 use world::{Wire, World, in_namespace, network};
 
@@ -135,51 +134,6 @@ fn each_worker_has_a_queue_and_a_way_to_the_kernel() {
             assert_eq!(numbers, ["0", "1"], "{status}");
         }
         gateway.stop();
-    });
-}
-
-/// Shared memory between two confined gateways: each host's kernel has its TAP device.
-#[test]
-fn two_hosts_are_joined_by_shared_memory() {
-    in_namespace(|| {
-        let world = World::over(Wire::Dpdk);
-        world.saiga.install_plugin();
-        world.client("ip link set lo up");
-        let socket = world.saiga.path("memif.sock");
-        let settings = fs::read_to_string(world.saiga.path("gateway.toml")).unwrap();
-        let file = |name: &str, role: &str, host: &str| {
-            let port = format!(
-                "net_memif0,role={role},socket-abstract=no,socket={}",
-                text(&socket)
-            );
-            let settings = settings.replace("net_af_packet0,iface=port0", &port);
-            let settings = settings.replace("10.9.0.1/24", &format!("10.8.0.{host}/24"));
-            let settings = settings.replace("fd09::1/64", &format!("fd08::{host}/64"));
-            let settings = settings.replace("run/gateway.sock", &format!("run{host}/gateway.sock"));
-            let file = world.saiga.path(name);
-            fs::write(&file, settings).unwrap();
-            file
-        };
-        let server = file("gateway.toml", "server", "1");
-        let client = file("client.toml", "client", "2");
-        let gateway = start(
-            world
-                .saiga
-                .saiga(&["gateway", "up", "--config"])
-                .arg(server),
-            "serving",
-        );
-        let binary = world.saiga.path("bin/saiga");
-        let up = [text(&binary), "gateway", "up", "--config", text(&client)];
-        let other = start(&mut world.program(&up), "serving");
-        let _served = world.saiga.redis(true, &["10.8.0.1", "fd08::1"], 6379, &[]);
-        for server in ["10.8.0.1", "fd08::1"] {
-            world.client(&format!("ping -q -c 3 -i 0.01 -w 60 {server}"));
-            let load = format!("redis-benchmark -h {server} -n 2000 -c 20 -P 4 -q -t set,get");
-            world.client(&load);
-        }
-        gateway.stop();
-        other.stop();
     });
 }
 

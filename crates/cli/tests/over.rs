@@ -81,8 +81,7 @@ fn a_gateway_serves_every_request_of_another_host() {
 #[test]
 fn gateways_on_both_hosts_share_memory() {
     let test = Marked::with_real_library();
-    test.install_plugin();
-    let described = ["memory that two gateways share", "no interrupt is involved"];
+    let described = ["memory that two gateways share", "only wakes a gateway"];
     check_gateway(&test, "memif", described);
     let client = &test.result().arms[1].client;
     assert!(client.starts_with("nsenter --net={client} "), "{client}");

@@ -18,7 +18,7 @@ pub(crate) enum WireName {
     Veth,
     /// A TAP device of the gateway; the kernel arm uses a veth pair
     Tap,
-    /// Memory that gateways on both hosts share (DPDK); the kernel arm uses a veth pair
+    /// Memory that gateways on both hosts share (memif); the kernel arm uses a veth pair
     Memif,
 }
 

@@ -11,8 +11,8 @@ use saiga_process::network::{Namespace, within};
 use saiga_trials::snapshot::{self, ip};
 use saiga_trials::witness::await_true;
 
-use crate::support::Installation;
 use crate::support::program::{Ended, start};
+use crate::support::{Installation, text};
 
 pub(crate) const SETTINGS: &str = r#"
 [[device]]
@@ -49,6 +49,19 @@ memory = "ordinary"
 
 "#;
 
+/// Shared memory; `SOCKET` stands for the path of its socket.
+const MEMIF_SETTINGS: &str = r#"
+[[device]]
+kind = "memif"
+socket = "SOCKET"
+role = "server"
+interface = "memif0"
+addresses = ["10.9.0.1/24", "fd09::1/64"]
+
+[[serve]]
+port = 6379
+"#;
+
 /// The wire between the hosts.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Wire {
@@ -58,6 +71,8 @@ pub(crate) enum Wire {
     Xdp,
     /// A veth pair, whose end is a port of DPDK.
     Dpdk,
+    /// Memory that is shared with a gateway on the client's host, which the test starts.
+    Memif,
 }
 
 /// A server's host with a gateway, and a client's host at the other end of its device.
@@ -127,9 +142,11 @@ impl World {
                     "link set port0 addrgenmode none up",
                 ],
             ),
+            Wire::Memif => (MEMIF_SETTINGS, &[]),
         };
         let runtime = format!("[runtime]\nuser = \"daemon\"\ncontrol = {control:?}\n");
         let settings = format!("{settings}{runtime}{tables}");
+        let settings = settings.replace("SOCKET", text(&saiga.path("run/memif.sock")));
         fs::write(saiga.path("gateway.toml"), settings).unwrap();
         ip("link set lo up");
         lines.iter().for_each(|line| drop(ip(line)));
@@ -140,14 +157,14 @@ impl World {
             wire,
             before: String::new(),
         };
-        if wire != Wire::Tap {
+        if !matches!(wire, Wire::Tap | Wire::Memif) {
             world.give_wire();
             await_carriers();
         }
-        // The kernel makes the route of an address later. With DPDK, the gateway brings the
-        // address.
+        // The kernel makes the route of an address later. With DPDK and memif, the gateway brings
+        // the address.
         let has_route = || ip("-6 route show table local").contains("fd09::1 ");
-        if wire != Wire::Dpdk {
+        if !matches!(wire, Wire::Dpdk | Wire::Memif) {
             await_true(has_route, || "fd09::1 has no route".to_owned());
         }
         world.before = network();
@@ -168,6 +185,7 @@ impl World {
             Wire::Tap => "tap0",
             Wire::Xdp => "veth0",
             Wire::Dpdk => "dpdk0",
+            Wire::Memif => "memif0",
         }
     }
 

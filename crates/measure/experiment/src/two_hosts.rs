@@ -25,8 +25,7 @@ pub enum Wire {
     /// A TAP device of the gateway, whose other end belongs to the client's host. Without a gateway
     /// no program owns such a device, so the wire is a veth pair.
     Tap,
-    /// Memory that gateways on both hosts share (memif of DPDK). Without them, the wire is a veth
-    /// pair.
+    /// Memory that gateways on both hosts share (memif). Without them, the wire is a veth pair.
     Memif,
 }
 
@@ -80,7 +79,7 @@ impl Wire {
         let of_memif = || {
             Warning::caveat(
                 "The kernel arm uses a veth pair. In the gateway arm, frames go through memory that \
-                 two gateways share, so no kernel and no interrupt is involved: it shows what a \
+                 two gateways share, and the kernel only wakes a gateway that sleeps: it shows what a \
                  network card without a driver in the kernel would save, except its own time.",
                 "Compare it with a measurement between two machines.",
             )

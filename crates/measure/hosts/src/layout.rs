@@ -131,8 +131,8 @@ impl Layout {
                  which needs programs at both ends; kernel TCP on both hosts, nothing preloaded"
             }
             (Wire::Memif, Some(_)) => {
-                "client on another host over memory that two gateways share (memif of DPDK); saiga \
-                 gateway on both hosts, server, client and gateways under Saiga"
+                "client on another host over memory that two gateways share (memif); saiga gateway on \
+                 both hosts, server, client and gateways under Saiga"
             }
             (Wire::Tap, None) => {
                 "client on another host over a veth pair (wire0, wire1) in place of a TAP device, \
@@ -267,11 +267,13 @@ impl Layout {
             Wire::Tap => lines.extend(["kind = \"tap\"".to_owned(), interface, addresses]),
             Wire::Memif => {
                 let socket = places.gateway.join("memif").display().to_string();
-                let port = format!("net_memif0,role={role},socket={socket},socket-abstract=no");
-                lines.extend(["kind = \"dpdk\"".to_owned(), format!("vdev = {port:?}")]);
-                lines.extend([interface, addresses]);
-                // A private mount of hugetlbfs could be necessary otherwise.
-                lines.extend(["[dpdk]", "memory = \"ordinary\""].map(str::to_owned));
+                lines.extend([
+                    "kind = \"memif\"".to_owned(),
+                    format!("socket = {socket:?}"),
+                    format!("role = \"{role}\""),
+                    interface,
+                    addresses,
+                ]);
             }
         }
         lines.extend(match side {
@@ -392,13 +394,16 @@ mod tests {
             ]
         );
         for (step, wanted) in [
-            (5, "role=server,socket={gateway}/memif,socket-abstract=no"),
+            (
+                5,
+                "'kind = \"memif\"' 'socket = \"{gateway}/memif\"' 'role = \"server\"'",
+            ),
             (5, "'[[serve]]' 'port = 6379'"),
             (
                 6,
                 "nsenter --net={server} taskset -c 0 /bin/saiga gateway up",
             ),
-            (8, "role=client,socket={gateway}/memif,socket-abstract=no"),
+            (8, "'socket = \"{gateway}/memif\"' 'role = \"client\"'"),
             (8, "'[outgoing]' 'prefixes = [\"10.77.0.1/32\"]'"),
             (
                 9,

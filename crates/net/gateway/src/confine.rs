@@ -28,7 +28,7 @@ use rustix::thread::{
 };
 use saiga_process::account::Account;
 
-use crate::settings::{Capability, Requirement, Runtime, Settings};
+use crate::settings::{Capability, Device, Kind, Requirement, Runtime, Settings};
 
 /// What anchors, rules and routes need (`saiga-anchor`): transparent sockets, sockets with a
 /// client's port below 1024, and netlink.
@@ -50,6 +50,7 @@ pub struct Confinement {
 struct Uses {
     has_bpf: bool,
     has_dpdk: bool,
+    has_memif: bool,
 }
 
 /// Why a gateway cannot give up its rights, or lacks some.
@@ -128,7 +129,11 @@ impl Confinement {
         let account = account(&settings.runtime.user)?;
         let held = held()?;
         let needs = settings.needs();
-        let mut uses = Uses::default();
+        let is_memif = |device: &Device| matches!(device.kind, Kind::Memif { .. });
+        let mut uses = Uses {
+            has_memif: settings.devices.iter().any(is_memif),
+            ..Uses::default()
+        };
         let mut lacking = Vec::new();
         if account.is_some() {
             let other_user = [Capability::SetUid, Capability::SetGid];

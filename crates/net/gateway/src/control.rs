@@ -13,7 +13,6 @@ mod client;
 mod descriptor;
 mod peer;
 mod protocol;
-mod socket;
 
 use std::io::{self, Write as _};
 use std::os::fd::AsFd as _;
@@ -26,12 +25,11 @@ pub use protocol::{
     Anchor, Answer, BOUNDS_US, Captured, Connection, Connections, Device, End, Latency, Question,
     Status, Tcp, Traffic, Worker,
 };
-pub use socket::OpenError;
-pub(crate) use socket::{Owner, Socket};
 
 use crate::ending::Ending;
 use crate::observer::Observer;
 use crate::settings;
+use crate::socket::Socket;
 use crate::timed::Timed;
 use capture::Captures;
 

@@ -9,18 +9,21 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
-use crate::control::{self, Owner, Socket};
+use rustix::net::SocketType;
+
+use crate::control;
 use crate::ending::{self, Guard};
 use crate::metrics;
 use crate::observer::Observer;
 use crate::settings::{self, Settings};
+use crate::socket::{OpenError, Owner, Place, Socket};
 
 /// Why there are no listeners.
 #[derive(Debug, thiserror::Error)]
 pub enum InspectionError {
     /// The control socket cannot be made.
     #[error(transparent)]
-    Control(#[from] control::OpenError),
+    Control(#[from] OpenError),
     /// The address of the metrics cannot be used.
     #[error("cannot serve metrics at {address}, which `metrics.listen` names")]
     Metrics {
@@ -56,9 +59,14 @@ impl Listeners {
         let metrics = settings.metrics.listen.map(|address| {
             metrics::listen(address).map_err(|source| InspectionError::Metrics { address, source })
         });
+        let place = Place {
+            key: "runtime.control",
+            path: &settings.runtime.control,
+            kind: SocketType::STREAM,
+        };
         Ok(Self {
             metrics: metrics.transpose()?,
-            socket: Socket::open(&settings.runtime.control, owner)?,
+            socket: Socket::open(&place, owner)?,
             capture: settings.capture.clone(),
         })
     }

@@ -22,11 +22,13 @@ mod random;
 mod seats;
 pub mod service;
 pub mod settings;
+mod socket;
 mod timed;
 mod worker;
 
 pub use inspection::InspectionError;
 pub use seats::Seat;
+pub use socket::OpenError;
 pub use worker::{
     Anchor, Anchors, AskError, Clock, Handle, Latency, Memory, OnUnresolved, Opened, Opener, Page,
     Parts, Report, Rings, Shown, Times, Worker, WorkerError,

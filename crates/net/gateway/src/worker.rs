@@ -259,7 +259,8 @@ impl<D: Device, A: Anchors> Worker<D, A> {
                 worked_at = now;
             }
             let is_spinning = now.since(worked_at) < self.spin && !turn.has_more;
-            let timeout = if turn.has_more || is_spinning && self.may_spin() {
+            let looks = turn.has_more || is_spinning && self.may_spin();
+            let timeout = if looks || self.has_late_frames()? {
                 Some(Duration::ZERO)
             } else {
                 self.next_timeout().map(|at| self.clock.until(at))
@@ -269,11 +270,26 @@ impl<D: Device, A: Anchors> Worker<D, A> {
         Ok(())
     }
 
-    /// Lets other threads run that wait for this CPU. Returns whether there was none: otherwise, a
-    /// server would lack the time that this thread spends without work. A worker that must never
-    /// sleep does not ask.
+    /// Prepares the devices for a wait. Returns whether one has frames already.
+    fn has_late_frames(&mut self) -> Result<bool, WorkerError> {
+        for device in &mut self.devices {
+            self.has_frames |= device.before_wait()?;
+        }
+        Ok(self.has_frames)
+    }
+
+    /// Lets other threads run that wait for this CPU. Returns whether to look for work again.
+    ///
+    /// A worker sleeps if there was such a thread: otherwise, a server would lack the time that
+    /// this one spends without work. On a polled device, a look costs less than a sleep, and finds
+    /// what came while the other thread ran: frames are handled in larger batches. A worker that
+    /// must never sleep does not ask.
     fn may_spin(&mut self) -> bool {
         if self.spin == ALWAYS {
+            return true;
+        }
+        if self.is_polled {
+            thread::yield_now();
             return true;
         }
         let before = self.clock.now();

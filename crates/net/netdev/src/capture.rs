@@ -209,6 +209,10 @@ impl<D: Device, C: Fn() -> Duration> Device for Captured<D, C> {
         self.device.is_polled()
     }
 
+    fn before_wait(&mut self) -> Result<bool, DeviceError> {
+        self.device.before_wait()
+    }
+
     fn counters(&self) -> Counters {
         self.device.counters()
     }

@@ -1,15 +1,16 @@
 //! The trait of a packet device, and what a device tells about itself.
 //!
 //! Deliberately absent: a method that hands a frame to the kernel. With AF_XDP, a program in the
-//! kernel passes foreign frames before they arrive here. With DPDK, foreign frames are sent on a
-//! TAP device, which is a second [`Device`]: so the wrappers apply to it, too, and its queue may be
-//! full without effect on the first. [`Device::receive`] borrows only the device whose frames
-//! arrive, so its callback may send on others.
+//! kernel passes foreign frames before they arrive here. With DPDK and memif, foreign frames are
+//! sent on a TAP device, which is a second [`Device`]: so the wrappers apply to it, too, and its
+//! queue may be full without effect on the first. [`Device::receive`] borrows only the device whose
+//! frames arrive, so its callback may send on others.
 
 use std::io;
 use std::os::fd::BorrowedFd;
 
-use saiga_wire::ethernet::Mac;
+use saiga_wire::ethernet::{self, Mac};
+use saiga_wire::ipv4;
 use saiga_wire::offload::Fill;
 use saiga_wire::virtio;
 
@@ -26,8 +27,8 @@ pub trait Device {
     /// `each` returns.
     ///
     /// After fewer than `most`, none waited any more: the descriptor becomes readable by the next
-    /// one, which an edge-triggered epoll(7) tells. Frames that contradict their offload header are
-    /// taken, dropped and counted.
+    /// one, which an edge-triggered epoll(7) tells, after [`Self::before_wait`]. Frames that
+    /// contradict their offload header are taken, dropped and counted.
     ///
     /// # Errors
     /// [`DeviceError::Gone`] if the device was removed. A device that is down has no frames, which
@@ -61,11 +62,20 @@ pub trait Device {
     /// Readable when frames wait, for poll(2) and epoll(7). Only the device reads from it.
     fn descriptor(&self) -> BorrowedFd<'_>;
 
-    /// Whether frames can wait for a while before the descriptor tells of them, because the device
-    /// has no interrupts. `receive` finds them at once, and costs little: a worker that looks for
-    /// work calls it.
+    /// Whether frames can wait before the descriptor tells of them, because the device has no
+    /// interrupts, or only those that [`Self::before_wait`] asks for. `receive` finds the frames at
+    /// once, and costs little: a worker that looks for work calls it.
     fn is_polled(&self) -> bool {
         false
+    }
+
+    /// Must be called before a wait for the descriptor. Returns whether frames wait already, of
+    /// which the descriptor may not tell.
+    ///
+    /// # Errors
+    /// As [`Self::receive`].
+    fn before_wait(&mut self) -> Result<bool, DeviceError> {
+        Ok(false)
     }
 
     /// The counts since the device was opened.
@@ -105,6 +115,10 @@ impl<D: Device + ?Sized> Device for Box<D> {
         (**self).is_polled()
     }
 
+    fn before_wait(&mut self) -> Result<bool, DeviceError> {
+        (**self).before_wait()
+    }
+
     fn counters(&self) -> Counters {
         (**self).counters()
     }
@@ -118,6 +132,28 @@ pub struct Frame<'a> {
     pub bytes: &'a [u8],
     /// What the device found out, and what the sender on this host left open.
     pub offload: virtio::Header,
+}
+
+impl Frame<'_> {
+    /// Whether the frame has the length of one, and the places that its offload header names.
+    /// `headers_bytes` is a hint (virtio 1.2 §5.1.6.4.1).
+    pub(crate) fn is_consistent(&self, link: Link) -> bool {
+        let least = match link {
+            Link::Ethernet => ethernet::HEADER_BYTES,
+            Link::Ip => ipv4::HEADER_BYTES,
+        };
+        let virtio::Header {
+            checksum,
+            segmentation,
+            verified: _,
+        } = self.offload;
+        (least..=LARGEST_FRAME_BYTES).contains(&self.bytes.len())
+            && segmentation.is_none_or(|one| one.segment_bytes > 0)
+            && checksum.is_none_or(|place| {
+                let field_end = usize::from(place.start) + usize::from(place.offset) + 2;
+                field_end <= self.bytes.len()
+            })
+    }
 }
 
 /// What a device is.

@@ -159,11 +159,15 @@ impl<D: Device, C: Fn() -> Duration> Device for Faulty<D, C> {
         self.alarm.descriptor()
     }
 
-    /// Those of the device: its received frames include the ones that were lost afterwards.
     fn is_polled(&self) -> bool {
         self.device.is_polled()
     }
 
+    fn before_wait(&mut self) -> Result<bool, DeviceError> {
+        self.device.before_wait()
+    }
+
+    /// Those of the device: its received frames include the ones that were lost afterwards.
     fn counters(&self) -> Counters {
         let mut counters = self.device.counters();
         counters.drops.refused += self.refused;

@@ -13,6 +13,8 @@ mod device;
 pub mod dpdk;
 pub mod fault;
 pub mod filter;
+mod mapping;
+pub mod memif;
 pub mod memory;
 mod stored;
 pub mod tap;

@@ -15,8 +15,7 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::os::fd::{AsFd as _, BorrowedFd};
 
-use saiga_wire::ethernet::{self, Mac};
-use saiga_wire::ipv4;
+use saiga_wire::ethernet::Mac;
 use saiga_wire::offload::Fill;
 use saiga_wire::virtio::{HEADER_BYTES, Header};
 
@@ -211,26 +210,7 @@ fn parse(read: &[u8], link: Link) -> Option<Frame<'_>> {
     let (header, bytes) = read.split_at_checked(HEADER_BYTES)?;
     let offload = Header::parse(header).ok()?;
     let frame = Frame { bytes, offload };
-    is_consistent(&frame, link).then_some(frame)
-}
-
-fn is_consistent(frame: &Frame<'_>, link: Link) -> bool {
-    let least = match link {
-        Link::Ethernet => ethernet::HEADER_BYTES,
-        Link::Ip => ipv4::HEADER_BYTES,
-    };
-    let Header {
-        checksum,
-        segmentation,
-        verified: _,
-    } = frame.offload;
-    // `headers_bytes` is a hint (virtio 1.2 §5.1.6.4.1).
-    (least..=LARGEST_FRAME_BYTES).contains(&frame.bytes.len())
-        && segmentation.is_none_or(|one| one.segment_bytes > 0)
-        && checksum.is_none_or(|place| {
-            let field_end = usize::from(place.start) + usize::from(place.offset) + 2;
-            field_end <= frame.bytes.len()
-        })
+    frame.is_consistent(link).then_some(frame)
 }
 
 #[cfg(test)]

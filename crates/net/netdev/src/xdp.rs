@@ -12,7 +12,6 @@
 
 mod error;
 mod interface;
-mod memory;
 mod nic;
 mod options;
 mod partial;

@@ -129,6 +129,10 @@ const DPDK: &[c_long] = &[libc::SYS_timerfd_settime, libc::SYS_epoll_create];
 #[cfg(not(target_arch = "x86_64"))]
 const DPDK: &[c_long] = &[libc::SYS_timerfd_settime];
 
+/// The timer by which a memif device looks again for its peer, and a look at the file system of the
+/// memory that a peer brings.
+const MEMIF: &[c_long] = &[libc::SYS_timerfd_settime, libc::SYS_fstatfs];
+
 /// AUDIT_ARCH_X86_64 and AUDIT_ARCH_AARCH64 of linux/audit.h: other numbers have other meanings.
 const ARCHITECTURE: u32 = if cfg!(target_arch = "x86_64") {
     0xc000_003e
@@ -257,7 +261,9 @@ fn program(pid: u32, uses: Uses) -> Vec<sock_filter> {
         load(NUMBER_AT),
     ];
     let of_dpdk: &[c_long] = if uses.has_dpdk { DPDK } else { &[] };
-    for call in ALWAYS.iter().chain(OLDER).chain(of_dpdk) {
+    let of_memif: &[c_long] = if uses.has_memif { MEMIF } else { &[] };
+    let more = of_dpdk.iter().chain(of_memif);
+    for call in ALWAYS.iter().chain(OLDER).chain(more) {
         code.push(skip_unless(number(*call), 1));
         code.push(ret(libc::SECCOMP_RET_ALLOW));
     }

@@ -6,6 +6,7 @@ use super::device::{self, Opened};
 use super::network::{Plan, Source};
 use super::{ServiceError, cpu};
 use crate::settings::{Device, Settings};
+use crate::socket::Owner;
 
 /// A device before its workers begin.
 pub(super) struct Attached {
@@ -22,9 +23,10 @@ impl Attached {
         settings: &Settings,
         device: &Device,
         dpdk: Option<&Dpdk>,
+        owner: Owner,
     ) -> Result<Self, ServiceError> {
         let cpus = cpu::of_workers(device, &settings.workers);
-        let opened = device::open(settings, device, &cpus, dpdk)?;
+        let opened = device::open(settings, device, &cpus, dpdk, owner)?;
         let (source, mut plan) = Source::open(settings, device, &opened)?;
         plan.left_out.extend(hidden_tags(device, &opened));
         Ok(Self {

@@ -7,8 +7,9 @@ use saiga_netdev::tap::{self, Tap};
 use saiga_netdev::xdp::{self, Copies, FrameSize, XdpMode};
 use saiga_netdev::{Device as Queue, Info};
 
-use super::{ServiceError, cpu, dpdk};
+use super::{ServiceError, cpu, dpdk, memif};
 use crate::settings::{Copying, Device, Kind, Mode, Settings};
+use crate::socket::Owner;
 
 /// A queue of any kind of device.
 pub(super) type BoxedDevice = Box<dyn Queue + Send>;
@@ -20,7 +21,8 @@ const BATCH: usize = 64;
 pub(super) struct Opened {
     /// The queues of each worker.
     pub(super) queues: Vec<Vec<BoxedDevice>>,
-    /// For each worker, what leads to the kernel, if the queues do not: DPDK alone has it.
+    /// For each worker, what leads to the kernel, if the queues do not: a TAP device beside DPDK or
+    /// memif.
     pub(super) kernel: Vec<BoxedDevice>,
     /// What the first queue says of the device.
     pub(super) info: Info,
@@ -36,6 +38,7 @@ pub(super) fn open(
     device: &Device,
     cpus: &[Option<usize>],
     dpdk: Option<&Dpdk>,
+    owner: Owner,
 ) -> Result<Opened, ServiceError> {
     match &device.kind {
         Kind::Tap { interface, queues } => {
@@ -66,6 +69,12 @@ pub(super) fn open(
             let dpdk = dpdk.ok_or(ServiceError::Absent("DPDK has not begun"))?;
             let (ports, taps) = dpdk::open(dpdk, device, cpus.len())?;
             let opened = shared_out(boxed(ports), device, cpus.len(), None)?;
+            let kernel = boxed(taps);
+            Ok(Opened { kernel, ..opened })
+        }
+        Kind::Memif { .. } => {
+            let (memif, taps) = memif::open(device, owner)?;
+            let opened = shared_out(boxed(vec![memif]), device, cpus.len(), None)?;
             let kernel = boxed(taps);
             Ok(Opened { kernel, ..opened })
         }

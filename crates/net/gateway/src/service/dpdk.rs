@@ -1,25 +1,17 @@
-//! Devices of DPDK: its start for all of them, and the TAP device of each that leads to the kernel.
-//!
-//! The TAP device has the port's MAC address and MTU, and the addresses and routes of the settings.
-//! So the kernel answers ARP and echo requests, resolves neighbours for the stacks, and serves all
-//! other ports. The device, with all that it was given, vanishes with the process.
+//! Devices of DPDK: its start for all of them, and each port with the TAP device beside it.
 
-use std::ffi::OsStr;
 use std::io::{self, Write as _};
 use std::num::NonZeroU16;
 
-use saiga_interface::{Configuration, Snapshot};
+use saiga_netdev::Device as _;
 use saiga_netdev::dpdk::{self, Dpdk, Memory, Options, Plugin, Queue, Which, candidates};
-use saiga_netdev::tap::{self, Tap};
-use saiga_netdev::{Device as _, Info};
+use saiga_netdev::tap::Tap;
 
-use super::ServiceError;
-use crate::settings::{self, Addresses, Device, Kind, Port, Settings};
+use super::{ServiceError, beside};
+use crate::settings::{self, Device, Kind, Port, Settings};
 
 /// Threads that DPDK starts, if its drivers start none.
 pub(super) const THREADS: usize = 1;
-/// The name of the TAP device, unless the settings have one.
-const INTERFACE: &str = "saiga0";
 /// Bytes that DPDK takes beside the frames.
 pub(crate) const OWN_BYTES: u64 = 32 << 20;
 
@@ -59,7 +51,8 @@ pub(super) fn open(
     let ports = dpdk.open(&options)?;
     let info = ports.first().map(|port| port.info());
     let info = info.ok_or(ServiceError::Absent("the device has no queue"))?;
-    let taps = open_tap(device, info, workers)?;
+    // What the kernel leaves open, the port might not do.
+    let taps = beside::open(device, info, workers, false)?;
     Ok((ports, taps))
 }
 
@@ -94,7 +87,7 @@ fn eal(settings: &Settings) -> dpdk::Settings {
                 Port::Mac(mac) => cards.extend(candidates(*mac)),
                 Port::Vdev(_) => {}
             },
-            Kind::Xdp { .. } | Kind::Tap { .. } => {}
+            Kind::Xdp { .. } | Kind::Tap { .. } | Kind::Memif { .. } => {}
         }
     }
     cards.sort();
@@ -130,42 +123,4 @@ fn options(device: &Device, workers: usize) -> Result<Options, ServiceError> {
         frames: device.frames,
         mtu: device.mtu,
     })
-}
-
-/// The TAP device of a port, with a queue for each worker.
-fn open_tap(device: &Device, port: &Info, workers: usize) -> Result<Vec<Tap>, ServiceError> {
-    let queues = u16::try_from(workers).ok().and_then(NonZeroU16::new);
-    let name = interface(device);
-    let taps = Tap::open(&tap::Settings {
-        name,
-        link: saiga_netdev::Link::Ethernet,
-        origin: tap::Origin::Make,
-        queues: queues.ok_or(ServiceError::Absent("the device has no worker"))?,
-        // What the kernel leaves open, the port might not do.
-        has_offloads: false,
-    })?;
-    let snapshot = Snapshot::take(OsStr::new(name))?;
-    let routes = match &device.addresses {
-        Addresses::Kernel => &[][..],
-        Addresses::Own { routes, .. } => routes,
-    };
-    let configuration = Configuration {
-        index: snapshot.device.link.index,
-        mac: port
-            .mac
-            .ok_or(ServiceError::Absent("the port has no MAC address"))?,
-        mtu: port.mtu,
-        addresses: device.addresses.own().to_vec(),
-        routes: routes
-            .iter()
-            .map(|route| (route.destination, route.gateway))
-            .collect(),
-    };
-    configuration.apply()?;
-    Ok(taps)
-}
-
-/// The name of the TAP device of a port.
-fn interface(device: &Device) -> &str {
-    device.interface().map_or(INTERFACE, |name| name.as_str())
 }

@@ -1,9 +1,9 @@
 //! Where the stacks' network comes from, and what it is.
 //!
-//! With AF_XDP, the interface is the kernel's, and with DPDK, the kernel has a TAP device in front
-//! of the port. So the MAC addresses of neighbours come from the kernel, and, unless the settings
-//! have their own, addresses and routes, too. Those of a VLAN are those of the kernel's interface
-//! for it. A device of the kind TAP is the stack's alone.
+//! With AF_XDP, the interface is the kernel's, and with DPDK and memif, the kernel has a TAP device
+//! beside the device. So the MAC addresses of neighbours come from the kernel, and, unless the
+//! settings have their own, addresses and routes, too. Those of a VLAN are those of the kernel's
+//! interface for it. A device of the kind TAP is the stack's alone.
 
 use std::ffi::OsStr;
 use std::net::{IpAddr, SocketAddr};
@@ -75,7 +75,7 @@ impl Source {
             presence: match device.kind {
                 // The program redirects only what is served.
                 Kind::Xdp { .. } | Kind::Tap { .. } => Presence::Alone,
-                Kind::Dpdk { .. } => Presence::BesideKernel,
+                Kind::Dpdk { .. } | Kind::Memif { .. } => Presence::BesideKernel,
             },
         };
         let plan = following.plan(snapshot);

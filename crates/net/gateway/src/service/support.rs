@@ -10,7 +10,7 @@ use crate::settings::Settings;
 /// # Errors
 /// What it cannot do.
 pub fn supported(settings: &Settings) -> Result<(), ServiceError> {
-    for device in settings.devices.iter().filter(|one| one.is_dpdk()) {
+    for device in settings.devices.iter().filter(|one| one.has_tap_beside()) {
         if device.vlan.is_some() {
             return Err(ServiceError::NoEffect("device.vlan"));
         }

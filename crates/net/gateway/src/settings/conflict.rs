@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use saiga_process::numbers::ranges;
 use saiga_stack::{MAX_ADDRESSES, MAX_INTERFACES, MAX_LISTENERS, MAX_ROUTES};
 
-use super::device::{Addresses, Device, Kind, Port};
+use super::device::{Addresses, Device, Kind, Port, Role};
 use super::reader::Table;
 use super::serve::Serve;
 use super::{Settings, Workers};
@@ -59,9 +59,11 @@ fn same_devices(devices: &[(Table<'_>, Device)]) {
             Some(Port::Mac(_)) => "mac",
             Some(Port::Vdev(_)) => "vdev",
         };
+        let has_socket = |(_, other): &&(Table<'_>, Device)| is_same_memif(device, other);
         for (key, other) in [
             ("interface", before.iter().find(has_interface)),
             (port_key, before.iter().find(has_port)),
+            ("socket", before.iter().find(has_socket)),
         ] {
             if let Some((other, _)) = other {
                 let what = format!("the device of line {} has it already", other.line());
@@ -73,9 +75,25 @@ fn same_devices(devices: &[(Table<'_>, Device)]) {
 
 fn port(device: &Device) -> Option<&Port> {
     match &device.kind {
-        Kind::Xdp { .. } | Kind::Tap { .. } => None,
+        Kind::Xdp { .. } | Kind::Tap { .. } | Kind::Memif { .. } => None,
         Kind::Dpdk { port, .. } => Some(port),
     }
+}
+
+/// Whether two devices use the same interface of the same socket, or one of them has the socket.
+fn is_same_memif(device: &Device, other: &Device) -> bool {
+    let of = |device: &Device| match &device.kind {
+        Kind::Memif {
+            socket, role, id, ..
+        } => Some((socket.clone(), *role, *id)),
+        Kind::Xdp { .. } | Kind::Tap { .. } | Kind::Dpdk { .. } => None,
+    };
+    let (Some((socket, role, id)), Some((its_socket, its_role, its_id))) = (of(device), of(other))
+    else {
+        return false;
+    };
+    let is_owned = role == Role::Server || its_role == Role::Server;
+    socket == its_socket && (is_owned || id == its_id)
 }
 
 fn same_addresses(devices: &[(Table<'_>, Device)]) {
@@ -102,11 +120,15 @@ fn cpus(devices: &[(Table<'_>, Device)], workers: &Workers, table_of_workers: &T
         }
         let count = cpus_of(device, workers).len().max(1);
         if device.queues().is_some_and(|queues| queues < count) {
-            let what = format!(
-                "{count} workers serve the device, and each needs a queue; write more queues or \
-                 fewer cpus"
-            );
-            table.problem("queues", &what);
+            let (key, advice) = match device.kind {
+                Kind::Memif { .. } => ("kind", "a memif device has one; write one CPU in cpus"),
+                Kind::Xdp { .. } | Kind::Tap { .. } | Kind::Dpdk { .. } => {
+                    ("queues", "write more queues or fewer cpus")
+                }
+            };
+            let what =
+                format!("{count} workers serve the device, and each needs a queue; {advice}");
+            table.problem(key, &what);
         }
     }
 }

@@ -1,10 +1,13 @@
 //! `[[device]]`: the devices whose queues the gateway owns.
 //!
-//! A kernel's interface (AF_XDP), a TAP device of the gateway's own, or a port of DPDK. The value
-//! holds only what is valid for its kind. Deliberately absent: whether the device exists.
+//! A kernel's interface (AF_XDP), a TAP device of the gateway's own, a port of DPDK, or memory that
+//! is shared with another process (memif). The value holds only what is valid for its kind.
+//! Deliberately absent: whether the device exists.
 
 mod read;
 mod write;
+
+use std::path::PathBuf;
 
 use ipnet::IpNet;
 use saiga_wire::ethernet::Mac;
@@ -73,6 +76,26 @@ pub enum Kind {
         /// The number of queues; `None` for one for each worker of the device.
         queues: Option<u16>,
     },
+    /// Memory that is shared with another process. It has one queue.
+    Memif {
+        /// The socket by which the ends agree.
+        socket: PathBuf,
+        /// The end that the gateway is.
+        role: Role,
+        /// Number of the interface, of which a server can have several.
+        id: u32,
+        /// As for DPDK.
+        interface: Option<InterfaceName>,
+    },
+}
+
+/// The end of a memif.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// It listens on the socket.
+    Server,
+    /// It connects, and owns the memory.
+    Client,
 }
 
 /// Where an XDP program runs.
@@ -139,7 +162,7 @@ impl Device {
     pub fn interface(&self) -> Option<&InterfaceName> {
         match &self.kind {
             Kind::Xdp { interface, .. } | Kind::Tap { interface, .. } => Some(interface),
-            Kind::Dpdk { interface, .. } => interface.as_ref(),
+            Kind::Dpdk { interface, .. } | Kind::Memif { interface, .. } => interface.as_ref(),
         }
     }
 
@@ -149,12 +172,19 @@ impl Device {
         matches!(self.kind, Kind::Dpdk { .. })
     }
 
+    /// Whether the kernel's frames pass a TAP device that the gateway makes beside the device.
+    #[must_use]
+    pub fn has_tap_beside(&self) -> bool {
+        matches!(self.kind, Kind::Dpdk { .. } | Kind::Memif { .. })
+    }
+
     /// The number of queues, if the file says so.
     pub(super) fn queues(&self) -> Option<usize> {
         match &self.kind {
             Kind::Xdp { queues, .. } | Kind::Tap { queues, .. } | Kind::Dpdk { queues, .. } => {
                 queues.map(usize::from)
             }
+            Kind::Memif { .. } => Some(1),
         }
     }
 }
@@ -179,13 +209,16 @@ enum Driver {
     Xdp,
     Tap,
     Dpdk,
+    Memif,
 }
 
-const DRIVERS: [(&str, Driver); 3] = [
+const DRIVERS: [(&str, Driver); 4] = [
     ("xdp", Driver::Xdp),
     ("tap", Driver::Tap),
     ("dpdk", Driver::Dpdk),
+    ("memif", Driver::Memif),
 ];
+const ROLES: [(&str, Role); 2] = [("server", Role::Server), ("client", Role::Client)];
 const MODES: [(&str, Mode); 3] = [
     ("auto", Mode::Auto),
     ("native", Mode::Native),

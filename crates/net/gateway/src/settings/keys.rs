@@ -22,7 +22,7 @@ const fn key(table: &'static str, name: &'static str, default: &'static str) -> 
 }
 
 /// All keys in the order of the documentation. Those of the root are tables.
-pub const KEYS: [Key; 51] = [
+pub const KEYS: [Key; 54] = [
     key("", "device", "at least one"),
     key("", "serve", "at least one, or `outgoing.prefixes`"),
     key("", "workers", "see below"),
@@ -37,16 +37,19 @@ pub const KEYS: [Key; 51] = [
         "kind",
         "`\"dpdk\"` with `pci`, `mac` or `vdev`, else `\"xdp\"`",
     ),
-    key("device", "interface", "required; DPDK: `\"saiga0\"`"),
+    key("device", "interface", "required; DPDK, memif: `\"saiga0\"`"),
     key("device", "pci", "none"),
     key("device", "mac", "none"),
     key("device", "vdev", "none"),
+    key("device", "socket", "memif: required"),
+    key("device", "role", "memif: required"),
+    key("device", "id", "memif: `0`"),
     key("device", "mode", "`\"auto\"`"),
     key("device", "copy", "`\"auto\"`"),
     key(
         "device",
         "queues",
-        "AF_XDP: all of the interface; else one for each worker of the device",
+        "AF_XDP: all of the interface; memif: 1; else one for each worker of the device",
     ),
     key("device", "cpus", "those of all workers"),
     key("device", "ring", "`2048`"),

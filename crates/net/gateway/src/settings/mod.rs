@@ -24,7 +24,7 @@ mod workers;
 use std::path::Path;
 
 pub use address::Route;
-pub use device::{Addresses, Copying, Device, Kind, Mode, Port};
+pub use device::{Addresses, Copying, Device, Kind, Mode, Port, Role};
 pub use dpdk::{Dpdk, Memory};
 pub use keys::{KEYS, Key};
 pub use need::{Capability, Feature, Need, Requirement};

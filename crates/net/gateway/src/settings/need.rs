@@ -177,7 +177,7 @@ pub(super) fn needs(settings: &Settings) -> Vec<Need> {
         of_dpdk(&dpdk.memory, dpdk.huge_dir.as_ref(), &mut needs);
     }
     for address in serve.iter().filter_map(|serve| serve.address) {
-        // The gateway itself gives the kernel the addresses of a DPDK device.
+        // The gateway itself gives the kernel the addresses of such a device.
         let has_it = |device: &&Device| {
             device
                 .addresses
@@ -186,7 +186,7 @@ pub(super) fn needs(settings: &Settings) -> Vec<Need> {
                 .any(|own| own.addr() == address)
         };
         let holder = devices.iter().find(has_it);
-        if !holder.is_some_and(Device::is_dpdk) {
+        if !holder.is_some_and(Device::has_tap_beside) {
             needs.add("serve.address", Requirement::Address(address));
         }
     }
@@ -259,6 +259,11 @@ fn of_device(device: &Device, workers: usize, needs: &mut Needs) {
                 Port::Vdev(_) => {}
             }
         }
+        Kind::Memif { socket, .. } => {
+            if let Some(folder) = socket.parent() {
+                needs.add("device.socket", Requirement::Folder(folder.to_owned()));
+            }
+        }
     }
 }
 
@@ -281,7 +286,7 @@ fn of_network(device: &Device, needs: &mut Needs) {
             needs.add("device.mtu", Requirement::Mtu { interface, least });
         }
     }
-    if !device.is_dpdk() {
+    if !device.has_tap_beside() {
         for own in device.addresses.own() {
             needs.add("device.addresses", Requirement::Address(own.addr()));
         }

@@ -151,21 +151,10 @@ impl Runtime {
         table.check_names();
         let default = Self::default();
         let user = table.parsed_by("user", user);
-        let runtime = Self {
+        Self {
             user: user.unwrap_or(default.user),
-            control: table
-                .parsed_by("control", absolute)
-                .unwrap_or(default.control),
-        };
-        if runtime.control.as_os_str().len() > SOCKET_PATH {
-            let what =
-                format!("write a path of at most {SOCKET_PATH} bytes, the most for a socket");
-            table.problem("control", &what);
+            control: socket_path(table, "control").unwrap_or(default.control),
         }
-        if runtime.control.file_name().is_none() {
-            table.problem("control", "write the path of a socket, not of a folder");
-        }
-        runtime
     }
 
     pub(super) fn write(&self, out: &mut Output) {
@@ -196,6 +185,19 @@ fn user(text: &str) -> Result<String, String> {
         text if is_name => Ok(text.to_owned()),
         _ => Err("write the name of a user such as \"saiga\"".to_owned()),
     }
+}
+
+/// Reads the path of a socket.
+pub(super) fn socket_path(table: &Table<'_>, key: &'static str) -> Option<PathBuf> {
+    let path = table.parsed_by(key, absolute)?;
+    if path.as_os_str().len() > SOCKET_PATH {
+        let what = format!("write a path of at most {SOCKET_PATH} bytes, the most for a socket");
+        table.problem(key, &what);
+    }
+    if path.file_name().is_none() {
+        table.problem(key, "write the path of a socket, not of a folder");
+    }
+    Some(path)
 }
 
 /// Parses an absolute path.

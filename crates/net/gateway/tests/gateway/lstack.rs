@@ -122,7 +122,7 @@ fn devices_and_rings() {
     };
     let port = |lines: &str| match device(lines).kind {
         Kind::Dpdk { port, .. } => port,
-        other @ (Kind::Xdp { .. } | Kind::Tap { .. }) => panic!("{other:?}"),
+        other @ (Kind::Xdp { .. } | Kind::Tap { .. } | Kind::Memif { .. }) => panic!("{other:?}"),
     };
     let pci = Port::Pci("0000:04:00.0".parse().unwrap());
     assert_eq!(port("dpdk_args=[\"-a\", \"0000:04:00.0\"]"), pci);

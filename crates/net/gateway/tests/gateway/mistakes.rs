@@ -29,7 +29,7 @@ const IN_A_DEVICE: &[(&str, &str)] = &[
     ),
     (
         "kind = \"ebpf\"\ninterface = \"a\"",
-        "device.kind = \"ebpf\": write one of \"xdp\", \"tap\", \"dpdk\"",
+        "device.kind = \"ebpf\": write one of \"xdp\", \"tap\", \"dpdk\", \"memif\"",
     ),
     (
         "kind = \"tap\"\ninterface = \"a\"\naddresses = \"10.0.0.1/24\"\nmode = \"native\"",
@@ -121,6 +121,32 @@ const IN_A_DEVICE: &[(&str, &str)] = &[
     (
         "vdev = \"net_tap0,iface=a\"\naddresses = \"kernel\"",
         "write kind = \"tap\" and interface",
+    ),
+    (
+        "kind = \"memif\"\nrole = \"client\"\naddresses = \"10.0.0.1/24\"",
+        "line 2: device.socket is missing; write the path of the socket",
+    ),
+    (
+        "kind = \"memif\"\nsocket = \"/run/a\"\naddresses = \"10.0.0.1/24\"",
+        "line 2: device.role is missing; write \"server\" at one end",
+    ),
+    (
+        "kind = \"memif\"\nsocket = \"/\"\nrole = \"client\"\naddresses = \"10.0.0.1/24\"",
+        "device.socket = \"/\": write the path of a socket, not of a folder",
+    ),
+    (
+        "kind = \"memif\"\nsocket = \"/run/a\"\nrole = \"client\"\nqueues = 2\n\
+             addresses = \"10.0.0.1/24\"",
+        "device.queues = 2: a memif device has one queue; remove it",
+    ),
+    (
+        "kind = \"memif\"\nsocket = \"/run/a\"\nrole = \"client\"\nring = 32768\n\
+             addresses = \"10.0.0.1/24\"",
+        "device.ring = 32768: write a whole number from 64 to 16384",
+    ),
+    (
+        "interface = \"a\"\nsocket = \"/run/a\"",
+        "device.socket = \"/run/a\": only kind = \"memif\" has this key",
     ),
     (
         "interface = \"a\"\ncpus = \"7\"",
@@ -312,6 +338,18 @@ fn conflicts_between_devices() {
             "vdev = \"net_memif0\"\naddresses = \"10.0.0.2/24\"",
             "",
             "device.vdev = \"net_memif0\": the device of line 2 has it already",
+        ),
+        (
+            "kind = \"memif\"\nsocket = \"/a\"\nrole = \"server\"\naddresses = \"10.0.0.1/24\"",
+            "kind = \"memif\"\nsocket = \"/a\"\nrole = \"client\"\naddresses = \"10.0.0.2/24\"",
+            "",
+            "device.socket = \"/a\": the device of line 2 has it already",
+        ),
+        (
+            "kind = \"memif\"\nsocket = \"/a\"\nrole = \"client\"\naddresses = \"10.0.0.1/24\"",
+            "interface = \"b\"",
+            "[workers]\ncpus = \"1-2\"\n",
+            "a memif device has one; write one CPU in cpus",
         ),
         (
             "interface = \"a\"\naddresses = \"10.0.0.1/24\"",

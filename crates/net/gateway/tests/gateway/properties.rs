@@ -5,7 +5,7 @@ use saiga_gateway::lstack;
 use saiga_gateway::settings::{KEYS, Settings};
 
 /// Values of keys, right and wrong ones.
-const VALUES: [&str; 40] = [
+const VALUES: [&str; 42] = [
     "1",
     "0",
     "-1",
@@ -29,6 +29,8 @@ const VALUES: [&str; 40] = [
     "\"auto\"",
     "\"tap\"",
     "\"dpdk\"",
+    "\"memif\"",
+    "\"client\"",
     "\"generic\"",
     "\"zero-copy\"",
     "\"eth0\"",
@@ -90,6 +92,11 @@ fn device(index: usize) -> impl Strategy<Value = String> {
         format!("pci = \"04:0INDEX.0\"\ninterface = \"c'INDEX\"\n{addresses}{routes}"),
         format!("mac = \"02:00:00:00:00:0INDEX\"\n{addresses}"),
         "vdev = \"net_pcapINDEX,rx_pcap=\\\"a\\\\b\\\"\"\naddresses = \"kernel\"\n".to_owned(),
+        format!("kind = \"memif\"\nsocket = \"/run/INDEX\"\nrole = \"server\"\n{addresses}"),
+        format!(
+            "kind = \"memif\"\nsocket = \"/run/'INDEX\"\nrole = \"client\"\nid = 7\n\
+             interface = \"m#INDEX\"\n{addresses}{routes}"
+        ),
     ]);
     let ring = maybe(&[
         "ring = 64",
@@ -100,8 +107,13 @@ fn device(index: usize) -> impl Strategy<Value = String> {
     let vlan = maybe(&["vlan = 1", "vlan = 4094"]);
     let mtu = maybe(&["mtu = 1280", "mtu = 9000"]);
     (kind, ring, vlan, mtu).prop_map(move |(kind, ring, vlan, mtu)| {
-        // A TAP device has no rings.
-        let ring = if kind.contains("tap") { "" } else { &ring };
+        // A TAP device has no rings, and memif no other frames than those of its ring.
+        let has_no_frames = kind.contains("memif") && ring.contains("frames");
+        let ring = if kind.contains("tap") || has_no_frames {
+            ""
+        } else {
+            &ring
+        };
         let text = format!("[[device]]\n{kind}{ring}{vlan}{mtu}");
         text.replace("INDEX", &index.to_string())
     })
@@ -192,7 +204,14 @@ proptest! {
         serve in serve(),
         singles in singles(),
     ) {
-        let text = format!("{first}{}{serve}{singles}", second.unwrap_or_default());
+        let devices = format!("{first}{}", second.unwrap_or_default());
+        // A memif device has one worker.
+        let singles = if devices.contains("memif") {
+            singles.replace("cpus = \"1-4\"", "cpus = \"1\"")
+        } else {
+            singles
+        };
+        let text = format!("{devices}{serve}{singles}");
         let settings = Settings::parse(&text);
         prop_assert!(settings.is_ok(), "{}\n{:?}", text, settings);
         let settings = settings.unwrap();

@@ -12,7 +12,7 @@
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicU32, AtomicU64, fence};
 
-use super::memory::Mapping;
+use crate::mapping::Mapping;
 
 /// `XDP_RING_NEED_WAKEUP`: the kernel does not look at the ring until it is called.
 const NEEDS_WAKEUP: u32 = 1;

@@ -20,10 +20,10 @@ use rustix::net::xdp::{
 };
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 
-use super::memory::Mapping;
 use super::options::{BusyPoll, Copies};
 use super::ring::{Consumer, Layout, Producer};
 use super::umem::Umem;
+use crate::mapping::Mapping;
 
 // asm-generic/socket.h
 const SO_BUSY_POLL: i32 = 46;

@@ -10,7 +10,7 @@
 
 use std::io;
 
-use super::memory::Mapping;
+use crate::mapping::Mapping;
 
 /// Frames of one queue.
 #[derive(Debug)]

@@ -8,8 +8,12 @@
 mod host;
 #[path = "../kernel/namespace.rs"]
 mod namespace;
+#[path = "../memif/world.rs"]
+#[expect(dead_code, reason = "the tests of memif use the rest")]
+mod shared;
 
 mod errors;
 mod frames;
 mod kernel;
+mod memif;
 mod world;

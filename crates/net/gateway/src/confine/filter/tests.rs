@@ -120,14 +120,29 @@ fn maps_of_a_loaded_program_can_be_changed_and_none_made() {
 }
 
 #[test]
-fn timers_are_set_for_dpdk_alone() {
-    let uses = Uses {
+fn timers_are_set_for_dpdk_and_memif_alone() {
+    let dpdk = Uses {
         has_dpdk: true,
         ..Uses::default()
     };
-    let set = libc::SYS_timerfd_settime;
-    assert_eq!(verdict(ARCHITECTURE, set, [3, 0, 0], uses), ALLOW);
-    assert_eq!(of(set, [3, 0, 0]), REFUSE);
+    let memif = Uses {
+        has_memif: true,
+        ..Uses::default()
+    };
+    let (set, look) = (libc::SYS_timerfd_settime, libc::SYS_fstatfs);
+    for (name, call, uses, expected) in [
+        ("a timer of DPDK", set, dpdk, ALLOW),
+        ("a timer of memif", set, memif, ALLOW),
+        ("another timer", set, Uses::default(), REFUSE),
+        ("memory of a peer", look, memif, ALLOW),
+        ("a file system", look, dpdk, REFUSE),
+    ] {
+        assert_eq!(
+            verdict(ARCHITECTURE, call, [3, 0, 0], uses),
+            expected,
+            "{name}"
+        );
+    }
 }
 
 /// The numbers of another architecture have other meanings: i386's 11 is execve.

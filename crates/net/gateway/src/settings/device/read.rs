@@ -7,10 +7,11 @@ use ipnet::IpNet;
 
 use super::{
     Addresses, COPYING, Copying, DRIVERS, Device, Driver, FRAMES_PER_DESCRIPTOR, Kind, MODES, Mode,
-    Port, RING, word,
+    Port, RING, ROLES, word,
 };
 use crate::settings::address::{Route, own, route};
 use crate::settings::reader::Table;
+use crate::settings::service::socket_path;
 use crate::settings::value::{list, mac, plain};
 use crate::settings::workers::CPU_MAX;
 
@@ -18,15 +19,20 @@ use crate::settings::workers::CPU_MAX;
 const QUEUES: RangeInclusive<u16> = 1..=256;
 /// Least MTU for IPv6 (RFC 8200 §5).
 const LEAST_MTU_V6: u16 = 1280;
+/// Most descriptors of a ring of memif, as DPDK and VPP have it.
+const MEMIF_RING: u32 = 16_384;
 /// The keys that name a port of DPDK.
 const PORTS: [&str; 3] = ["pci", "mac", "vdev"];
 /// Keys of one kind only.
-const OWNERS: [(&str, Driver); 5] = [
+const OWNERS: [(&str, Driver); 8] = [
     ("mode", Driver::Xdp),
     ("copy", Driver::Xdp),
     ("pci", Driver::Dpdk),
     ("mac", Driver::Dpdk),
     ("vdev", Driver::Dpdk),
+    ("socket", Driver::Memif),
+    ("role", Driver::Memif),
+    ("id", Driver::Memif),
 ];
 
 /// Reads a `[[device]]`; `None` if something required is missing or wrong.
@@ -48,9 +54,10 @@ pub(in crate::settings) fn read(table: &Table<'_>) -> Option<Device> {
         Driver::Xdp => xdp(table),
         Driver::Tap => tap(table),
         Driver::Dpdk => dpdk(table),
+        Driver::Memif => memif(table),
     };
     let cpus = table.parsed_by("cpus", |text| list(text, CPU_MAX));
-    let (ring, frames) = rings(table);
+    let (ring, frames) = rings(table, driver);
     let addresses = addresses(table, driver);
     let mtu = mtu(table, addresses.as_ref());
     Some(Device {
@@ -123,6 +130,37 @@ fn dpdk(table: &Table<'_>) -> Option<Kind> {
     })
 }
 
+fn memif(table: &Table<'_>) -> Option<Kind> {
+    table.require(
+        "socket",
+        "write the path of the socket of the shared memory",
+    );
+    table.require(
+        "role",
+        "write \"server\" at one end and \"client\" at the other",
+    );
+    for (key, what) in [
+        ("queues", "a memif device has one queue; remove it"),
+        (
+            "frames",
+            "a memif device has a frame for each descriptor; remove it",
+        ),
+    ] {
+        if table.has(key) {
+            table.problem(key, what);
+        }
+    }
+    let role = table.choice("role", &ROLES);
+    let id = table.whole("id", &(0..=u32::MAX));
+    let interface = table.parsed("interface");
+    Some(Kind::Memif {
+        socket: socket_path(table, "socket")?,
+        role: role?,
+        id: id.unwrap_or(0),
+        interface,
+    })
+}
+
 /// Checks the arguments of a virtual device.
 pub(crate) fn vdev(text: &str) -> Result<String, String> {
     if text.chars().any(char::is_whitespace) {
@@ -139,8 +177,13 @@ pub(crate) fn vdev(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-fn rings(table: &Table<'_>) -> (u32, u32) {
-    let ring = table.whole("ring", &(64..=32_768)).unwrap_or(RING);
+fn rings(table: &Table<'_>, driver: Driver) -> (u32, u32) {
+    let most = if driver == Driver::Memif {
+        MEMIF_RING
+    } else {
+        32_768
+    };
+    let ring = table.whole("ring", &(64..=most)).unwrap_or(RING);
     if !ring.is_power_of_two() {
         table.problem("ring", "write a power of two such as 2048");
     }

@@ -3,7 +3,8 @@
 use saiga_process::numbers::ranges;
 
 use super::{
-    Addresses, COPYING, Copying, Device, FRAMES_PER_DESCRIPTOR, Kind, MODES, Mode, Port, RING, word,
+    Addresses, COPYING, Copying, Device, FRAMES_PER_DESCRIPTOR, Kind, MODES, Mode, Port, RING,
+    ROLES, word,
 };
 use crate::settings::output::Output;
 
@@ -87,6 +88,22 @@ fn write_kind(kind: &Kind, out: &mut Output) {
             }
             if let Some(queues) = queues {
                 out.key("queues", queues);
+            }
+        }
+        Kind::Memif {
+            socket,
+            role,
+            id,
+            interface,
+        } => {
+            out.text("kind", "memif");
+            out.text("socket", socket.display());
+            out.text("role", word(&ROLES, *role));
+            if *id != 0 {
+                out.key("id", id);
+            }
+            if let Some(interface) = interface {
+                out.text("interface", interface);
             }
         }
     }

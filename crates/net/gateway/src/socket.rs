@@ -1,4 +1,4 @@
-//! The control socket in the file system.
+//! Listening sockets in the file system: the control socket, and those of memif.
 //!
 //! The socket has mode 0600 in a directory that only root and the gateway's own user may change. A
 //! socket that a killed gateway has left is replaced, if nothing answers on it; any other file is
@@ -6,52 +6,64 @@
 
 use std::fs::{self, DirBuilder, Metadata, Permissions};
 use std::io;
-use std::os::fd::AsRawFd as _;
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd};
 use std::os::unix::fs::{
     DirBuilderExt as _, FileTypeExt as _, MetadataExt as _, PermissionsExt as _,
 };
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Uid, chownat, fstat, open};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 /// Who may write to a directory besides its owner.
 const OTHERS_WRITE: u32 = 0o022;
 
-/// Why there is no control socket.
+/// Connections that wait for the gateway.
+const BACKLOG: i32 = 128;
+
+/// Why there is no socket.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// Another gateway answers on the socket.
     #[error(
-        "another gateway answers at {}: end it, or choose another `runtime.control`",
+        "another gateway answers at {}: end it, or choose another `{key}`",
         path.display()
     )]
     InUse {
+        /// The key of the path.
+        key: &'static str,
         /// Path of the socket.
         path: PathBuf,
     },
     /// Other users may change the directory.
     #[error(
         "{} belongs to another user, or other users may write to it: remove it, or choose another \
-         directory for `runtime.control`",
+         directory for `{key}`",
         path.display()
     )]
     Unsafe {
+        /// The key of the path.
+        key: &'static str,
         /// Path of the directory.
         path: PathBuf,
     },
     /// A file that is not a socket has the name, or a socket of another user.
     #[error(
-        "{} is not a socket of the gateway: remove it, or choose another `runtime.control`",
+        "{} is not a socket of the gateway: remove it, or choose another `{key}`",
         path.display()
     )]
     Foreign {
+        /// The key of the path.
+        key: &'static str,
         /// Path of the file.
         path: PathBuf,
     },
     /// A system call failed.
-    #[error("cannot make the control socket {}", path.display())]
+    #[error("cannot make the socket {} of `{key}`", path.display())]
     System {
+        /// The key of the path.
+        key: &'static str,
         /// Path of the socket.
         path: PathBuf,
         /// The error of the kernel.
@@ -63,10 +75,19 @@ pub enum OpenError {
 /// makes and the socket belong to them, so that it can remove the socket.
 pub(crate) type Owner = Option<(u32, u32)>;
 
-/// A listening control socket.
+/// A socket of the settings.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place<'a> {
+    /// The key of its path.
+    pub(crate) key: &'static str,
+    pub(crate) path: &'a Path,
+    pub(crate) kind: SocketType,
+}
+
+/// A listening socket.
 #[derive(Debug)]
 pub(crate) struct Socket {
-    pub(super) listener: UnixListener,
+    pub(crate) listener: UnixListener,
     path: PathBuf,
     /// Device and inode of the socket.
     identity: (u64, u64),
@@ -77,30 +98,31 @@ impl Socket {
     ///
     /// # Errors
     /// Each [`OpenError`] says when.
-    pub(crate) fn open(path: &Path, owner: Owner) -> Result<Self, OpenError> {
-        let system = |source| OpenError::System {
-            path: path.to_owned(),
-            source,
-        };
-        check_directory(path.parent().unwrap_or(Path::new("/")), owner)?;
-        let listener = match UnixListener::bind(path) {
+    pub(crate) fn open(place: &Place<'_>, owner: Owner) -> Result<Self, OpenError> {
+        let path = place.path;
+        place.check_directory(owner)?;
+        let listener = match place.listen() {
             Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
-                remove_leftover(path, owner)?;
-                UnixListener::bind(path)
+                place.remove_leftover(owner)?;
+                place.listen()
             }
             bound => bound,
         };
-        let listener = listener.map_err(system)?;
+        let listener = listener.map_err(|error| place.failed(error))?;
         // Until here, the credentials of a client protect the socket, as they do later.
-        protect(path, 0o600, owner).map_err(system)?;
-        let metadata = fs::symlink_metadata(path).map_err(system)?;
-        let socket = Self {
+        protect(path, 0o600, owner).map_err(|error| place.failed(error))?;
+        let metadata = fs::symlink_metadata(path).map_err(|error| place.failed(error))?;
+        Ok(Self {
             listener,
             path: path.to_owned(),
             identity: identity(&metadata),
-        };
-        socket.listener.set_nonblocking(true).map_err(system)?;
-        Ok(socket)
+        })
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.listener.as_fd()
     }
 }
 
@@ -147,46 +169,70 @@ fn is_own(metadata: &Metadata, owner: Owner) -> bool {
         || owner.is_some_and(|(own, _)| own == user)
 }
 
-/// Makes the directory if it is missing, with mode 0755, for the owner.
-fn check_directory(path: &Path, owner: Owner) -> Result<(), OpenError> {
-    let system = |source| OpenError::System {
-        path: path.to_owned(),
-        source,
-    };
-    match DirBuilder::new().mode(0o755).create(path) {
-        // The mask of the process may have taken rights away.
-        Ok(()) => protect(path, 0o755, owner).map_err(system)?,
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-        Err(error) => return Err(system(error)),
+impl Place<'_> {
+    fn listen(&self) -> io::Result<UnixListener> {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket = rustix::net::socket_with(AddressFamily::UNIX, self.kind, flags, None)?;
+        rustix::net::bind(&socket, &SocketAddrUnix::new(self.path)?)?;
+        rustix::net::listen(&socket, BACKLOG)?;
+        Ok(socket.into())
     }
-    let metadata = fs::metadata(path).map_err(system)?;
-    if metadata.mode() & OTHERS_WRITE != 0 || !is_own(&metadata, owner) {
-        return Err(OpenError::Unsafe {
-            path: path.to_owned(),
-        });
-    }
-    Ok(())
-}
 
-/// Removes the socket of a gateway that was killed.
-fn remove_leftover(path: &Path, owner: Owner) -> Result<(), OpenError> {
-    let system = |source| OpenError::System {
-        path: path.to_owned(),
-        source,
-    };
-    let metadata = fs::symlink_metadata(path).map_err(system)?;
-    if !metadata.file_type().is_socket() || !is_own(&metadata, owner) {
-        return Err(OpenError::Foreign {
-            path: path.to_owned(),
-        });
-    }
-    match UnixStream::connect(path) {
-        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-            fs::remove_file(path).map_err(system)
+    fn failed(&self, source: io::Error) -> OpenError {
+        OpenError::System {
+            key: self.key,
+            path: self.path.to_owned(),
+            source,
         }
-        Ok(_) | Err(_) => Err(OpenError::InUse {
+    }
+
+    /// Makes the directory if it is missing, with mode 0755, for the owner.
+    fn check_directory(&self, owner: Owner) -> Result<(), OpenError> {
+        let path = self.path.parent().unwrap_or(Path::new("/"));
+        let system = |source| OpenError::System {
+            key: self.key,
             path: path.to_owned(),
-        }),
+            source,
+        };
+        match DirBuilder::new().mode(0o755).create(path) {
+            // The mask of the process may have taken rights away.
+            Ok(()) => protect(path, 0o755, owner).map_err(system)?,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(system(error)),
+        }
+        let metadata = fs::metadata(path).map_err(system)?;
+        if metadata.mode() & OTHERS_WRITE != 0 || !is_own(&metadata, owner) {
+            return Err(OpenError::Unsafe {
+                key: self.key,
+                path: path.to_owned(),
+            });
+        }
+        Ok(())
+    }
+
+    /// Removes the socket of a gateway that was killed.
+    fn remove_leftover(&self, owner: Owner) -> Result<(), OpenError> {
+        let Self { key, path, kind } = *self;
+        let metadata = fs::symlink_metadata(path).map_err(|error| self.failed(error))?;
+        if !metadata.file_type().is_socket() || !is_own(&metadata, owner) {
+            return Err(OpenError::Foreign {
+                key,
+                path: path.to_owned(),
+            });
+        }
+        let address = SocketAddrUnix::new(path).map_err(|error| self.failed(error.into()))?;
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let probe = rustix::net::socket_with(AddressFamily::UNIX, kind, flags, None);
+        let probe = probe.map_err(|error| self.failed(error.into()))?;
+        match rustix::net::connect(&probe, &address) {
+            Err(rustix::io::Errno::CONNREFUSED) => {
+                fs::remove_file(path).map_err(|error| self.failed(error))
+            }
+            Ok(()) | Err(_) => Err(OpenError::InUse {
+                key,
+                path: path.to_owned(),
+            }),
+        }
     }
 }
 
@@ -200,6 +246,15 @@ mod tests {
         (folder, path)
     }
 
+    fn open_at(path: &Path, owner: Owner) -> Result<Socket, OpenError> {
+        let place = Place {
+            key: "runtime.control",
+            path,
+            kind: SocketType::STREAM,
+        };
+        Socket::open(&place, owner)
+    }
+
     fn mode(path: &Path) -> u32 {
         fs::symlink_metadata(path).unwrap().mode() & 0o7777
     }
@@ -207,10 +262,10 @@ mod tests {
     #[test]
     fn the_socket_is_for_its_owner_and_goes_with_the_gateway() {
         let (_folder, path) = folder();
-        let socket = Socket::open(&path, None).unwrap();
+        let socket = open_at(&path, None).unwrap();
         assert_eq!(mode(&path), 0o600);
         assert_eq!(mode(path.parent().unwrap()), 0o755);
-        let again = Socket::open(&path, None).unwrap_err();
+        let again = open_at(&path, None).unwrap_err();
         assert!(matches!(again, OpenError::InUse { .. }), "{again}");
         drop(socket);
         assert!(!path.exists());
@@ -222,14 +277,14 @@ mod tests {
         let (_folder, path) = folder();
         let owner = Some((4711, 4712));
         for _ in 0..2 {
-            let _socket = Socket::open(&path, owner).unwrap();
+            let _socket = open_at(&path, owner).unwrap();
             for one in [&path, path.parent().unwrap()] {
                 let metadata = fs::symlink_metadata(one).unwrap();
                 assert_eq!(Some((metadata.uid(), metadata.gid())), owner);
             }
             assert_eq!(mode(&path), 0o600);
         }
-        let other = Socket::open(&path, Some((4713, 4712))).unwrap_err();
+        let other = open_at(&path, Some((4713, 4712))).unwrap_err();
         assert!(matches!(other, OpenError::Unsafe { .. }), "{other}");
     }
 
@@ -240,9 +295,9 @@ mod tests {
         // A listener that is dropped leaves its socket behind, as a killed process does.
         drop(UnixListener::bind(&path).unwrap());
         assert!(path.exists());
-        drop(Socket::open(&path, None).unwrap());
+        drop(open_at(&path, None).unwrap());
         fs::write(&path, "mine").unwrap();
-        let foreign = Socket::open(&path, None).unwrap_err();
+        let foreign = open_at(&path, None).unwrap_err();
         assert!(matches!(foreign, OpenError::Foreign { .. }), "{foreign}");
         assert_eq!(fs::read(&path).unwrap(), b"mine");
     }
@@ -250,7 +305,7 @@ mod tests {
     #[test]
     fn a_socket_in_the_place_of_ours_stays() {
         let (_folder, path) = folder();
-        let ours = Socket::open(&path, None).unwrap();
+        let ours = open_at(&path, None).unwrap();
         fs::remove_file(&path).unwrap();
         let _other = UnixListener::bind(&path).unwrap();
         drop(ours);
@@ -262,7 +317,7 @@ mod tests {
         let (folder, _) = folder();
         fs::set_permissions(folder.path(), Permissions::from_mode(0o1777)).unwrap();
         let path = folder.path().join("gateway.sock");
-        let refused = Socket::open(&path, None).unwrap_err();
+        let refused = open_at(&path, None).unwrap_err();
         assert!(matches!(refused, OpenError::Unsafe { .. }), "{refused}");
         assert!(!path.exists());
     }
