@@ -7,6 +7,7 @@
 
 mod capture;
 mod check;
+mod down;
 mod status;
 mod target;
 mod top;
@@ -17,6 +18,7 @@ use std::process::ExitCode;
 use std::thread;
 
 use anyhow::Context as _;
+use saiga_gateway::provision;
 use saiga_gateway::service::Gateway;
 use saiga_gateway::settings::{FILE, Settings};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -39,9 +41,9 @@ pub(crate) struct Args {
 enum Verb {
     /// Serves until SIGTERM or SIGINT
     Up(Up),
-    /// Removes the rules and routes of a gateway that was killed
-    Down,
-    /// Checks a file of settings, or translates that of Gazelle
+    /// Removes the rules and routes of a gateway that was killed, and undoes `up --prepare`
+    Down(down::Args),
+    /// Checks a file of settings and the machine, or translates the file of Gazelle
     Check(check::Args),
     /// Shows what a running gateway does, and its connections
     Status(status::Args),
@@ -60,6 +62,9 @@ struct Up {
     /// Settings of the gateway
     #[arg(long, value_name = "FILE", default_value = FILE)]
     config: PathBuf,
+    /// Takes the huge pages and cards of DPDK devices from the kernel first; `down` undoes it
+    #[arg(long)]
+    prepare: bool,
     /// The library is loaded, if it can be
     #[arg(long, hide = true)]
     inside: bool,
@@ -69,7 +74,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     match args.verb {
         Verb::Up(up) if up.inside => serve(&up),
         Verb::Up(up) => load_library(&up),
-        Verb::Down => down(),
+        Verb::Down(args) => down::run(&args),
         Verb::Check(args) => check::run(&args),
         Verb::Status(args) => status::run(&args),
         Verb::Top(args) => top::run(&args),
@@ -85,6 +90,9 @@ fn load_library(up: &Up) -> anyhow::Result<ExitCode> {
     let mut command = vec![OsString::from(program)];
     command.extend(["gateway", "up", "--inside", "--config"].map(OsString::from));
     command.push(up.config.clone().into());
+    if up.prepare {
+        command.push("--prepare".into());
+    }
     run::start(command)
 }
 
@@ -92,7 +100,16 @@ fn serve(up: &Up) -> anyhow::Result<ExitCode> {
     let settings = Settings::read(&up.config)?;
     // Before the rules: a signal must not leave any.
     let mut signals = Signals::new([SIGINT, SIGTERM]).context("cannot wait for signals")?;
-    let gateway = Gateway::up(&settings)?;
+    let _hold = if up.prepare {
+        prepare(&settings)?
+    } else {
+        provision::hold(&settings)?
+    };
+    let gateway = match Gateway::up(&settings) {
+        Ok(gateway) => gateway,
+        Err(error) if up.prepare => return down::after(&error.into()),
+        Err(error) => return Err(error.into()),
+    };
     let stop = gateway.stop();
     let thread = thread::Builder::new().spawn(move || {
         if signals.forever().next().is_some() {
@@ -110,6 +127,21 @@ fn serve(up: &Up) -> anyhow::Result<ExitCode> {
     announced?;
     ended?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Takes huge pages and cards from the kernel, and says so.
+fn prepare(settings: &Settings) -> anyhow::Result<Option<provision::Hold>> {
+    let Some(prepared) = provision::prepare(settings)? else {
+        exit::say("--prepare: no device belongs to DPDK, and no other needs it");
+        return Ok(None);
+    };
+    for change in &prepared.changes {
+        exit::say(&format!("prepared: {change}"));
+    }
+    if prepared.changes.is_empty() {
+        exit::say("--prepare: huge pages and cards are there already");
+    }
+    Ok(prepared.hold)
 }
 
 /// Says that the gateway serves, and what it does not.
@@ -136,18 +168,4 @@ fn announce(gateway: &Gateway) -> anyhow::Result<()> {
         ));
     }
     Ok(())
-}
-
-fn down() -> anyhow::Result<ExitCode> {
-    let removed = saiga_gateway::service::remove_leftovers()?;
-    if removed.is_empty() {
-        print_text("nothing is left of a gateway that was killed\n")?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    let text: String = removed
-        .iter()
-        .map(|line| format!("removed {line}\n"))
-        .collect();
-    print_text(&text)?;
-    Ok(ExitCode::SUCCESS)
 }

@@ -4,7 +4,7 @@
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use saiga_gateway::settings::Settings;
 use saiga_trials::snapshot::ip;
@@ -233,6 +233,55 @@ fn keys_without_effect_are_refused() {
     let out = said(saiga.saiga(&["gateway", "check", "--config"]).arg(&file));
     assert_eq!(out.code, Some(1));
     assert!(out.stdout.contains(key), "{}", out.stdout);
+}
+
+/// Each need of the file, and a rule of a packet filter that does not apply.
+#[test]
+fn the_machine_is_checked() {
+    in_namespace(|| {
+        let world = World::made(Wire::Xdp, "[tcp]\nconnections = 100\n");
+        let check = || {
+            let mut check = world.saiga.saiga(&["gateway", "check", "--config"]);
+            // nft(8) is a program of administrators.
+            check.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
+            said(check.arg(world.saiga.path("gateway.toml")))
+        };
+        let out = check();
+        assert_eq!(out.code, Some(0), "{}", out.stdout);
+        for part in ["there    device.interface", "there    device.addresses"] {
+            assert!(out.stdout.contains(part), "{}", out.stdout);
+        }
+        assert!(!out.stdout.contains("lacks") && !out.stdout.contains("does not apply"));
+
+        world.add_to_device("mtu = 9000\nqueues = 9\nmode = \"native\"\nvlan = 5");
+        for rule in [
+            "table inet t",
+            "chain inet t in { type filter hook input priority 0 ; }",
+            "rule inet t in iifname lo accept",
+            "rule inet t in tcp dport 6379 drop",
+        ] {
+            let mut nft = Command::new("nft");
+            assert!(
+                nft.arg("add")
+                    .args(rule.split(' '))
+                    .status()
+                    .unwrap()
+                    .success()
+            );
+        }
+        let out = check();
+        assert_eq!(out.code, Some(1), "{}", out.stdout);
+        for part in [
+            "lacks    device.mtu: MTU of veth0 of at least 9000: it is 1500: ip link set veth0 mtu 9000",
+            "vlan: interface for VLAN 5 on veth0",
+            ": ip link add link veth0 name veth0.5 type vlan id 5",
+            "lacks    device.addresses: address of VLAN 5 on veth0",
+            "untried  device.mode",
+            "does not apply to clients of the gateway at port 6379",
+        ] {
+            assert!(out.stdout.contains(part), "{}", out.stdout);
+        }
+    });
 }
 
 #[test]

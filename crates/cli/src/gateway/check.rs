@@ -1,25 +1,27 @@
-//! `saiga gateway check`: whether `gateway.toml` can be served, and what the file of Gazelle would
-//! be as `gateway.toml`.
+//! `saiga gateway check`: whether `gateway.toml` can be served on this machine, and what the file
+//! of Gazelle would be as `gateway.toml`.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use saiga_gateway::confine::Confinement;
 use saiga_gateway::lstack;
-use saiga_gateway::service::{check_plugin, supported};
-use saiga_gateway::settings::{FILE, Settings};
+use saiga_gateway::proof::{self, Found};
+use saiga_gateway::service::supported;
+use saiga_gateway::settings::{FILE, Need, Settings};
 
 use crate::exit;
 use crate::print::print_text;
 
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "The file is checked by itself; what the machine must have for it is listed.\n\
+    after_help = "Lists what the machine must have for the file, and looks for it: `there`, `lacks` \
+with what to do, or `untried` for what only `up` can tell. Rules of packet filters that do not \
+apply to clients of the gateway are named. Changes nothing.\n\
 With --lstack-conf, the output is a gateway.toml. What was not translated, and what is said about \
 the file, are comments in it.\n\
-Exit status: 1 when `up` would refuse the file, or cannot start here because its user does not \
-exist, or rights or DPDK are missing; 2 when the file has mistakes."
+Exit status: 1 when the machine lacks something, or `up` would refuse the file; 2 when the file \
+has mistakes."
 )]
 pub(super) struct Args {
     /// Settings of the gateway
@@ -45,37 +47,47 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let (text, is_refused) = match &args.lstack_conf {
+    let (text, is_lacking) = match &args.lstack_conf {
         Some(path) => translated(path, &args.port)?,
         None => checked(&Settings::read(&args.config)?, &args.config),
     };
     print_text(&text)?;
-    Ok(if is_refused {
+    Ok(if is_lacking {
         ExitCode::from(exit::NO)
     } else {
         ExitCode::SUCCESS
     })
 }
 
-/// What is said about settings, and whether `up` would refuse them.
+/// What is said about settings, and whether the machine or this version lacks something.
 fn checked(settings: &Settings, path: &Path) -> (String, bool) {
     let mut text = format!("{} is valid. The machine must have:\n", path.display());
+    let mut is_lacking = false;
     for need in settings.needs() {
-        let _ = writeln!(text, "  {}: {}", need.key, need.requirement);
+        let found = proof::look(settings, &need);
+        is_lacking |= matches!(found, Found::Lacks(_));
+        text += &line(&need, &found);
     }
-    let unserved = supported(settings).err();
-    let unserved = unserved.map(|error| format!("`up` refuses the file: {error}\n"));
-    let obstacles = [
-        Confinement::plan(settings).err().map(anyhow::Error::new),
-        check_plugin(settings).err().map(anyhow::Error::new),
-    ];
-    let obstacles = obstacles.into_iter().flatten();
-    let obstacles = obstacles.map(|error| format!("`up` cannot start here: {error}\n"));
-    let refusals: String = unserved.into_iter().chain(obstacles).collect();
-    (text + &refusals, !refusals.is_empty())
+    if let Err(error) = supported(settings) {
+        is_lacking = true;
+        let _ = writeln!(text, "`up` refuses the file: {error}");
+    }
+    for warning in proof::packet_filters(settings) {
+        let _ = writeln!(text, "packet filter: {warning}");
+    }
+    (text, is_lacking)
 }
 
-/// A file of Gazelle as `gateway.toml`, and whether `up` would refuse it.
+fn line(need: &Need, found: &Found) -> String {
+    let Need { key, requirement } = need;
+    match found {
+        Found::There => format!("  there    {key}: {requirement}\n"),
+        Found::Untried => format!("  untried  {key}: {requirement}\n"),
+        Found::Lacks(reason) => format!("  lacks    {key}: {requirement}: {reason}\n"),
+    }
+}
+
+/// A file of Gazelle as `gateway.toml`, and whether something is lacking for it.
 fn translated(path: &Path, ports: &[u16]) -> anyhow::Result<(String, bool)> {
     let translation = lstack::read(path, ports)?;
     let mut text = format!("# From {}\n", path.display());

@@ -90,7 +90,8 @@ fn serve_http(dir: &Path) -> Ended {
 
 fn serve_iperf() -> Ended {
     let mut command = Command::new("iperf3");
-    command.args(["--server", "--forceflush", "--bind", &SERVER.to_string()]);
+    command.args(["--server", "--forceflush", "--port", &IPERF.to_string()]);
+    command.args(["--bind", &SERVER.to_string()]);
     start(&mut command, "Server listening")
 }
 
@@ -117,7 +118,13 @@ fn run_clients(dir: &Path) {
     assert!(!said.contains("Non-2xx"), "{said}");
 
     let mut iperf = Command::new("iperf3");
-    iperf.args(["--client", &SERVER.to_string(), "--bytes", "2M"]);
+    iperf.args([
+        "--client",
+        &SERVER.to_string(),
+        "--port",
+        &IPERF.to_string(),
+    ]);
+    iperf.args(["--bytes", "2M"]);
     let said = succeed(&mut iperf);
     assert!(said.contains("iperf Done."), "{said}");
 

@@ -46,12 +46,14 @@ impl Machine {
         files: &[(&str, &str)],
         images: Vec<Image>,
     ) -> Self {
-        Self::with_modules(&[], folders, programs, files, images)
+        Self::with_modules(&[], &[], folders, programs, files, images)
     }
 
-    /// As [`Self::new`], with modules of the fetched kernel in `/lib/modules`.
+    /// As [`Self::new`], with modules of the fetched kernel in `/lib/modules`, and libraries of
+    /// this host, each in a folder.
     pub(crate) fn with_modules(
         modules: &[&str],
+        libraries: &[(&Path, &str)],
         folders: &[&str],
         programs: &[&str],
         files: &[(&str, &str)],
@@ -61,6 +63,9 @@ impl Machine {
         let root = folder.path().join("root");
         fs::create_dir_all(root.join("lib/modules")).unwrap();
         modules.iter().for_each(|module| unpack(module, &root));
+        for (library, place) in libraries {
+            copy_library(library, &root, place);
+        }
         initrd(folder.path(), folders, programs, files);
         for Image { name, bytes } in &images {
             let image = fs::File::create(folder.path().join(name)).unwrap();
@@ -169,6 +174,24 @@ fn copy_program(name: &str, root: &Path) {
     let mut copy = Command::new("sh");
     copy.args(["-ec", script, "sh", name]).arg(root);
     assert!(copy.status().unwrap().success(), "{name}");
+}
+
+/// Copies a library of this host to a folder of the machine, and those that it needs to `/lib`,
+/// except those of the C library.
+fn copy_library(library: &Path, root: &Path, place: &str) {
+    let script = r#"
+        mkdir -p "$2/$3"
+        cp -L "$1" "$2/$3"
+        ldd "$1" | awk '$3 ~ /^\// { print $3 }' | grep -v '/lib\(c\|m\|gcc_s\)\.so' |
+            xargs -r cp -L -n -t "$2/lib"
+    "#;
+    let mut copy = Command::new("sh");
+    copy.args(["-ec", script, "sh"]).arg(library).arg(root);
+    assert!(
+        copy.arg(place).status().unwrap().success(),
+        "{}",
+        library.display()
+    );
 }
 
 /// The output and exit status of a command of the machine: the lines between `@@ command` and

@@ -1,5 +1,5 @@
-//! `saiga` on a real kernel in QEMU: NVMe drives with data placement, a machine of four nodes, and
-//! VLANs.
+//! `saiga` on a real kernel in QEMU: NVMe drives with data placement, a machine of four nodes,
+//! VLANs, and a network card that goes to DPDK.
 //!
 //! `tools/qemu target/qemu` fetches QEMU, kernel and programs; `make soak` calls it. A machine has
 //! no network and only the disks of its test, and switches itself off.
@@ -9,6 +9,7 @@ mod counters;
 mod machine;
 mod plan;
 mod planted;
+mod prepare;
 mod slow_disk;
 mod tune;
 mod vlan;

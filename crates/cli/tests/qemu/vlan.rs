@@ -54,6 +54,7 @@ fn run() -> String {
     let programs = ["ip", "redis-server", "redis-cli"];
     let machine = Machine::with_modules(
         &MODULES,
+        &[],
         &["guest", "services"],
         &programs,
         &files,

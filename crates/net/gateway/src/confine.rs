@@ -235,6 +235,26 @@ fn account(user: &str) -> Result<Option<Account>, ConfineError> {
     }
 }
 
+/// Whether the process can become the user, or has no rights that it would have to give up.
+pub(crate) fn check_user(user: &str) -> Result<(), ConfineError> {
+    match account(user)? {
+        None => Ok(()),
+        Some(_) => [Capability::SetUid, Capability::SetGid]
+            .into_iter()
+            .try_for_each(check_capability),
+    }
+}
+
+/// Whether the process has a right.
+pub(crate) fn check_capability(capability: Capability) -> Result<(), ConfineError> {
+    if held()?.contains(set_of(capability)) {
+        return Ok(());
+    }
+    Err(ConfineError::Lacks {
+        capabilities: vec![capability],
+    })
+}
+
 fn held() -> Result<CapabilitySet, ConfineError> {
     let sets = capabilities(None).map_err(system("cannot read the capabilities"))?;
     Ok(sets.effective)

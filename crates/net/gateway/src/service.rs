@@ -43,6 +43,7 @@ use crate::worker::{Clock, Handle, Memory, Opener, Parts, Worker, WorkerError};
 use attached::Attached;
 use device::BoxedDevice;
 pub use dpdk::check_plugin;
+pub(crate) use dpdk::{OWN_BYTES, frame_bytes};
 pub use error::ServiceError;
 use follow::{Asker, Follow};
 use network::{Plan, Source};

@@ -115,7 +115,8 @@ impl Arguments {
             let text = "options of the device are left out; dpdk.eal cannot name devices";
             self.note(line, "-a", text);
         }
-        let address: PciAddress = address.parse()?;
+        let address = address.parse::<PciAddress>();
+        let address = address.map_err(|error| error.to_string())?;
         if self.pci.is_some() {
             self.note(line, "-a", "a second card needs a [[device]] of its own");
         } else {

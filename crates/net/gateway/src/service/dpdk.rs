@@ -13,7 +13,7 @@ use crate::settings::{self, Device, Kind, Port, Settings};
 /// Threads that DPDK starts, if its drivers start none.
 pub(super) const THREADS: usize = 1;
 /// Bytes that DPDK takes beside the frames.
-const OWN_BYTES: u64 = 32 << 20;
+pub(crate) const OWN_BYTES: u64 = 32 << 20;
 
 /// Begins DPDK if a device needs it.
 pub(super) fn begin(settings: &Settings) -> Result<Option<Dpdk>, ServiceError> {
@@ -69,11 +69,11 @@ fn eal(settings: &Settings) -> dpdk::Settings {
             Memory::PerNode(nodes.iter().map(|size| size.0 >> 20).collect())
         }
         settings::Memory::Ordinary => {
-            let counted = settings.devices.iter().filter_map(|device| {
-                let workers = super::cpu::of_workers(device, &settings.workers).len();
-                options(device, workers).ok()
-            });
-            let bytes: u64 = counted.map(|options| options.memory_bytes()).sum();
+            let bytes: u64 = settings
+                .devices
+                .iter()
+                .map(|one| frame_bytes(settings, one))
+                .sum();
             Memory::Ordinary {
                 mebibytes: (bytes + OWN_BYTES) >> 20,
             }
@@ -98,6 +98,12 @@ fn eal(settings: &Settings) -> dpdk::Settings {
         cards,
         arguments: eal.clone(),
     }
+}
+
+/// Bytes of the frames of a device; 0 if it does not belong to DPDK.
+pub(crate) fn frame_bytes(settings: &Settings, device: &Device) -> u64 {
+    let workers = super::cpu::of_workers(device, &settings.workers).len();
+    options(device, workers).map_or(0, |options| options.memory_bytes())
 }
 
 fn options(device: &Device, workers: usize) -> Result<Options, ServiceError> {

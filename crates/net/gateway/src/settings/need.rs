@@ -1,6 +1,6 @@
-//! What the machine must have for the settings. `saiga gateway check` proves each need.
+//! What the machine must have for the settings. [`proof`](crate::proof) looks for each need.
 //!
-//! Deliberately absent: how a need is proven, and what only exists while the gateway runs.
+//! Deliberately absent: how that is done, and what only exists while the gateway runs.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};

@@ -1,4 +1,4 @@
-//! Single values: names of interfaces, PCI addresses, MAC addresses, sizes, lists of numbers.
+//! Single values: names of interfaces, MAC addresses, sizes, lists of numbers.
 //!
 //! Each parser returns what to write instead. Deliberately absent: addresses of IP (`address.rs`).
 
@@ -6,6 +6,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use saiga_process::numbers;
+pub use saiga_provision::PciAddress;
 use saiga_wire::ethernet::Mac;
 
 /// The name of a network interface: 1 to 15 bytes (`net/core/dev.c`, `dev_valid_name`).
@@ -45,61 +46,10 @@ impl fmt::Display for InterfaceName {
     }
 }
 
-/// The address of a PCI device: domain, bus, device, function.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PciAddress {
-    domain: u32,
-    bus: u8,
-    /// 5 bits.
-    device: u8,
-    /// 3 bits.
-    function: u8,
-}
-
-impl FromStr for PciAddress {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        pci(text).ok_or_else(|| {
-            "write a PCI address such as \"0000:04:00.0\"; lspci -D lists them".to_owned()
-        })
-    }
-}
-
-/// Parses `[domain:]bus:device.function`, all hexadecimal.
-fn pci(text: &str) -> Option<PciAddress> {
-    let (rest, function) = text.split_once('.')?;
-    let parts: Vec<&str> = rest.split(':').collect();
-    let (domain, bus, device) = match parts.as_slice() {
-        [domain, bus, device] => (*domain, *bus, *device),
-        [bus, device] => ("0", *bus, *device),
-        _ => return None,
-    };
-    let address = PciAddress {
-        domain: hexadecimal(domain, 8)?,
-        bus: u8::try_from(hexadecimal(bus, 2)?).ok()?,
-        device: u8::try_from(hexadecimal(device, 2)?).ok()?,
-        function: u8::try_from(hexadecimal(function, 1)?).ok()?,
-    };
-    (address.device < 32 && address.function < 8).then_some(address)
-}
-
 /// Parses a number of at most `digits` digits. `from_str_radix` alone would accept a sign.
 fn hexadecimal(text: &str, digits: usize) -> Option<u32> {
     let is_number = text.len() <= digits && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     u32::from_str_radix(text, 16).ok().filter(|_| is_number)
-}
-
-impl fmt::Display for PciAddress {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            domain,
-            bus,
-            device,
-            function,
-        } = self;
-        write!(f, "{domain:04x}:{bus:02x}:{device:02x}.{function:x}")
-    }
 }
 
 /// Parses the MAC address of a network card.
@@ -197,30 +147,6 @@ mod tests {
             "sixteen-letters-",
         ] {
             assert!(bad.parse::<InterfaceName>().is_err(), "{bad:?}");
-        }
-    }
-
-    #[test]
-    fn pci_addresses() {
-        for (text, shown) in [
-            ("0000:04:00.0", "0000:04:00.0"),
-            ("04:00.1", "0000:04:00.1"),
-            ("10000:E1:1f.7", "10000:e1:1f.7"),
-        ] {
-            let address: PciAddress = text.parse().unwrap();
-            assert_eq!(address.to_string(), shown, "{text}");
-        }
-        for bad in [
-            "",
-            "04",
-            "04:00",
-            "04:20.0",
-            "04:00.8",
-            "0:0:0:0.0",
-            "+4:00.0",
-            ":00.0",
-        ] {
-            assert!(bad.parse::<PciAddress>().is_err(), "{bad:?}");
         }
     }
 

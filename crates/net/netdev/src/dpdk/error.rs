@@ -41,8 +41,9 @@ pub enum DpdkError {
     Begun,
     /// DPDK does not begin.
     #[error(
-        "DPDK does not begin: {source}; its messages are above. It needs free huge pages, or \
-         `memory = \"ordinary\"`, and accepts only arguments in `eal` that it knows"
+        "DPDK does not begin: {source}; its messages are above. It needs free huge pages (`up \
+         --prepare` reserves them), or `memory = \"ordinary\"`, and accepts only arguments in `eal` \
+         that it knows"
     )]
     Begin {
         /// The error of `rte_eal_init`.
@@ -50,7 +51,7 @@ pub enum DpdkError {
     },
     /// DPDK has no such port.
     #[error(
-        "DPDK has no port {port}: {source}. A card must be bound to vfio-pci (dpdk-devbind.py), a \
+        "DPDK has no port {port}: {source}. A card must be bound to vfio-pci (`up --prepare`), a \
          virtual device needs its driver and right arguments; messages of DPDK are above"
     )]
     NoPort {

@@ -1,0 +1,157 @@
+//! Interfaces, addresses and ports of this network namespace, and features of the kernel.
+
+use std::ffi::OsStr;
+use std::io;
+use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::path::Path;
+
+use saiga_anchor::own_addresses;
+use saiga_interface::{Interface, Scope, Snapshot, SnapshotError};
+use saiga_process::root::Root;
+use saiga_wire::ethernet::{Tag, Tags};
+use socket2::{Domain, Socket, Type};
+
+use super::Found;
+use crate::settings::{Feature, InterfaceName};
+
+fn snapshot(name: &InterfaceName) -> Result<Snapshot, SnapshotError> {
+    Snapshot::take(OsStr::new(name.as_str()))
+}
+
+/// Decides by the state of an interface.
+fn of(name: &InterfaceName, decide: impl FnOnce(&Snapshot) -> Found) -> Found {
+    match snapshot(name) {
+        Ok(snapshot) => decide(&snapshot),
+        Err(error) => Found::lacks(&error),
+    }
+}
+
+pub(super) fn interface(name: &InterfaceName) -> Found {
+    of(name, |found| {
+        Found::when(found.device.link.mac.is_some(), || {
+            "it is not an interface of Ethernet".to_owned()
+        })
+    })
+}
+
+/// The receive queues that sysfs shows.
+pub(super) fn queues(name: &InterfaceName, least: usize) -> Found {
+    of(name, |found| {
+        let root = Root::host();
+        let folder = format!("/sys/class/net/{name}");
+        // sysfs can be that of another network namespace.
+        let index = root.value(format!("{folder}/ifindex")).ok().flatten();
+        if index != Some(found.device.link.index) {
+            return Found::Untried;
+        }
+        let queues = root.names(format!("{folder}/queues")).unwrap_or_default();
+        let count = queues.iter().filter(|one| one.starts_with("rx-")).count();
+        Found::when(count >= least, || {
+            format!("it has {count}: ethtool -L {name} combined {least}, or fewer workers")
+        })
+    })
+}
+
+pub(super) fn mtu(name: &InterfaceName, least: u16) -> Found {
+    of(name, |found| {
+        let mtu = found.device.link.mtu;
+        Found::when(mtu >= u32::from(least), || {
+            format!("it is {mtu}: ip link set {name} mtu {least}")
+        })
+    })
+}
+
+fn with_tag(found: &Snapshot, vlan: u16) -> Option<&Interface> {
+    let is_tagged = |one: &&Interface| one.tags == Tags::One(Tag::vlan(vlan));
+    found.vlans.iter().find(is_tagged)
+}
+
+/// The interface of a VLAN. Whether the tags are in the frames, `up` tells.
+pub(super) fn vlan(name: &InterfaceName, vlan: u16) -> Found {
+    of(name, |found| {
+        Found::when(with_tag(found, vlan).is_some(), || {
+            format!("ip link add link {name} name {name}.{vlan} type vlan id {vlan}")
+        })
+    })
+}
+
+pub(super) fn interface_address(name: &InterfaceName, vlan: Option<u16>) -> Found {
+    of(name, |found| {
+        let device = vlan.map_or(Some(&found.device), |vlan| with_tag(found, vlan));
+        let addresses = device.map_or(&[][..], |device| &device.addresses);
+        let has_some = addresses.iter().any(|one| one.scope != Scope::Link);
+        Found::when(has_some, || {
+            "ip address add ADDRESS/LENGTH dev INTERFACE".to_owned()
+        })
+    })
+}
+
+/// A TAP device is made, or used if it is there.
+pub(super) fn tap_name(name: &InterfaceName) -> Found {
+    match snapshot(name) {
+        Err(SnapshotError::NoInterface { .. }) => Found::There,
+        Err(error) => Found::lacks(&error),
+        Ok(_) => Found::Untried,
+    }
+}
+
+pub(super) fn address(address: IpAddr) -> Found {
+    match own_addresses() {
+        Ok(own) => Found::when(own.contains(&address), || {
+            "no interface has it: ip address add".to_owned()
+        }),
+        Err(error) => Found::lacks(&error),
+    }
+}
+
+pub(super) fn free_port(address: SocketAddr) -> Found {
+    TcpListener::bind(address).into()
+}
+
+pub(super) fn feature(feature: Feature) -> Found {
+    match feature {
+        Feature::Tun => Found::when(Path::new("/dev/net/tun").exists(), || {
+            "/dev/net/tun is missing: modprobe tun".to_owned()
+        }),
+        Feature::Xdp => {
+            // Without CAP_NET_RAW, the answer is EPERM.
+            let socket = Socket::new(Domain::from(libc::AF_XDP), Type::RAW, None);
+            let unknown = Some(libc::EAFNOSUPPORT);
+            let is_known = socket.map_or_else(|error| error.raw_os_error() != unknown, |_| true);
+            Found::when(is_known, || "this kernel does not know it".to_owned())
+        }
+        Feature::LocalPortRange => since(6, 3),
+        Feature::OutgoingPrograms => since(6, 6),
+    }
+}
+
+/// Whether the kernel has at least this version.
+fn since(major: u32, minor: u32) -> Found {
+    match Root::host().text("/proc/sys/kernel/osrelease") {
+        Ok(release) => {
+            let release = release.unwrap_or_default();
+            Found::when(version(&release) >= Some((major, minor)), || {
+                format!("this is Linux {release}")
+            })
+        }
+        Err(error) => Found::lacks(&io::Error::other(error)),
+    }
+}
+
+fn version(release: &str) -> Option<(u32, u32)> {
+    let mut parts = release.split(|letter: char| !letter.is_ascii_digit());
+    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_compared_as_numbers() {
+        assert_eq!(version("6.12.117+deb13-cloud-amd64"), Some((6, 12)));
+        assert_eq!(version("5.10-rc1"), Some((5, 10)));
+        assert!(version("6.12.1") >= Some((6, 3)) && version("5.19.0") < Some((6, 3)));
+        assert_eq!(version("six"), None);
+    }
+}
