@@ -206,7 +206,8 @@ fn a_super_segment_goes_on_when_the_peer_has_room() {
     let (bytes, mut header) = super_segment();
     header.segmentation = None;
     assert!(send(&mut server, &bytes, &header));
-    assert!(server.room().is_none());
+    // With the flush, an even number of attempts: a sum that is formed twice is wrong.
+    (0..2).for_each(|_| assert!(server.room().is_none()));
     shared.describe(1, 2, [0, 0], 256, buffer(1, 2));
     shared.publish(1, 11);
     server.flush().unwrap();
