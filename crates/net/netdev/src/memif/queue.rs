@@ -264,7 +264,9 @@ impl Memif {
         let Some(link) = self.peer.as_mut().and_then(Peer::link) else {
             return Ok(());
         };
-        self.wake.add(link.bell(), News::Frames)?;
+        if self.wake.add(link.bell(), News::Frames).is_err() {
+            return self.end(&Breach("its eventfd cannot be waited for").into());
+        }
         let kind = if link.has_headers {
             "another Saiga, with offloads"
         } else {

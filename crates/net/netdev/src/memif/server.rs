@@ -3,6 +3,7 @@
 use std::os::fd::OwnedFd;
 
 use rustix::fs::{FileType, OFlags, fcntl_getfl, fcntl_setfl, fstat};
+use rustix::io::Errno;
 use saiga_wire::virtio::HEADER_BYTES;
 
 use super::link::Link;
@@ -121,7 +122,8 @@ impl Server {
     }
 }
 
-/// An eventfd of the peer, or what else has no type and so no reader that could delay a write.
+/// An eventfd of the peer. It has no type of file, and of such descriptors it alone takes a number,
+/// of which 0 has no effect.
 fn checked(bell: OwnedFd) -> Result<OwnedFd, Breach> {
     let refused = Breach("the descriptor of a ring is not an eventfd");
     let found = fstat(&bell).map_err(|_| refused)?;
@@ -130,5 +132,9 @@ fn checked(bell: OwnedFd) -> Result<OwnedFd, Breach> {
     }
     let flags = fcntl_getfl(&bell).map_err(|_| refused)?;
     fcntl_setfl(&bell, flags | OFlags::NONBLOCK).map_err(|_| refused)?;
-    Ok(bell)
+    match rustix::io::write(&bell, &0_u64.to_ne_bytes()) {
+        // A counter at its limit does not take 0 either.
+        Ok(_) | Err(Errno::AGAIN) => Ok(bell),
+        Err(_) => Err(refused),
+    }
 }

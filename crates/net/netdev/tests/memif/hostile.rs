@@ -73,9 +73,12 @@ fn changes_of_rings() -> Vec<Change> {
     let to_server = |numbers, at, shift, header| ring(1, numbers, at, shift, header);
     let with = |other| Said(to_server([0, 0], 0, 3, 0).0, other);
     let pipe = Arc::new(std::io::pipe().unwrap().1.into());
+    let set = rustix::event::epoll::create(rustix::event::epoll::CreateFlags::CLOEXEC);
+    let set = Arc::new(set.unwrap());
     vec![
         (2, vec![with(None)], "lacks its descriptor"),
         (2, vec![with(Some(pipe))], "not an eventfd"),
+        (2, vec![with(Some(set))], "not an eventfd"),
         (2, vec![to_server([1, 0], 0, 3, 0)], "more than one ring"),
         (2, vec![to_server([0, 0], 0, 0, 0)], "descriptors"),
         (2, vec![to_server([0, 0], 0, 15, 0)], "descriptors"),
