@@ -162,6 +162,8 @@ struct Turn {
     has_worked: bool,
     /// Whether there is more, of which no event would tell.
     has_more: bool,
+    /// Whether the device has no room for what is to be sent.
+    is_full: bool,
 }
 
 /// Why a worker has ended.
@@ -255,6 +257,10 @@ impl<D: Device, A: Anchors> Worker<D, A> {
             }
             let turn = self.turn(now)?;
             has_worked = turn.has_worked;
+            if turn.is_full && self.spin != ALWAYS {
+                // The other end of the device may need this CPU to make room.
+                thread::yield_now();
+            }
             if has_worked {
                 worked_at = now;
             }
@@ -356,6 +362,7 @@ impl<D: Device, A: Anchors> Worker<D, A> {
         Ok(Turn {
             has_worked: received > 0 || forwarded > 0 || has_moved || has_sent || has_more,
             has_more,
+            is_full,
         })
     }
 
