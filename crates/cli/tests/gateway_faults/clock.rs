@@ -1,5 +1,5 @@
-//! Steps of the clock: a gateway for which each reading of the time of day is a day later or earlier
-//! than the last one, over a path that needs its timers.
+//! Steps of the clock: a gateway for which each reading of the time of day is a day later or
+//! earlier than the last one, over a path that needs its timers.
 //!
 //! The clock belongs to no namespace, so a library preloaded into the gateway makes the steps.
 

@@ -2,8 +2,8 @@
 //! happens once, and rows have the same bytes as on the server's own host.
 //!
 //! sysbench and pgbench with short loads; with `make soak` longer ones, and TPC-C with all its
-//! checks. MariaDB and PostgreSQL admit the clients by their address alone. The kernel carries other
-//! programs over the same path at the same time.
+//! checks. MariaDB and PostgreSQL admit the clients by their address alone. The kernel carries
+//! other programs over the same path at the same time.
 
 use std::process::Command;
 

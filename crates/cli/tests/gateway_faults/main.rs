@@ -2,7 +2,8 @@
 //! host that checks each byte.
 //!
 //! `make test` runs a few rounds of each; `make soak` runs a thousand kills and longer attacks.
-//! Needs root, /dev/net/tun, ip(8) with bridges, and what `tools/setup test` installs. Deliberately absent: throughput under attack.
+//! Needs root, /dev/net/tun, ip(8) with bridges, and what `tools/setup test` installs. Deliberately
+//! absent: throughput under attack.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod bystander;

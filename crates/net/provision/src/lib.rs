@@ -1,8 +1,8 @@
 //! What DPDK needs of a machine: free huge pages, and network cards without a driver of the kernel.
 //!
-//! [`prepare`] takes both from the kernel, and [`undo`] gives them back. Each change is written to
-//! a [record](Hold) before it is made, so that `undo` restores every value after kill -9 as well.
-//! [`pages`] and [`card`] look without changing anything. Sources: kernel
+//! [`prepare()`] takes both from the kernel, and [`undo()`] gives them back. Each change is written
+//! to a [record](Hold) before it is made, so that `undo` restores every value after kill -9 as
+//! well. [`pages`] and [`card`] look without changing anything. Sources: kernel
 //! Documentation/admin-guide/mm/hugetlbpage.rst, ABI/testing/sysfs-bus-pci, driver-api/vfio.rst.
 //!
 //! Deliberately absent: mounts of hugetlbfs, which DPDK does not need for anonymous huge pages, and

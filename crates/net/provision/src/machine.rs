@@ -5,7 +5,7 @@ use std::fs::OpenOptions;
 use std::io::{self, Write as _};
 use std::process::{Command, Stdio};
 
-use saiga_interface::Snapshot;
+use saiga_interface::{Route, RouteKind, Snapshot};
 use saiga_process::root::Root;
 
 /// The kernel's own default (`/proc/sys/kernel/modprobe`).
@@ -90,7 +90,9 @@ impl Machine for Host {
         let vlans = vlans.map(|vlan| format!("VLAN {}", vlan.link.name.to_string_lossy()));
         let addresses = snapshot.device.addresses.iter();
         let addresses = addresses.map(|one| one.address.to_string());
-        let routes = snapshot.device.routes.iter();
+        // The others follow from the addresses.
+        let is_own = |one: &&Route| one.kind == RouteKind::Unicast;
+        let routes = snapshot.device.routes.iter().filter(is_own);
         let routes = routes.map(|one| format!("route {}", one.destination));
         Ok(vlans.chain(addresses).chain(routes).collect())
     }
