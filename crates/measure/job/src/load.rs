@@ -162,12 +162,13 @@ fn figures(output: &Output, series: &TimeSeries, hosts: Option<&Hosts>) -> BTree
     let Some(times) = &output.times else {
         return metrics;
     };
-    if let Some(client) = metrics.get_mut("client_cpu_us_per_op")
-        && times.transactions > 0.0
+    // A gateway on the client's host is part of the client.
+    let far_s = series.far_gateway_used_within(&times.measured);
+    if let Some(client) = metrics.remove("client_cpu_us_per_op")
+        && let Some(far_s) = far_s
     {
-        // A gateway on the client's host is part of the client.
-        let far_s = series.far_gateway_used_within(&times.measured);
-        *client += far_s * 1e6 / times.transactions;
+        let far = far_s * 1e6 / times.transactions.max(1.0);
+        metrics.insert("client_cpu_us_per_op".to_owned(), client + far);
     }
     if hosts.is_some() {
         let client = metrics.get("client_cpu_us_per_op").copied();

@@ -83,10 +83,15 @@ impl TimeSeries {
         within(&self.gateway, time).filter(|_| has_used)
     }
 
-    /// CPU seconds of the gateway on the client's host within an interval; 0 without one, or if the
-    /// samples do not cover it.
-    pub(crate) fn far_gateway_used_within(&self, time: &Range<f64>) -> f64 {
-        within(&self.far_gateway, time).unwrap_or(0.0)
+    /// CPU seconds of the gateway on the client's host within an interval, 0 without one; `None` if
+    /// the samples do not cover it.
+    pub(crate) fn far_gateway_used_within(&self, time: &Range<f64>) -> Option<f64> {
+        let has_used = self.far_gateway.iter().any(|(_, used)| *used > 0.0);
+        if has_used {
+            within(&self.far_gateway, time)
+        } else {
+            Some(0.0)
+        }
     }
 
     /// CPU seconds in which the CPUs of the machine were busy within an interval, without time that
@@ -167,7 +172,7 @@ mod tests {
         };
         assert_eq!(series.host_used_within(&(10.0..12.0)), Some(2.0));
         assert_eq!(series.gateway_used_within(&(10.0..12.0)), Some(0.5));
-        assert_eq!(series.far_gateway_used_within(&(10.0..12.0)), 0.0);
+        assert_eq!(series.far_gateway_used_within(&(10.0..12.0)), Some(0.0));
         assert_eq!(series.gateway_used_within(&(12.0..15.0)), None);
     }
 

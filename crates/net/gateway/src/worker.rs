@@ -57,6 +57,9 @@ const ALWAYS: Micros = Micros(u64::MAX);
 const OTHERS_TURN: Micros = Micros(5);
 /// How long a CPU that others want is taken to be wanted.
 const CONTENDED: Micros = Micros::from_millis(10);
+/// How long a worker polls a device that has no room, and how long it sleeps between two looks
+/// afterwards.
+const FULL: Micros = Micros::from_millis(1);
 /// Events of anchors that are taken at a time.
 const EVENTS: usize = 1024;
 /// The tokens of the devices, of a [`Handle`], of the kernel's device and of an [`Opener`]; keys of
@@ -257,19 +260,24 @@ impl<D: Device, A: Anchors> Worker<D, A> {
             }
             let turn = self.turn(now)?;
             has_worked = turn.has_worked;
-            if turn.is_full && self.spin != ALWAYS {
-                // The other end of the device may need this CPU to make room.
-                thread::yield_now();
-            }
             if has_worked {
                 worked_at = now;
             }
-            let is_spinning = now.since(worked_at) < self.spin && !turn.has_more;
-            let looks = turn.has_more || is_spinning && self.may_spin();
+            if turn.is_full && self.is_polled && self.spin != ALWAYS {
+                // The process at the other end of the device may need this CPU to make room.
+                thread::yield_now();
+            }
+            // A peer that makes no room must not keep this CPU busy.
+            let is_stuck = turn.is_full && now.since(worked_at) >= FULL;
+            let has_more = turn.has_more || turn.is_full && !is_stuck;
+            let is_spinning = now.since(worked_at) < self.spin && !has_more;
+            let looks = has_more || is_spinning && self.may_spin();
             let timeout = if looks || self.has_late_frames()? {
                 Some(Duration::ZERO)
             } else {
-                self.next_timeout().map(|at| self.clock.until(at))
+                let usual = self.next_timeout().map(|at| self.clock.until(at));
+                let pause = is_stuck.then(|| self.clock.until(now + FULL));
+                [usual, pause].into_iter().flatten().min()
             };
             self.wait(timeout)?;
         }
@@ -357,8 +365,7 @@ impl<D: Device, A: Anchors> Worker<D, A> {
             (self.on_unresolved)(interface, address);
         }
         let kernel_waits = self.bypass.as_ref().is_some_and(|one| one.has_frames);
-        let has_more =
-            self.has_frames || kernel_waits || is_full || has_opened || self.table.has_work();
+        let has_more = self.has_frames || kernel_waits || has_opened || self.table.has_work();
         Ok(Turn {
             has_worked: received > 0 || forwarded > 0 || has_moved || has_sent || has_more,
             has_more,

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use saiga_wire::ethernet::Mac;
 
 use super::Settings;
-use super::device::{Addresses, Copying, Device, Kind, Mode, Port};
+use super::device::{Addresses, Copying, Device, Kind, Mode, Port, Role};
 use super::dpdk::Memory;
 use super::value::{Bytes, InterfaceName, PciAddress};
 
@@ -259,7 +259,14 @@ fn of_device(device: &Device, workers: usize, needs: &mut Needs) {
                 Port::Vdev(_) => {}
             }
         }
-        Kind::Memif { socket, .. } => {
+        Kind::Memif {
+            role: Role::Client, ..
+        } => {}
+        Kind::Memif {
+            socket,
+            role: Role::Server,
+            ..
+        } => {
             if let Some(folder) = socket.parent() {
                 needs.add("device.socket", Requirement::Folder(folder.to_owned()));
             }

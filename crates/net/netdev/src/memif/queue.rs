@@ -36,8 +36,13 @@ const RETRY: Duration = Duration::from_millis(200);
 const LOOK_AGAIN: Duration = Duration::from_millis(1);
 /// Receptions after which an owner that never waits has the control socket looked at.
 const RECEPTIONS: u32 = 256;
-/// Visitors that are looked at in one go.
+/// Visitors that are looked at in one go, and when the next ones are.
 const VISITORS: usize = 16;
+const NEXT_VISITORS: Duration = Duration::from_millis(1);
+/// When a new client connects: not in [`Memif::open`], whose caller may have another user then.
+const FIRST_TRY: Duration = Duration::from_millis(1);
+/// Reasons that are reported while there is no peer. Some of their texts come from peers.
+const REASONS: usize = 8;
 
 /// Which end of the link the device is.
 pub enum End {
@@ -98,8 +103,8 @@ pub struct Memif {
     /// Whether frames came since the device looked again.
     was_busy: bool,
     receptions: u32,
-    /// Whether it was said why there is no peer.
-    has_complained: bool,
+    /// What was reported since there was a peer.
+    reasons: Vec<String>,
 }
 
 /// A frame in `outgoing` that is not in the ring yet.
@@ -112,7 +117,7 @@ struct Pending {
 }
 
 impl Memif {
-    /// Opens the device. A client tries to connect at once.
+    /// Opens the device. A client connects as soon as its owner receives or waits.
     ///
     /// # Errors
     /// If this process can have no more descriptors.
@@ -140,7 +145,7 @@ impl Memif {
                 }),
             },
         };
-        let mut device = Self {
+        let device = Self {
             info,
             end,
             id,
@@ -157,13 +162,12 @@ impl Memif {
             is_waiting: false,
             was_busy: false,
             receptions: 0,
-            has_complained: false,
+            reasons: Vec::new(),
         };
         match &device.end {
             End::Server(listener) => device.wake.add(listener.as_fd(), News::Visitor)?,
             End::Client(_) => {
-                device.wake.set_timer(RETRY, true)?;
-                device.connect()?;
+                device.wake.set_timer(FIRST_TRY, RETRY)?;
             }
         }
         Ok(device)
@@ -185,8 +189,12 @@ impl Memif {
             match news {
                 News::Visitor => self.accept()?,
                 News::Message => self.on_message()?,
-                News::Time if self.peer.is_none() => self.connect()?,
-                News::Time | News::Frames => {}
+                News::Time => match self.end {
+                    End::Server(_) => self.accept()?,
+                    End::Client(_) if self.peer.is_none() => self.connect()?,
+                    End::Client(_) => {}
+                },
+                News::Frames => {}
             }
         }
         Ok(())
@@ -203,22 +211,24 @@ impl Memif {
             }
             Err(error) => {
                 let shown = path.display();
-                self.complain(&format!("waits for a server at {shown}: {error}"));
+                self.report_once(&format!("waits for a server at {shown}: {error}"));
                 Ok(())
             }
         }
     }
 
-    /// Takes the visitors. One replaces another that is not connected yet, so that a silent one
-    /// keeps nobody out.
+    /// Takes the visitors. One replaces another that is not connected yet, so that a silent peer
+    /// does not block others.
     fn accept(&mut self) -> io::Result<()> {
         for _ in 0..VISITORS {
             let End::Server(listener) = &self.end else {
-                break;
+                return Ok(());
             };
-            // The next visitor is looked at if one has left already.
-            let Ok(Some(socket)) = Socket::accept(listener.as_fd()) else {
-                break;
+            let socket = match Socket::accept(listener.as_fd()) {
+                Ok(Some(socket)) => socket,
+                Ok(None) => return Ok(()),
+                // One that has left already, or no descriptor is free.
+                Err(_) => break,
             };
             if self.is_up() {
                 let busy = Peer {
@@ -230,13 +240,14 @@ impl Memif {
             }
             self.begin(socket, Stage::Serving(Server::new(self.id)))?;
         }
-        Ok(())
+        // The owner's wait may tell of each visitor only once.
+        self.wake.set_timer(NEXT_VISITORS, Duration::ZERO)
     }
 
     /// Begins to negotiate with a peer of the right user.
     fn begin(&mut self, socket: Socket, stage: Stage) -> io::Result<()> {
         if !socket.is_of_own_user()? {
-            self.complain("the peer is a process of another user, and not of root");
+            self.report_once("has refused a peer: its user is neither root nor the gateway's");
             return Ok(());
         }
         self.wake.add(socket.as_fd(), News::Message)?;
@@ -272,10 +283,10 @@ impl Memif {
         } else {
             "a foreign peer, without offloads"
         };
-        self.has_complained = false;
+        self.reasons.clear();
         // The client's rings ask for interrupts at first.
         self.is_waiting = true;
-        self.say(&format!("is connected to {kind}"));
+        self.report(&format!("is connected to {kind}"));
         Ok(())
     }
 
@@ -295,11 +306,11 @@ impl Memif {
         }
         // A peer that fails again and again is named once.
         match was_up {
-            Some(()) => self.say(&ending.to_string()),
-            None => self.complain(&ending.to_string()),
+            Some(()) => self.report(&ending.to_string()),
+            None => self.report_once(&ending.to_string()),
         }
         if let End::Client(_) = self.end {
-            self.wake.set_timer(RETRY, true)?;
+            self.wake.set_timer(RETRY, RETRY)?;
         }
         Ok(())
     }
@@ -368,14 +379,16 @@ impl Memif {
         Ok(true)
     }
 
-    fn say(&self, what: &str) {
+    fn report(&self, what: &str) {
         (self.log)(&format!("{} {what}", self.info.name));
     }
 
-    /// Says once why there is no peer.
-    fn complain(&mut self, what: &str) {
-        if !std::mem::replace(&mut self.has_complained, true) {
-            self.say(what);
+    /// Reports why there is no peer, each reason once.
+    fn report_once(&mut self, reason: &str) {
+        let is_new = self.reasons.iter().all(|old| old != reason);
+        if is_new && self.reasons.len() < REASONS {
+            self.report(reason);
+            self.reasons.push(reason.to_owned());
         }
     }
 
@@ -403,12 +416,13 @@ impl Device for Memif {
             self.receptions = 0;
             self.on_news().map_err(|error| self.failed(error))?;
         }
-        if std::mem::take(&mut self.is_waiting) {
+        let passed = self.pass(most, each);
+        let taken = self.checked(passed)?.unwrap_or(0);
+        // Not before there are frames: `before_wait` looks again for a foreign peer only then.
+        if taken > 0 && std::mem::take(&mut self.is_waiting) {
             let masked = self.link().map_or(Ok(()), |link| link.mask());
             self.checked(masked)?;
         }
-        let passed = self.pass(most, each);
-        let taken = self.checked(passed)?.unwrap_or(0);
         self.was_busy |= taken > 0;
         self.counters.received.batches += u64::from(taken > 0);
         Ok(taken)
@@ -465,7 +479,7 @@ impl Device for Memif {
         self.is_waiting = true;
         let has_frames = self.checked(unmasked)?.unwrap_or(false);
         if is_foreign && !has_frames && std::mem::take(&mut self.was_busy) && self.is_up() {
-            let set = self.wake.set_timer(LOOK_AGAIN, false);
+            let set = self.wake.set_timer(LOOK_AGAIN, Duration::ZERO);
             set.map_err(|error| self.failed(error))?;
         }
         Ok(has_frames)

@@ -84,23 +84,19 @@ impl Wake {
         Ok(found)
     }
 
-    /// Tells of the time after so long, once or repeatedly.
-    pub(super) fn set_timer(&self, after: Duration, is_repeated: bool) -> io::Result<()> {
-        let after = Timespec::try_from(after).map_err(io::Error::other)?;
+    /// Tells of the time after so long, and from then on at intervals of `every`; once if that is
+    /// zero.
+    pub(super) fn set_timer(&self, after: Duration, every: Duration) -> io::Result<()> {
         let timer = Itimerspec {
-            it_interval: if is_repeated {
-                after
-            } else {
-                Timespec::default()
-            },
-            it_value: after,
+            it_interval: Timespec::try_from(every).map_err(io::Error::other)?,
+            it_value: Timespec::try_from(after).map_err(io::Error::other)?,
         };
         timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &timer)?;
         Ok(())
     }
 
     pub(super) fn stop_timer(&self) -> io::Result<()> {
-        self.set_timer(Duration::ZERO, false)
+        self.set_timer(Duration::ZERO, Duration::ZERO)
     }
 
     pub(super) fn descriptor(&self) -> BorrowedFd<'_> {

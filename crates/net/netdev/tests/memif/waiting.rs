@@ -6,7 +6,8 @@ use saiga_netdev::Device as _;
 use saiga_netdev::memif::Memif;
 use saiga_wire::virtio::Header;
 
-use crate::world::{World, frame, is_readable, received, send, step, wait};
+use crate::raw::{RINGS, Raw, Shared, buffer};
+use crate::world::{World, frame, is_readable, received, send, sleep, step, wait};
 
 /// Rounds between two threads, each of which sleeps until the other's frame comes.
 const ROUNDS: usize = 20_000;
@@ -53,9 +54,15 @@ fn play(mut device: Memif, begins: bool) {
 fn the_descriptor_tells_of_frames_only_while_the_owner_waits() {
     let world = World::new();
     let [mut near, mut far] = world.pair(64);
-    received(&mut far);
-    step(&mut far);
-    received(&mut far);
+    assert!(send(&mut near, &frame(60, 0), &Header::NONE));
+    near.flush().unwrap();
+    assert_eq!(received(&mut far).len(), 1);
+    assert!(
+        is_readable(&far),
+        "the first frame came before the owner polled"
+    );
+    // An owner that polls looks at other news now and then, which takes the old one away.
+    (0..256).for_each(|_| assert!(received(&mut far).is_empty()));
     assert!(!is_readable(&far));
     assert!(send(&mut near, &frame(60, 1), &Header::NONE));
     near.flush().unwrap();
@@ -70,4 +77,33 @@ fn the_descriptor_tells_of_frames_only_while_the_owner_waits() {
     assert_eq!(received(&mut far).len(), 1);
     step(&mut far);
     assert!(!is_readable(&far));
+}
+
+/// A foreign peer may read the flag before its frames are visible, and write no eventfd then.
+#[test]
+fn frames_of_a_foreign_peer_are_found_without_its_eventfd() {
+    let world = World::new();
+    let mut server = world.server(64);
+    let shared = Shared::new();
+    let peer = Raw::connect(&world.socket());
+    step(&mut server);
+    peer.negotiate(&mut server, &shared.messages());
+    let is_masked = || u16::from_ne_bytes(shared.get(RINGS[0] + 4)) == 1;
+    assert!(received(&mut server).is_empty());
+    assert!(
+        !is_masked(),
+        "the device has found nothing and looks no more"
+    );
+    for head in 1..=2 {
+        shared.describe(0, head - 1, [0, 0], 60, buffer(0, head - 1));
+    }
+    shared.publish(0, 1);
+    assert_eq!(received(&mut server).len(), 1);
+    assert!(is_masked(), "the device polls");
+    assert!(!server.before_wait().unwrap());
+    assert!(!is_masked());
+    shared.publish(0, 2);
+    sleep(&[&server]);
+    assert!(server.before_wait().unwrap(), "a frame waits");
+    assert_eq!(received(&mut server).len(), 1);
 }

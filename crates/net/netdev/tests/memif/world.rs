@@ -44,8 +44,12 @@ impl World {
         open(End::Server(Box::new(self.listener())), ring)
     }
 
+    /// A client that has tried to connect.
     pub(crate) fn client(&self, ring: u32) -> Memif {
-        open(End::Client(self.socket()), ring)
+        let mut client = open(End::Client(self.socket()), ring);
+        wait(&mut client);
+        step(&mut client);
+        client
     }
 
     /// A server and a client that are connected.
