@@ -40,6 +40,7 @@ fn databases_keep_their_books_over_a_faulty_path() {
             let site = Site::new(world, engine);
             site.fill();
             let server = site.start(Listen::Remote);
+            world.close_kernel_side();
             let gateway = world.gateway();
             let others = (wire == Wire::Xdp).then(|| KernelPrograms::start(world));
             site.load();

@@ -31,6 +31,7 @@ const OPTIONS: [&str; 4] = [
 fn redis_works_in_every_topology_across_the_gateway() {
     for topology in [fail_over, form_cluster] {
         in_world(Wire::Xdp, Link::Veth, |world| {
+            world.close_kernel_side();
             let gateway = world.gateway();
             topology(world);
             world.stop(gateway);

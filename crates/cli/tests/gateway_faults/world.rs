@@ -291,9 +291,10 @@ impl World {
     }
 
     /// Lets the kernel drop what it gets for the served ports, as a firewall does: otherwise, it
-    /// would serve the client while there is no gateway, and keep it afterwards.
+    /// would serve clients that the gateway does not, and keep them.
     pub(crate) fn close_kernel_side(&self) {
-        let rule = format!("iifname wire0 tcp dport {{ {PORT}, {OTHER_PORT} }} drop");
+        let ports = SERVED.map(|port| port.to_string()).join(", ");
+        let rule = format!("iifname wire0 tcp dport {{ {ports} }} drop");
         let hook = "{ type filter hook input priority 0; }";
         for line in [
             "add table inet closed".to_owned(),
