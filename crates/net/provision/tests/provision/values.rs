@@ -117,6 +117,22 @@ fn each_binding_is_restored() {
     }
 }
 
+/// `vfio` was loaded before, so it is not among the modules that are unloaded.
+#[test]
+fn modules_that_were_loaded_before_stay() {
+    for loaded in [&["vfio"][..], &["vfio", "vfio_pci_core"]] {
+        let mut fake = Fake::new();
+        for module in loaded {
+            fake.load_alone(module);
+        }
+        let before = fake.tree();
+        drop(fake.prepare(&card()).unwrap());
+        assert_ne!(fake.tree(), before);
+        fake.undo().unwrap();
+        assert_eq!(fake.tree(), before, "{loaded:?}");
+    }
+}
+
 #[test]
 fn what_someone_else_has_changed_stays() {
     let mut fake = Fake::new();
