@@ -132,7 +132,7 @@ fn serve(up: &Up) -> anyhow::Result<ExitCode> {
 /// Takes huge pages and cards from the kernel, and says so.
 fn prepare(settings: &Settings) -> anyhow::Result<Option<provision::Hold>> {
     let Some(prepared) = provision::prepare(settings)? else {
-        exit::say("--prepare: no device belongs to DPDK, and no other needs it");
+        exit::say("--prepare has no effect: no device of the file uses DPDK");
         return Ok(None);
     };
     for change in &prepared.changes {

@@ -46,7 +46,7 @@ pub enum ProvisionError {
     /// This version cannot serve the settings, or DPDK is missing.
     #[error(transparent)]
     Service(#[from] Box<ServiceError>),
-    /// The kernel gives something not.
+    /// A change was refused, or a card or huge pages cannot be had.
     #[error(transparent)]
     Prepare(#[from] PrepareError),
     /// What the machine is made of cannot be read.
@@ -58,7 +58,8 @@ pub enum ProvisionError {
 /// if no device belongs to DPDK.
 ///
 /// # Errors
-/// A [`ProvisionError`]; the machine is then as it was before the first recorded change.
+/// A [`ProvisionError`]. The machine is then as it was before the first recorded change, unless
+/// [`PrepareError::left`] says otherwise.
 pub fn prepare(settings: &Settings) -> Result<Option<Prepared>, ProvisionError> {
     if !settings.devices.iter().any(Device::is_dpdk) {
         return Ok(None);
@@ -75,7 +76,7 @@ pub fn prepare(settings: &Settings) -> Result<Option<Prepared>, ProvisionError> 
     Ok(Some(prepared))
 }
 
-/// Keeps [`undo`] away from what an earlier start has prepared, while this one may use it.
+/// Prevents [`undo`] while this process may use what an earlier start has prepared.
 ///
 /// # Errors
 /// If [`undo`] or [`prepare`] runs, or the record is not one of root.
