@@ -56,7 +56,8 @@ enum Verb {
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Prints a line for each served address and port when it is ready.\nExit status: 0 \
-after SIGTERM or SIGINT; 2 when the gateway cannot serve: the host is then as before."
+after SIGTERM or SIGINT; 2 when the gateway cannot serve: the host is then as before, unless the \
+message names `down`."
 )]
 struct Up {
     /// Settings of the gateway
