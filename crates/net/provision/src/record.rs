@@ -20,8 +20,8 @@ use crate::change::Change;
 pub const RECORD: &str = "/run/saiga-gateway.prepared";
 /// Bytes of the largest record. `up` adds some hundred at most.
 const MOST_BYTES: u64 = 64 << 10;
-/// Bytes up to which changes are recorded. The lines for their ends are shorter than those for their
-/// beginnings, so there is always room to undo all of them.
+/// Bytes up to which changes are recorded. The lines that end a change are shorter than the line
+/// that begins it, so there is always room to undo all changes.
 const MOST_BYTES_TO_BEGIN: u64 = MOST_BYTES / 2;
 /// Attempts to open a record that `down` removes at the same time.
 const TRIES: usize = 8;

@@ -27,8 +27,8 @@ const CARDS: [(&str, u32, &str); 3] = [
     (TWINS[0], 12, "eth1"),
     (TWINS[1], 12, "eth2"),
 ];
-/// The modules that come with vfio-pci, in the order in which they are loaded, each with the modules
-/// that it needs.
+/// The modules that come with vfio-pci, in the order of loading, each with the modules that it
+/// needs.
 const MODULES: [(&str, &[&str]); 4] = [
     ("vfio", &[]),
     ("vfio_iommu_type1", &["vfio"]),
