@@ -56,7 +56,8 @@ enum Verb {
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Prints a line for each served address and port when it is ready.\nExit status: 0 \
-after SIGTERM or SIGINT; 2 when the gateway cannot serve: the host is then as before."
+after SIGTERM or SIGINT; 2 when the gateway cannot serve: the host is then as before, unless the \
+message names `down`."
 )]
 struct Up {
     /// Settings of the gateway
@@ -132,7 +133,7 @@ fn serve(up: &Up) -> anyhow::Result<ExitCode> {
 /// Takes huge pages and cards from the kernel, and says so.
 fn prepare(settings: &Settings) -> anyhow::Result<Option<provision::Hold>> {
     let Some(prepared) = provision::prepare(settings)? else {
-        exit::say("--prepare: no device belongs to DPDK, and no other needs it");
+        exit::say("--prepare has no effect: no device of the file uses DPDK");
         return Ok(None);
     };
     for change in &prepared.changes {

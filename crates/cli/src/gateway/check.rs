@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use saiga_gateway::lstack;
-use saiga_gateway::proof::{self, Found};
+use saiga_gateway::requirements::{self, Found};
 use saiga_gateway::service::supported;
 use saiga_gateway::settings::{FILE, Need, Settings};
 
@@ -64,7 +64,7 @@ fn checked(settings: &Settings, path: &Path) -> (String, bool) {
     let mut text = format!("{} is valid. The machine must have:\n", path.display());
     let mut is_lacking = false;
     for need in settings.needs() {
-        let found = proof::look(settings, &need);
+        let found = requirements::look(settings, &need);
         is_lacking |= matches!(found, Found::Lacks(_));
         text += &line(&need, &found);
     }
@@ -72,7 +72,7 @@ fn checked(settings: &Settings, path: &Path) -> (String, bool) {
         is_lacking = true;
         let _ = writeln!(text, "`up` refuses the file: {error}");
     }
-    for warning in proof::packet_filters(settings) {
+    for warning in requirements::packet_filters(settings) {
         let _ = writeln!(text, "packet filter: {warning}");
     }
     (text, is_lacking)

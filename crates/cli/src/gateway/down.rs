@@ -14,12 +14,12 @@ use crate::print::print_text;
 
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "A value that someone has changed since `up --prepare` stays, and is named.\nExit \
+    after_help = "A value that was changed after `up --prepare` stays and is named.\nExit \
 status: 0 when nothing is left to undo; 2 while a gateway uses what was prepared, or when the \
 kernel refuses something: `down` can be repeated then."
 )]
 pub(super) struct Args {
-    /// Of a gateway that has failed, and said why
+    /// Called by `up --prepare` after an error that was already printed
     #[arg(long, hide = true)]
     failed: bool,
 }
@@ -30,14 +30,18 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut text: String = removed.collect();
     let undone = provision::undo();
     // An error is reported below: the rules are gone in any case.
-    if let Ok(Undone { restored, kept }) = &undone {
+    let done = match &undone {
+        Ok(undone) => Some(undone),
+        Err(error) => error.undone(),
+    };
+    if let Some(Undone { restored, kept }) = done {
         text.extend(restored.iter().map(|line| format!("restored {line}\n")));
         for line in kept {
             exit::say(&format!(
-                "it stays, because someone has changed it since: {line}"
+                "not restored, because it was changed after `up --prepare`: {line}"
             ));
         }
-        if text.is_empty() && kept.is_empty() && !args.failed {
+        if undone.is_ok() && text.is_empty() && kept.is_empty() && !args.failed {
             text += "nothing is left of a gateway that was killed\n";
         }
     }
@@ -56,8 +60,15 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 
 /// Says why a gateway that was prepared does not serve, and replaces this process by `down`. DPDK
 /// keeps cards and huge pages until its process has ended.
+///
+/// # Errors
+/// After the gateway has given up its rights, this process can execute no program.
 pub(super) fn after(error: &anyhow::Error) -> anyhow::Result<ExitCode> {
     exit::say(&format!("{error:#}"));
+    become_down().context("the machine stays prepared: run `saiga gateway down`")
+}
+
+fn become_down() -> anyhow::Result<ExitCode> {
     // The kernel gives a card back only when no descriptor of it is left.
     let flags = libc::c_int::try_from(libc::CLOSE_RANGE_CLOEXEC)?;
     // SAFETY: the call changes flags of descriptors, and closes none before execve(2).
@@ -68,5 +79,5 @@ pub(super) fn after(error: &anyhow::Error) -> anyhow::Result<ExitCode> {
     let mut command = Command::new(program);
     command.args(["gateway", "down", "--failed"]);
     let error = command.env_remove("LD_PRELOAD").exec();
-    Err(error).context("the machine stays prepared: run `saiga gateway down`")
+    Err(error).context("cannot run `saiga gateway down`")
 }

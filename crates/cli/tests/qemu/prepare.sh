@@ -1,6 +1,6 @@
 #!/bin/bash
 # A host with the card eth0, and a client's host with the card eth1 in a network namespace. busybox's modprobe(8) has no
-# soft dependencies, so a script takes its place: it loads and unloads the same modules.
+# soft dependencies, so a script takes its place: it loads the same modules. busybox's rmmod(8) unloads each by its name.
 say() { echo "@@ $1"; shift; "$@"; echo "@@ status $?"; }
 for module in inet_diag tcp_diag failover net_failover virtio_net tun; do insmod "/lib/modules/$module.ko"; done
 # Not into busybox, to which the link leads.
@@ -10,7 +10,6 @@ cat >/bin/modprobe <<'SCRIPT'
 modules="irqbypass vfio vfio_iommu_type1 vfio-pci-core vfio-pci"
 case "$*" in
 vfio-pci) for module in $modules; do insmod /lib/modules/$module.ko || exit; done ;;
-"-r "*) exec rmmod "$2" ;;
 esac
 SCRIPT
 chmod 755 /bin/modprobe

@@ -3,9 +3,9 @@
 //! [`settings`] reads `gateway.toml` (`docs/gateway.md` explains each key). [`lstack`] translates
 //! the `lstack.conf` of Gazelle into the same settings. Both read one file and do no other I/O:
 //! what only the machine can tell is a list of [`settings::Need`]s. [`service`] puts a gateway
-//! together; a [`Worker`] joins a stack, queues of a packet device, and anchors. [`proof`] looks
-//! whether the needs are met, and [`provision`] meets those of DPDK. [`control`] and the metrics
-//! show a running gateway. [`confine`] gives up root before the first frame is served.
+//! together; a [`Worker`] joins a stack, queues of a packet device, and anchors. [`requirements`]
+//! checks whether the needs are met, and [`provision`] meets those of DPDK. [`control`] and the
+//! metrics show a running gateway. [`confine`] gives up root before the first frame is served.
 
 mod anchors;
 pub mod confine;
@@ -16,9 +16,9 @@ mod inspection;
 pub mod lstack;
 mod metrics;
 mod observer;
-pub mod proof;
 pub mod provision;
 mod random;
+pub mod requirements;
 mod seats;
 pub mod service;
 pub mod settings;

@@ -46,7 +46,7 @@ pub enum ProvisionError {
     /// This version cannot serve the settings, or DPDK is missing.
     #[error(transparent)]
     Service(#[from] Box<ServiceError>),
-    /// The kernel gives something not.
+    /// A change was refused, or a card or huge pages cannot be had.
     #[error(transparent)]
     Prepare(#[from] PrepareError),
     /// What the machine is made of cannot be read.
@@ -58,7 +58,8 @@ pub enum ProvisionError {
 /// if no device belongs to DPDK.
 ///
 /// # Errors
-/// A [`ProvisionError`]; the machine is then as it was before the first recorded change.
+/// A [`ProvisionError`]. The machine is then as it was before the first recorded change, unless
+/// [`PrepareError::left`] says otherwise.
 pub fn prepare(settings: &Settings) -> Result<Option<Prepared>, ProvisionError> {
     if !settings.devices.iter().any(Device::is_dpdk) {
         return Ok(None);
@@ -75,7 +76,7 @@ pub fn prepare(settings: &Settings) -> Result<Option<Prepared>, ProvisionError> 
     Ok(Some(prepared))
 }
 
-/// Keeps [`undo`] away from what an earlier start has prepared, while this one may use it.
+/// Prevents [`undo`] while this process may use what an earlier start has prepared.
 ///
 /// # Errors
 /// If [`undo`] or [`prepare`] runs, or the record is not one of root.
@@ -120,7 +121,7 @@ pub(crate) fn card(device: &Device, root: &Root) -> Result<Option<PciAddress>, P
         Port::Vdev(_) => Ok(None),
         Port::Mac(mac) => {
             let card = with_mac(root, &mac.to_string())?;
-            if card.is_none() && candidates(*mac).is_empty() {
+            if card.is_none() && candidates(&root.path("/sys"), *mac).is_empty() {
                 return Err(ProvisionError::NoCard { mac: *mac });
             }
             Ok(card)
@@ -143,7 +144,7 @@ pub(crate) fn pages(settings: &Settings, root: &Root) -> Result<Vec<(Node, u64)>
             let own = own_node(root)?;
             *bytes.entry(own).or_insert(0) += OWN_BYTES;
             for device in settings.devices.iter().filter(|one| one.is_dpdk()) {
-                let node = card(device, root)?.and_then(|card| node_of(card, root));
+                let node = node_of_device(device, root)?;
                 *bytes.entry(node.unwrap_or(own)).or_insert(0) += frame_bytes(settings, device);
             }
         }
@@ -153,7 +154,29 @@ pub(crate) fn pages(settings: &Settings, root: &Root) -> Result<Vec<(Node, u64)>
     pages.collect()
 }
 
-/// The node of a card; -1 if the firmware does not tell.
+/// The node of a device's card. DPDK must find a card that an earlier start has taken by its MAC
+/// address, so the node is known only if all cards that it looks at are on the same one.
+fn node_of_device(device: &Device, root: &Root) -> Result<Option<usize>, ProvisionError> {
+    let card = card(device, root)?;
+    let cards: Vec<PciAddress> = match (card, &device.kind) {
+        (None, Kind::Dpdk { port, .. }) => match port {
+            Port::Mac(mac) => {
+                let cards = candidates(&root.path("/sys"), *mac);
+                cards.iter().filter_map(|card| card.parse().ok()).collect()
+            }
+            Port::Pci(_) | Port::Vdev(_) => Vec::new(),
+        },
+        (card, _) => card.into_iter().collect(),
+    };
+    let mut nodes: Vec<Option<usize>> = cards.iter().map(|card| node_of(*card, root)).collect();
+    nodes.dedup();
+    Ok(match nodes.as_slice() {
+        [node] => *node,
+        _ => None,
+    })
+}
+
+/// The node of a card; `None` if the firmware does not tell (-1).
 fn node_of(card: PciAddress, root: &Root) -> Option<usize> {
     let node = root.value(format!("/sys/bus/pci/devices/{card}/numa_node"));
     node.ok().flatten()
@@ -183,6 +206,7 @@ fn own_node(root: &Root) -> io::Result<usize> {
 mod tests {
     use super::*;
     use std::fs;
+    use std::os::unix::fs::symlink;
 
     /// Two nodes; the CPUs of this process are on node 1, and the card on node 0 or unknown.
     fn machine(numa_node: &str) -> (tempfile::TempDir, Root) {
@@ -225,6 +249,45 @@ mod tests {
         let (_folder, root) = machine("-1\n");
         let pages = pages(&settings(""), &root).unwrap();
         assert_eq!(pages, [(node(&root, 1), FRAMES + OWN)]);
+    }
+
+    /// The first start finds the card by its network interface, the second one among the cards of
+    /// vfio-pci.
+    #[test]
+    fn the_node_of_a_mac_address_is_the_same_at_the_next_start() {
+        let settings = settings("");
+        let mut named = settings.clone();
+        let Kind::Dpdk { port, .. } = &mut named.devices[0].kind else {
+            panic!("{:?}", named.devices[0]);
+        };
+        *port = Port::Mac(Mac([2, 0, 0, 0, 0, 4]));
+        let (_folder, root) = machine("0\n");
+        let expected = pages(&settings, &root).unwrap();
+        assert_eq!(expected.len(), 2);
+        assert!(matches!(
+            pages(&named, &root),
+            Err(ProvisionError::NoCard { .. })
+        ));
+        let card = root.path("/sys/bus/pci/devices/0000:04:00.0");
+        let interface = card.join("net/eth0");
+        fs::create_dir_all(&interface).unwrap();
+        fs::write(interface.join("address"), "02:00:00:00:00:04\n").unwrap();
+        let class = root.path("/sys/class/net");
+        fs::create_dir_all(&class).unwrap();
+        let link = class.join("eth0");
+        symlink("../../bus/pci/devices/0000:04:00.0/net/eth0", &link).unwrap();
+        assert_eq!(pages(&named, &root).unwrap(), expected);
+
+        fs::remove_file(link).unwrap();
+        let bound = |card: &str| {
+            let driver = root.path("/sys/bus/pci/drivers/vfio-pci");
+            fs::create_dir_all(driver.join(card)).unwrap();
+        };
+        bound("0000:04:00.0");
+        assert_eq!(pages(&named, &root).unwrap(), expected);
+        // Another card of an unknown node can have the address as well.
+        bound("0000:05:00.0");
+        assert_eq!(pages(&named, &root).unwrap().len(), 1);
     }
 
     #[test]

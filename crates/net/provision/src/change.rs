@@ -1,7 +1,7 @@
 //! A change of the machine, and its way back.
 //!
 //! A change is recorded before it is made, so it may have been made in part. Values that are
-//! neither those from before nor those of the change belong to someone else, and stay.
+//! neither those from before nor those of the change were changed after `up --prepare`, and stay.
 
 use std::io;
 
@@ -37,7 +37,7 @@ pub(crate) enum Change {
 pub(crate) enum Outcome {
     /// The values are those from before; what was done for it, in words.
     Restored(Option<String>),
-    /// Someone has changed the value since; in words.
+    /// The value stays, because it was changed after `up --prepare`; in words.
     Foreign(String),
 }
 

@@ -10,6 +10,9 @@ use saiga_process::root::Root;
 
 /// The kernel's own default (`/proc/sys/kernel/modprobe`).
 const MODPROBE: &str = "/sbin/modprobe";
+/// Part of kmod, like modprobe(8). `modprobe -r` would also unload modules that the named one
+/// needed, even those that were loaded before.
+const RMMOD: &str = "/sbin/rmmod";
 
 /// A machine. Tests have one in a directory.
 pub trait Machine {
@@ -28,10 +31,10 @@ pub trait Machine {
     /// The message of modprobe(8).
     fn load(&mut self, module: &str) -> io::Result<()>;
 
-    /// Unloads a module of the kernel.
+    /// Unloads this module of the kernel, and no other.
     ///
     /// # Errors
-    /// The message of modprobe(8).
+    /// The message of rmmod(8).
     fn unload(&mut self, module: &str) -> io::Result<()>;
 
     /// What the interface would lose with its driver: addresses, routes and VLANs, in words.
@@ -75,11 +78,11 @@ impl Machine for Host {
     }
 
     fn load(&mut self, module: &str) -> io::Result<()> {
-        modprobe(&[module])
+        run(MODPROBE, module)
     }
 
     fn unload(&mut self, module: &str) -> io::Result<()> {
-        modprobe(&["-r", module])
+        run(RMMOD, module)
     }
 
     fn network(&self, interface: &str) -> io::Result<Vec<String>> {
@@ -98,9 +101,9 @@ impl Machine for Host {
     }
 }
 
-fn modprobe(arguments: &[&str]) -> io::Result<()> {
-    let mut command = Command::new(MODPROBE);
-    let output = command.args(arguments).stdin(Stdio::null()).output()?;
+fn run(program: &str, module: &str) -> io::Result<()> {
+    let mut command = Command::new(program);
+    let output = command.arg(module).stdin(Stdio::null()).output()?;
     if output.status.success() {
         return Ok(());
     }

@@ -12,6 +12,9 @@ use crate::pci::PciAddress;
 use crate::record::{self, Hold, Record, RecordError};
 use crate::undo::{self, Undone};
 
+/// Without the lock, another process may undo the changes at the same time.
+const STAYS: &str = "what was prepared may stay recorded: run `saiga gateway down`";
+
 /// What a gateway needs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Wanted {
@@ -24,7 +27,8 @@ pub struct Wanted {
 /// A machine that has what a gateway needs.
 #[derive(Debug)]
 pub struct Prepared {
-    /// Keeps `down` away; `None` if nothing was changed, now and earlier.
+    /// Prevents `undo` while the gateway uses the changes; `None` if nothing was changed, now and
+    /// earlier.
     pub hold: Option<Hold>,
     /// What was changed now, in words.
     pub changes: Vec<String>,
@@ -55,7 +59,7 @@ pub enum Reason {
 pub struct PrepareError {
     /// The obstacle.
     pub reason: Reason,
-    /// What could not be undone.
+    /// What was not undone.
     pub left: Option<String>,
 }
 
@@ -72,7 +76,8 @@ impl From<RecordError> for PrepareError {
 /// made. What an earlier call has recorded is kept, with the values from before it.
 ///
 /// # Errors
-/// A [`PrepareError`]. The machine is then as it was before the first recorded change.
+/// A [`PrepareError`]. The machine is then as it was before the first recorded change, unless
+/// [`left`](PrepareError::left) says otherwise.
 pub fn prepare(
     machine: &mut dyn Machine,
     wanted: &Wanted,
@@ -94,19 +99,34 @@ pub fn prepare(
                 changes,
             })
         }
-        Ok(changes) => Ok(Prepared {
-            hold: Some(opened.share()?),
-            changes,
-        }),
+        Ok(changes) => match opened.share() {
+            Ok(hold) => Ok(Prepared {
+                hold: Some(hold),
+                changes,
+            }),
+            Err(error) => Err(PrepareError {
+                reason: error.into(),
+                left: Some(STAYS.to_owned()),
+            }),
+        },
         Err(reason) => {
             let left = match undo::all(machine, opened) {
-                Ok(Undone { kept, .. }) if kept.is_empty() => None,
-                Ok(Undone { kept, .. }) => Some(format!("this stays: {}", kept.join("; "))),
-                Err(error) => Some(error.to_string()),
+                Ok(undone) => stays(&undone),
+                Err(error) => {
+                    let stays = error.undone().and_then(stays);
+                    let parts = [Some(error.to_string()), stays];
+                    Some(parts.into_iter().flatten().collect::<Vec<_>>().join("; "))
+                }
             };
             Err(PrepareError { reason, left })
         }
     }
+}
+
+/// The values that were changed after `up --prepare`; `None` if there are none.
+fn stays(undone: &Undone) -> Option<String> {
+    let kept = &undone.kept;
+    (!kept.is_empty()).then(|| format!("this stays: {}", kept.join("; ")))
 }
 
 /// Looks at everything before the first change.

@@ -20,6 +20,9 @@ use crate::change::Change;
 pub const RECORD: &str = "/run/saiga-gateway.prepared";
 /// Bytes of the largest record. `up` adds some hundred at most.
 const MOST_BYTES: u64 = 64 << 10;
+/// Bytes up to which changes are recorded. The lines that end a change are shorter than the line
+/// that begins it, so there is always room to undo all changes.
+const MOST_BYTES_TO_BEGIN: u64 = MOST_BYTES / 2;
 /// Attempts to open a record that `down` removes at the same time.
 const TRIES: usize = 8;
 
@@ -39,7 +42,7 @@ pub enum RecordError {
     /// Other users may have written the record.
     #[error(
         "{} is not a file that only root can write, with mode 0600 and one name, in a directory of \
-         root: nothing of it is believed; remove it",
+         root: its contents are ignored: remove it",
         path.display()
     )]
     Unsafe {
@@ -68,7 +71,7 @@ pub enum RecordError {
     },
 }
 
-/// Keeps `down` from undoing the changes that this process uses.
+/// Prevents `undo` while this process uses the changes.
 #[derive(Debug)]
 pub struct Hold {
     /// Not writable: a process that is taken over must not write what root reads later.
@@ -248,13 +251,14 @@ impl Record {
     }
 
     fn append(&mut self, line: Line) -> Result<(), RecordError> {
-        let text = serde_json::to_string(&line).map_err(|error| self.system(error.into()))?;
+        let text = serde_json::to_string(&line).map_err(|error| self.system(error.into()))? + "\n";
         let length = self.file.seek(io::SeekFrom::End(0));
         let length = length.map_err(|source| self.system(source))?;
-        if length + text.len() as u64 > MOST_BYTES {
+        let is_begin = matches!(line, Line::Begin(_));
+        if is_begin && length + text.len() as u64 > MOST_BYTES_TO_BEGIN {
             return Err(self.system(io::ErrorKind::FileTooLarge.into()));
         }
-        if let Err(source) = self.file.write_all(format!("{text}\n").as_bytes()) {
+        if let Err(source) = self.file.write_all(text.as_bytes()) {
             self.cut(length)?;
             return Err(self.system(source));
         }

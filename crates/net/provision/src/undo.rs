@@ -11,7 +11,7 @@ use crate::record::{Missing, Record, RecordError};
 pub struct Undone {
     /// Values that were restored, in words.
     pub restored: Vec<String>,
-    /// Values that stay, because someone has changed them since, in words.
+    /// Values that stay, because they were changed after `up --prepare`, in words.
     pub kept: Vec<String>,
 }
 
@@ -21,12 +21,29 @@ pub enum UndoError {
     /// The record of changes cannot be used.
     #[error(transparent)]
     Record(#[from] RecordError),
-    /// The kernel refuses a value. It stays in the record, with the changes from before it.
+    /// The kernel refuses a value, or the record cannot be written. The change stays in the record,
+    /// with the changes from before it.
     #[error(
-        "cannot give back what `up --prepare` has taken: {0}; run `saiga gateway down` again when \
-         the cause is gone"
+        "cannot give back what `up --prepare` has taken: {reason}; run `saiga gateway down` again \
+         when the cause is gone"
     )]
-    Refused(String),
+    Incomplete {
+        /// The error, in words.
+        reason: String,
+        /// What became of the later changes, which are undone first.
+        undone: Undone,
+    },
+}
+
+impl UndoError {
+    /// What was undone before the error.
+    #[must_use]
+    pub fn undone(&self) -> Option<&Undone> {
+        match self {
+            Self::Record(_) => None,
+            Self::Incomplete { undone, .. } => Some(undone),
+        }
+    }
 }
 
 /// Undoes the changes in the file `record`, and removes it. Without the file, nothing is to do.
@@ -44,18 +61,26 @@ pub fn undo(machine: &mut dyn Machine, record: &Path) -> Result<Undone, UndoErro
 /// before it can depend on it, as a module on the cards of its driver.
 pub(crate) fn all(machine: &mut dyn Machine, mut record: Record) -> Result<Undone, UndoError> {
     let mut undone = Undone::default();
+    let all = each(machine, &mut record, &mut undone);
+    match all.and_then(|()| record.remove().map_err(|error| error.to_string())) {
+        Ok(()) => Ok(undone),
+        Err(reason) => Err(UndoError::Incomplete { reason, undone }),
+    }
+}
+
+/// Undoes the changes, the last one first. The error is in words.
+fn each(machine: &mut dyn Machine, record: &mut Record, undone: &mut Undone) -> Result<(), String> {
     for number in (0..record.entries().len()).rev() {
         let entry = record.entries()[number].clone();
         if entry.is_undone {
             continue;
         }
-        match entry.change.undo(machine, entry.is_made) {
-            Ok(Outcome::Restored(text)) => undone.restored.extend(text),
-            Ok(Outcome::Foreign(text)) => undone.kept.push(text),
-            Err(error) => return Err(UndoError::Refused(error.to_string())),
+        let outcome = entry.change.undo(machine, entry.is_made);
+        match outcome.map_err(|error| error.to_string())? {
+            Outcome::Restored(text) => undone.restored.extend(text),
+            Outcome::Foreign(text) => undone.kept.push(text),
         }
-        record.undone(number)?;
+        record.undone(number).map_err(|error| error.to_string())?;
     }
-    record.remove()?;
-    Ok(undone)
+    Ok(())
 }

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write as _};
 use std::num::NonZeroU16;
+use std::path::Path;
 
 use saiga_netdev::Device as _;
 use saiga_netdev::dpdk::{self, Dpdk, Memory, Options, Plugin, Queue, Which, candidates};
@@ -84,7 +85,7 @@ fn eal(settings: &Settings) -> dpdk::Settings {
         match &device.kind {
             Kind::Dpdk { port, .. } => match port {
                 Port::Pci(address) => cards.push(address.to_string()),
-                Port::Mac(mac) => cards.extend(candidates(*mac)),
+                Port::Mac(mac) => cards.extend(candidates(Path::new("/sys"), *mac)),
                 Port::Vdev(_) => {}
             },
             Kind::Xdp { .. } | Kind::Tap { .. } | Kind::Memif { .. } => {}

@@ -1,4 +1,5 @@
-//! What the machine must have for the settings. [`proof`](crate::proof) looks for each need.
+//! What the machine must have for the settings. [`requirements`](crate::requirements) checks each
+//! need.
 //!
 //! Deliberately absent: how that is done, and what only exists while the gateway runs.
 

@@ -14,13 +14,9 @@ use saiga_wire::ethernet::Mac;
 /// The kernel's drivers for devices of user space.
 const DRIVERS: [&str; 3] = ["vfio-pci", "igb_uio", "uio_pci_generic"];
 
-/// PCI addresses of the cards that can have this MAC address.
+/// PCI addresses of the cards that can have this MAC address. `root`: where sysfs is mounted.
 #[must_use]
-pub fn candidates(mac: Mac) -> Vec<String> {
-    below(Path::new("/sys"), mac)
-}
-
-fn below(root: &Path, mac: Mac) -> Vec<String> {
+pub fn candidates(root: &Path, mac: Mac) -> Vec<String> {
     if let Some(shared) = of_interface(root, mac) {
         return vec![shared];
     }
@@ -85,7 +81,7 @@ mod tests {
             symlink(path("devices").join(card), link).unwrap();
         }
         fs::write(path("bus/pci/drivers/vfio-pci/bind"), "").unwrap();
-        let with = |last| below(root.path(), Mac([2, 0, 0, 0, 0, last]));
+        let with = |last| candidates(root.path(), Mac([2, 0, 0, 0, 0, last]));
         assert_eq!(with(4), ["0000:04:00.0"]);
         assert_eq!(with(5), ["0000:05:00.0", "0000:06:00.0"]);
     }

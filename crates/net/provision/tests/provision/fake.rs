@@ -27,8 +27,14 @@ const CARDS: [(&str, u32, &str); 3] = [
     (TWINS[0], 12, "eth1"),
     (TWINS[1], 12, "eth2"),
 ];
-/// What comes with vfio-pci.
-const MODULES: [&str; 4] = ["vfio_pci", "vfio_pci_core", "vfio", "vfio_iommu_type1"];
+/// The modules that come with vfio-pci, in the order of loading, each with the modules that it
+/// needs.
+const MODULES: [(&str, &[&str]); 4] = [
+    ("vfio", &[]),
+    ("vfio_iommu_type1", &["vfio"]),
+    ("vfio_pci_core", &["vfio"]),
+    ("vfio_pci", &["vfio", "vfio_pci_core"]),
+];
 /// Pages of a node for which there is memory.
 pub(crate) const MEMORY: u64 = 100;
 pub(crate) const MIB: u64 = 1 << 20;
@@ -132,6 +138,25 @@ impl Fake {
     pub(crate) fn driver(&self, card: &str) -> Option<String> {
         self.root
             .link_name(format!("/sys/bus/pci/devices/{card}/driver"))
+    }
+
+    /// Loads one module, unless it is loaded.
+    pub(crate) fn load_alone(&self, module: &str) {
+        let users = format!("/sys/module/{module}/refcnt");
+        if !self.root.exists(&users) {
+            self.put(&users, "0\n");
+            self.count_users(module, |users| users + 1);
+        }
+    }
+
+    /// Changes the number of users of each module that this one needs.
+    fn count_users(&self, module: &str, change: fn(u32) -> u32) {
+        let (_, needed) = MODULES.iter().find(|(name, _)| *name == module).unwrap();
+        for name in *needed {
+            let file = format!("/sys/module/{name}/refcnt");
+            let users = change(self.text(&file).trim().parse().unwrap());
+            self.put(&file, &format!("{users}\n"));
+        }
     }
 
     fn bind(&self, device: &str, driver: &str) {
@@ -247,8 +272,8 @@ impl Machine for Fake {
         if !self.has_module {
             return Err(io::Error::other("module vfio-pci not found"));
         }
-        for module in MODULES {
-            self.put(&format!("/sys/module/{module}/refcnt"), "0\n");
+        for (module, _) in MODULES {
+            self.load_alone(module);
         }
         self.put("/sys/bus/pci/drivers/vfio-pci/unbind", "");
         Ok(())
@@ -256,11 +281,12 @@ impl Machine for Fake {
 
     fn unload(&mut self, module: &str) -> io::Result<()> {
         self.count()?;
+        let users = self.text(&format!("/sys/module/{module}/refcnt"));
+        assert_eq!(users, "0\n", "{module} is in use");
         self.remove(&format!("/sys/module/{module}"));
-        // As modprobe(8) does with modules that nothing needs any more.
+        self.count_users(module, |users| users - 1);
         if module == "vfio_pci" {
             self.remove("/sys/bus/pci/drivers/vfio-pci");
-            self.remove("/sys/module/vfio_pci_core");
         }
         Ok(())
     }

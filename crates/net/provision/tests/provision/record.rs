@@ -30,7 +30,7 @@ fn refused(fake: &mut Fake, what: &str) -> RecordError {
     assert!(fake.record().symlink_metadata().is_ok(), "{what}");
     match error {
         UndoError::Record(error) => error,
-        UndoError::Refused(text) => panic!("{what}: {text}"),
+        UndoError::Incomplete { reason, .. } => panic!("{what}: {reason}"),
     }
 }
 
@@ -101,6 +101,25 @@ fn contents_that_lead_elsewhere_are_refused() {
             "{error}"
         );
     }
+}
+
+/// 655 lines of 50 bytes: the next change would take the record beyond 32 KiB.
+#[test]
+fn a_full_record_takes_no_change_and_is_undone() {
+    let mut fake = Fake::new();
+    let before = fake.tree();
+    let line = r#"{"begin":{"pages":{"node":0,"was":4,"wanted":5}}}"#;
+    let full = format!("{line}\n").repeat(655);
+    assert_eq!(full.len(), 32_750);
+    write(&fake.record(), &full);
+    let error = fake.prepare(&everything(&fake)).unwrap_err().to_string();
+    assert!(error.contains("too large"), "{error}");
+    assert_eq!(fake.tree(), before);
+    assert!(!fake.record().exists());
+
+    write(&fake.record(), &full);
+    fake.undo().unwrap();
+    assert!(!fake.record().exists());
 }
 
 /// A process that is killed while it writes a line has not begun with the change.

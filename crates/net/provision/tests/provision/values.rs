@@ -1,4 +1,4 @@
-//! What is changed, and what someone else has changed since.
+//! What is changed, and what was changed after that.
 
 use saiga_provision::pages::Node;
 use saiga_provision::{Machine as _, UndoError, Wanted, hold};
@@ -117,6 +117,22 @@ fn each_binding_is_restored() {
     }
 }
 
+/// `vfio` was loaded before, so it is not among the modules that are unloaded.
+#[test]
+fn modules_that_were_loaded_before_stay() {
+    for loaded in [&["vfio"][..], &["vfio", "vfio_pci_core"]] {
+        let mut fake = Fake::new();
+        for module in loaded {
+            fake.load_alone(module);
+        }
+        let before = fake.tree();
+        drop(fake.prepare(&card()).unwrap());
+        assert_ne!(fake.tree(), before);
+        fake.undo().unwrap();
+        assert_eq!(fake.tree(), before, "{loaded:?}");
+    }
+}
+
 #[test]
 fn what_someone_else_has_changed_stays() {
     let mut fake = Fake::new();
@@ -169,7 +185,10 @@ fn what_was_undone_is_not_undone_again() {
     drop(fake.prepare(&everything(&fake)).unwrap());
     // Three steps for the card that is the last one.
     fake.refused = Some(fake.done + 3);
-    assert!(fake.undo().is_err());
+    let error = fake.undo().unwrap_err();
+    let undone = error.undone().unwrap();
+    assert_eq!(undone.restored, [format!("{}: driver ixgbe", TWINS[1])]);
+    assert!(error.to_string().contains(TWINS[0]), "{error}");
     let device = format!("/sys/bus/pci/devices/{}", TWINS[1]);
     let (name, address) = (format!("{device}/driver_override"), TWINS[1]);
     fake.write(&format!("{device}/driver/unbind"), address)
