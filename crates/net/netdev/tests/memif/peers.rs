@@ -131,9 +131,7 @@ fn a_foreign_peer_gets_whole_segments_with_checksums_in_its_buffers() {
     let world = World::new();
     let mut server = world.server(64);
     let shared = Shared::new();
-    let peer = Raw::connect(&world.socket());
-    step(&mut server);
-    peer.negotiate(&mut server, &shared.messages());
+    let _peer = Raw::up(&world, &mut server, &shared);
     let (bytes, header) = super_segment();
     assert!(send(&mut server, &bytes, &header));
     let long = frame(700, 5);
@@ -183,9 +181,7 @@ fn a_super_segment_goes_on_when_the_peer_has_room() {
     let world = World::new();
     let mut server = world.server(64);
     let shared = Shared::new();
-    let peer = Raw::connect(&world.socket());
-    step(&mut server);
-    peer.negotiate(&mut server, &shared.messages());
+    let _peer = Raw::up(&world, &mut server, &shared);
     let (bytes, mut header) = super_segment();
     if let Some(one) = &mut header.segmentation {
         one.segment_bytes = 10;

@@ -16,7 +16,7 @@ use rustix::net::{
 };
 use saiga_netdev::memif::Memif;
 
-use crate::world::step;
+use crate::world::{World, step};
 
 /// Bytes of a message.
 pub(crate) const BYTES: usize = 128;
@@ -87,6 +87,15 @@ impl Raw {
         let Said(bytes, _) = last.filter(|said| said.0[0] == 8)?;
         let text: Vec<u8> = bytes[6..].iter().copied().take_while(|b| *b != 0).collect();
         Some(String::from_utf8(text).unwrap())
+    }
+
+    /// A client of the server of `world` whose link is up.
+    pub(crate) fn up(world: &World, server: &mut Memif, shared: &Shared) -> Self {
+        let peer = Self::connect(&world.socket());
+        step(server);
+        peer.negotiate(server, &shared.messages());
+        assert!(server.is_up());
+        peer
     }
 
     /// Says everything, and lets the device answer after each.

@@ -85,9 +85,7 @@ fn frames_of_a_foreign_peer_are_found_without_its_eventfd() {
     let world = World::new();
     let mut server = world.server(64);
     let shared = Shared::new();
-    let peer = Raw::connect(&world.socket());
-    step(&mut server);
-    peer.negotiate(&mut server, &shared.messages());
+    let _peer = Raw::up(&world, &mut server, &shared);
     let is_masked = || u16::from_ne_bytes(shared.get(RINGS[0] + 4)) == 1;
     assert!(received(&mut server).is_empty());
     assert!(
