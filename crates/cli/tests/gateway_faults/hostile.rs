@@ -18,6 +18,7 @@ use saiga_trials::{Signal, sys};
 use crate::bystander::{Bystander, bulk, command};
 use crate::device::{assert_answer, assert_served, ping};
 use crate::frames::{ACK, RST, SYN, Segment, garbage, handshake};
+use crate::kernel_side::KernelSide;
 use crate::link::send;
 use crate::local_user;
 use crate::world::{CLIENT, Gateway, Link, OTHER_PORT, PORT, SERVER, Wire, World, in_world};
@@ -63,6 +64,7 @@ fn attackers_do_not_stop_the_service_of_others() {
             let server = world.redis(PORT, &[]);
             let gateway = world.gateway();
             let bystander = world.bystander(SERVER, rng.u64(..));
+            let kernel_side = KernelSide::start(world);
             let mut attacker = world.tap_of_switch("attack0");
             world.add_port("attack0");
             do_not_read(world, server.pid(), &gateway, &bystander);
@@ -74,6 +76,7 @@ fn attackers_do_not_stop_the_service_of_others() {
             }
             local_user::attack(&[PORT, OTHER_PORT], &bystander);
             assert_served(world);
+            kernel_side.end();
             assert_eq!(bystander.end(), 0, "connections of the bystander");
             world.stop(gateway);
         });

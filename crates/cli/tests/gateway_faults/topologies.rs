@@ -1,13 +1,15 @@
 //! Redis on two hosts: a replica, a sentinel and half of a cluster on the client's host, whose
-//! connections to the server's host go through the gateway.
+//! connections to the server's host go through the gateway; and Redis in protected mode.
 //!
 //! Only with AF_XDP: connections in the other direction go by the kernel, which a TAP device of the
 //! gateway does not lead to.
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Read as _;
 use std::net::Ipv4Addr;
 use std::process::Command;
+use std::time::Duration;
 
 use saiga_trials::scale::by_scale;
 use saiga_trials::witness::await_true;
@@ -19,6 +21,7 @@ use crate::world::{CLIENT, CLUSTER_PORTS, Link, PORT, SERVER, Wire, World, in_wo
 /// The sentinel's name of its master.
 const MASTER: &str = "trial";
 const SENTINEL_PORT: u16 = 26379;
+const PATIENCE: Duration = Duration::from_secs(20);
 /// The tests compare digests of the data, and do not wait for further replicas.
 const OPTIONS: [&str; 4] = [
     "--enable-debug-command",
@@ -37,6 +40,22 @@ fn redis_works_in_every_topology_across_the_gateway() {
             world.stop(gateway);
         });
     }
+}
+
+/// In protected mode, Redis serves only clients of its own host, which it knows by their address.
+#[test]
+fn redis_in_protected_mode_refuses_clients_of_other_hosts() {
+    in_world(Wire::Xdp, Link::Veth, |world| {
+        let _server = world.redis(PORT, &["--protected-mode", "yes"]);
+        world.close_kernel_side();
+        let gateway = world.gateway();
+        let mut stream = world.connect(PORT, PATIENCE).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let mut said = String::new();
+        stream.read_to_string(&mut said).unwrap();
+        assert!(said.starts_with("-DENIED"), "{said:?}");
+        world.stop(gateway);
+    });
 }
 
 /// A replica on the client's host has the data of its master behind the gateway. When the master
