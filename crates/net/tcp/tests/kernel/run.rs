@@ -275,7 +275,11 @@ impl Script {
         let due = self.last.latest + after;
         let early = due - tolerance(after).min(after);
         self.device.wait(early, false).map_err(told)?;
-        self.late = self.late.max(early.elapsed());
+        self.late = self.late.max(early.elapsed() + self.last.delay());
+        if self.behind > tolerance(after) {
+            // Late timers have moved the line beyond a time that the kernel counts from the start.
+            self.late = self.late.max(self.behind);
+        }
         let limit = self.limit(self.last.latest, after);
         loop {
             self.take()?;
