@@ -49,7 +49,7 @@ fn databases_keep_their_books_over_a_faulty_path() {
                 site.run_tpcc();
             }
             if let Some(others) = others {
-                println!("curl, ab, iperf3 and ssh have run {} times", others.end());
+                println!("curl, ab and ssh have run {} times", others.end());
             }
             let faults = world.faulty.as_ref().unwrap().faults();
             println!("{engine:?}: lost, doubled, late, corrupted: {faults:?}");
