@@ -25,7 +25,7 @@ use crate::settings::{CPU_MAX, Device, Kind, Memory, Port, Settings};
 /// Why the machine is not prepared.
 #[derive(Debug, thiserror::Error)]
 pub enum ProvisionError {
-    /// Another user has started it.
+    /// The process is not of root.
     #[error("only root can take huge pages and cards from the kernel: start the gateway as root")]
     NotRoot,
     /// No card has the MAC address.
@@ -34,7 +34,7 @@ pub enum ProvisionError {
          correct `device.mac`, or name the card by `device.pci`"
     )]
     NoCard {
-        /// The MAC address.
+        /// The MAC address in `device.mac`.
         mac: Mac,
     },
     /// There are no huge pages.
@@ -49,7 +49,7 @@ pub enum ProvisionError {
     /// A change was refused, or a card or huge pages cannot be had.
     #[error(transparent)]
     Prepare(#[from] PrepareError),
-    /// What the machine is made of cannot be read.
+    /// CPUs, nodes or interfaces cannot be read.
     #[error("cannot read the CPUs, nodes and network interfaces of this machine: {0}")]
     System(#[from] io::Error),
 }

@@ -11,7 +11,7 @@ use saiga_anchor::firewall;
 
 use crate::settings::{Need, Requirement, Settings};
 
-/// What was found of a need.
+/// The result of looking for one need.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Found {
     /// The machine has it.
@@ -55,7 +55,7 @@ impl<T, E: std::error::Error> From<Result<T, E>> for Found {
     }
 }
 
-/// Looks for what a need of these settings asks for.
+/// Checks whether the machine meets one need of these settings.
 #[must_use]
 pub fn look(settings: &Settings, need: &Need) -> Found {
     match &need.requirement {
@@ -86,8 +86,8 @@ pub fn look(settings: &Settings, need: &Need) -> Found {
     }
 }
 
-/// What is said of packet filters: rules that do not apply to clients of the gateway, and programs
-/// whose rules are unknown.
+/// Lines about packet filters: rules that do not apply to clients of the gateway, and programs
+/// whose rules cannot be read.
 #[must_use]
 pub fn packet_filters(settings: &Settings) -> Vec<String> {
     let mut ports: Vec<u16> = settings

@@ -42,13 +42,13 @@ pub enum CardError {
     /// There is no such device.
     #[error("there is no PCI device {card}: lspci -D lists them")]
     Absent {
-        /// The card.
+        /// PCI address of the card.
         card: PciAddress,
     },
     /// The device is something else.
     #[error("{card} is not a network card: its class is {class}")]
     OtherClass {
-        /// The card.
+        /// PCI address of the card.
         card: PciAddress,
         /// The class, such as `0x010802` for NVMe drives.
         class: String,
@@ -60,11 +60,11 @@ pub enum CardError {
          flush dev {interface})"
     )]
     InUse {
-        /// The card.
+        /// PCI address of the card.
         card: PciAddress,
-        /// Its interface.
+        /// Name of its network interface.
         interface: String,
-        /// What it is used for.
+        /// The uses of the interface, in words.
         use_: String,
     },
     /// The driver's interface is not visible here.
@@ -73,17 +73,17 @@ pub enum CardError {
          network namespace; move it back, or unbind the card"
     )]
     Hidden {
-        /// The card.
+        /// PCI address of the card.
         card: PciAddress,
-        /// Its driver.
+        /// Name of the driver that has it.
         driver: String,
     },
     /// Its virtual functions are in use.
     #[error("{card} has {count} virtual functions, which would end: remove them first")]
     Functions {
-        /// The card.
+        /// PCI address of the card.
         card: PciAddress,
-        /// Their number.
+        /// Number of virtual functions (`sriov_numvfs`).
         count: u32,
     },
     /// Other devices of its group would have to go with it.
@@ -93,7 +93,7 @@ pub enum CardError {
         others.join(", ")
     )]
     Group {
-        /// The card.
+        /// PCI address of the card.
         card: PciAddress,
         /// The others, with their drivers.
         others: Vec<String>,
@@ -106,27 +106,27 @@ pub enum CardError {
          read and write all memory"
     )]
     NoIommu {
-        /// The card.
+        /// PCI address of the card.
         card: PciAddress,
     },
     /// The driver did not take the card.
     #[error("{card} was not taken by the driver {driver}; the kernel's messages say why (dmesg)")]
     NotTaken {
-        /// The card.
+        /// PCI address of the card.
         card: PciAddress,
-        /// The driver.
+        /// Name of the driver that was to take it.
         driver: String,
     },
     /// A program has the card.
     #[error("a program uses {card}: end it first")]
     Open {
-        /// The card.
+        /// PCI address of the card.
         card: PciAddress,
     },
     /// A file of the kernel cannot be read or written.
     #[error("{card}: {source}")]
     System {
-        /// The card.
+        /// PCI address of the card.
         card: PciAddress,
         /// The error of the kernel.
         source: io::Error,

@@ -49,7 +49,7 @@ pub trait Machine {
 pub struct Host(Root);
 
 impl Host {
-    /// This machine.
+    /// This machine, with `/proc` and `/sys` of the kernel.
     #[must_use]
     pub fn new() -> Self {
         Self(Root::host())

@@ -26,9 +26,9 @@ pub struct Node(Option<u16>);
 /// A number of pages that is to be raised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Missing {
-    /// The node.
+    /// The NUMA node of the pages.
     pub node: Node,
-    /// The number now.
+    /// The number of pages now, without surplus.
     pub was: u64,
     /// The number with which enough are free.
     pub wanted: u64,
@@ -40,7 +40,7 @@ pub enum PagesError {
     /// The kernel has no such node.
     #[error("there is no {node}: correct `dpdk.memory`")]
     NoNode {
-        /// The node.
+        /// The NUMA node of the pages.
         node: Node,
     },
     /// The kernel has no huge pages of 2 MiB.
@@ -57,7 +57,7 @@ pub enum PagesError {
         node.parameter(*wanted)
     )]
     Short {
-        /// The node.
+        /// The NUMA node of the pages.
         node: Node,
         /// The pages that it can have, those from before included.
         got: u64,
@@ -67,7 +67,7 @@ pub enum PagesError {
     /// A file of the kernel cannot be read or written.
     #[error("huge pages of {node}: {source}")]
     System {
-        /// The node.
+        /// The NUMA node of the pages.
         node: Node,
         /// The error of the kernel.
         source: io::Error,

@@ -57,7 +57,7 @@ pub enum Reason {
 #[derive(Debug, thiserror::Error)]
 #[error("{reason}{}", left.as_ref().map(|left| format!("; {left}")).unwrap_or_default())]
 pub struct PrepareError {
-    /// The obstacle.
+    /// Why the machine cannot be prepared.
     pub reason: Reason,
     /// What was not undone.
     pub left: Option<String>,

@@ -36,7 +36,7 @@ pub enum RecordError {
         path.display()
     )]
     InUse {
-        /// The record.
+        /// Path of the record.
         path: PathBuf,
     },
     /// Other users may have written the record.
@@ -46,7 +46,7 @@ pub enum RecordError {
         path.display()
     )]
     Unsafe {
-        /// The record.
+        /// Path of the record.
         path: PathBuf,
     },
     /// The record has contents that no version of Saiga wrote.
@@ -56,7 +56,7 @@ pub enum RecordError {
         path.display()
     )]
     Damaged {
-        /// The record.
+        /// Path of the record.
         path: PathBuf,
         /// The line, from 1.
         line: usize,
@@ -64,9 +64,9 @@ pub enum RecordError {
     /// A system call failed.
     #[error("{}: {source}", path.display())]
     System {
-        /// The record.
+        /// Path of the record.
         path: PathBuf,
-        /// The error.
+        /// The error of the system call.
         source: io::Error,
     },
 }
@@ -78,7 +78,7 @@ pub struct Hold {
     _locked: File,
 }
 
-/// An event.
+/// A line of the record: one event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 enum Line {
@@ -90,7 +90,7 @@ enum Line {
     Undone(usize),
 }
 
-/// A recorded change.
+/// A recorded change and how far it went.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) change: Change,

@@ -36,7 +36,10 @@ pub(super) fn card(settings: &Settings, card: PciAddress) -> Found {
 }
 
 pub(super) fn card_with(settings: &Settings, mac: Mac) -> Found {
-    let has_it = |device: &&Device| matches!(&device.kind, Kind::Dpdk { port: Port::Mac(one), .. } if *one == mac);
+    let has_it = |device: &&Device| match &device.kind {
+        Kind::Dpdk { port, .. } => *port == Port::Mac(mac),
+        Kind::Xdp { .. } | Kind::Tap { .. } | Kind::Memif { .. } => false,
+    };
     let Some(device) = settings.devices.iter().find(has_it) else {
         return Found::Untried;
     };

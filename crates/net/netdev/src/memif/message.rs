@@ -25,7 +25,7 @@ pub(super) enum Message {
     AddRegion {
         /// The number, from 0.
         index: u16,
-        /// Its length.
+        /// Bytes of the region.
         bytes: u64,
     },
     /// A ring, with an eventfd.
@@ -41,7 +41,7 @@ pub(super) enum Message {
 /// What a server can do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Hello {
-    /// The program.
+    /// Name of the sending program.
     pub(super) name: String,
     /// The lowest and the highest version.
     pub(super) versions: [u16; 2],
@@ -61,7 +61,7 @@ pub(super) struct Init {
     pub(super) id: u32,
     /// 0 for Ethernet.
     pub(super) mode: u8,
-    /// The program.
+    /// Name of the sending program.
     pub(super) name: String,
 }
 

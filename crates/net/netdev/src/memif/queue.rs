@@ -36,9 +36,9 @@ const RETRY: Duration = Duration::from_millis(200);
 const LOOK_AGAIN: Duration = Duration::from_millis(1);
 /// Receptions after which an owner that never waits has the control socket looked at.
 const RECEPTIONS: u32 = 256;
-/// Visitors that are looked at in one go, and when the next ones are.
-const VISITORS: usize = 16;
-const NEXT_VISITORS: Duration = Duration::from_millis(1);
+/// Connections that are accepted at a time, and when the next ones are.
+const CONNECTIONS: usize = 16;
+const NEXT_CONNECTIONS: Duration = Duration::from_millis(1);
 /// When a new client connects: not in [`Memif::open`], whose caller may have another user then.
 const FIRST_TRY: Duration = Duration::from_millis(1);
 /// Reasons that are reported while there is no peer. Some of their texts come from peers.
@@ -165,7 +165,7 @@ impl Memif {
             reasons: Vec::new(),
         };
         match &device.end {
-            End::Server(listener) => device.wake.add(listener.as_fd(), News::Visitor)?,
+            End::Server(listener) => device.wake.add(listener.as_fd(), News::Connection)?,
             End::Client(_) => {
                 device.wake.set_timer(FIRST_TRY, RETRY)?;
             }
@@ -187,7 +187,7 @@ impl Memif {
     fn on_news(&mut self) -> io::Result<()> {
         for news in self.wake.take()? {
             match news {
-                News::Visitor => self.accept()?,
+                News::Connection => self.accept()?,
                 News::Message => self.on_message()?,
                 News::Time => match self.end {
                     End::Server(_) => self.accept()?,
@@ -217,17 +217,17 @@ impl Memif {
         }
     }
 
-    /// Takes the visitors. One replaces another that is not connected yet, so that a silent peer
-    /// does not block others.
+    /// Accepts connections. One replaces another whose handshake is not complete, so that a silent
+    /// peer does not block others.
     fn accept(&mut self) -> io::Result<()> {
-        for _ in 0..VISITORS {
+        for _ in 0..CONNECTIONS {
             let End::Server(listener) = &self.end else {
                 return Ok(());
             };
             let socket = match Socket::accept(listener.as_fd()) {
                 Ok(Some(socket)) => socket,
                 Ok(None) => return Ok(()),
-                // One that has left already, or no descriptor is free.
+                // The peer has closed the socket already, or no descriptor is free.
                 Err(_) => break,
             };
             if self.is_up() {
@@ -240,8 +240,8 @@ impl Memif {
             }
             self.begin(socket, Stage::Serving(Server::new(self.id)))?;
         }
-        // The owner's wait may tell of each visitor only once.
-        self.wake.set_timer(NEXT_VISITORS, Duration::ZERO)
+        // The owner's wait may report each connection only once.
+        self.wake.set_timer(NEXT_CONNECTIONS, Duration::ZERO)
     }
 
     /// Begins to negotiate with a peer of the right user.
@@ -252,7 +252,7 @@ impl Memif {
         }
         self.wake.add(socket.as_fd(), News::Message)?;
         if let Stage::Serving(_) = stage {
-            // A visitor that has left is noticed by its message.
+            // A peer that has closed the socket is noticed by its message.
             let _gone = socket.send(&Server::hello(), None);
         }
         self.peer = Some(Peer { socket, stage });

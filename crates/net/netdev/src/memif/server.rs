@@ -34,7 +34,7 @@ impl Server {
         }
     }
 
-    /// The first message.
+    /// The HELLO with which a server begins.
     pub(super) fn hello() -> Message {
         Message::Hello(Hello {
             name: NAME.to_owned(),

@@ -19,7 +19,7 @@ use rustix::time::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum News {
     /// A peer wants to connect.
-    Visitor = 1,
+    Connection = 1,
     /// The peer has sent a message, or has closed its socket.
     Message,
     /// Frames may wait.
@@ -28,9 +28,9 @@ pub(super) enum News {
     Time,
 }
 
-const ALL: [News; 4] = [News::Visitor, News::Message, News::Frames, News::Time];
+const ALL: [News; 4] = [News::Connection, News::Message, News::Frames, News::Time];
 
-/// The set.
+/// The epoll set of a device and its timer.
 #[derive(Debug)]
 pub(super) struct Wake {
     set: OwnedFd,
@@ -51,7 +51,7 @@ impl Wake {
     pub(super) fn add(&self, of: BorrowedFd<'_>, news: News) -> io::Result<()> {
         let flags = match news {
             News::Frames => EventFlags::IN | EventFlags::ET,
-            News::Visitor | News::Message | News::Time => EventFlags::IN,
+            News::Connection | News::Message | News::Time => EventFlags::IN,
         };
         Ok(epoll::add(
             &self.set,

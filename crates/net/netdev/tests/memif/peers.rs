@@ -46,7 +46,7 @@ fn a_peer_that_has_ended_is_replaced() {
 }
 
 #[test]
-fn a_silent_visitor_keeps_nobody_out_and_a_link_has_one_peer() {
+fn a_silent_peer_does_not_block_others_and_a_link_has_one_peer() {
     let world = World::new();
     let mut server = world.server(64);
     let silent = Raw::connect(&world.socket());
@@ -69,15 +69,15 @@ fn a_peer_of_another_user_is_refused() {
     for (place, mode) in [(path.parent().unwrap(), 0o755), (&*path, 0o666)] {
         std::fs::set_permissions(place, Permissions::from_mode(mode)).unwrap();
     }
-    let visitor = thread::spawn(move || {
+    let late = thread::spawn(move || {
         let other = Uid::from_raw(4711);
         set_thread_res_uid(other, other, other).unwrap();
         Raw::connect(&path)
     });
-    let visitor = visitor.join().unwrap();
+    let late = late.join().unwrap();
     step(&mut server);
-    assert_eq!(visitor.told(), None);
-    visitor.negotiate(&mut server, &Shared::new().messages());
+    assert_eq!(late.told(), None);
+    late.negotiate(&mut server, &Shared::new().messages());
     assert!(!server.is_up());
 }
 
