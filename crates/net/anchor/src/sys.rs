@@ -24,7 +24,7 @@ pub(crate) fn make_tun(file: &File, name: &str) -> io::Result<()> {
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     let room = &mut request.ifr_name[..libc::IFNAMSIZ - 1];
     for (to, byte) in room.iter_mut().zip(name.bytes()) {
-        *to = byte.cast_signed();
+        *to = libc::c_char::from_ne_bytes([byte]);
     }
     let flags = libc::IFF_TUN | libc::IFF_NO_PI | libc::IFF_TUN_EXCL;
     let flags = u16::try_from(flags).map_err(io::Error::other)?;

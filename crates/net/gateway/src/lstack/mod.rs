@@ -121,7 +121,7 @@ fn translated(reader: &mut Reader<'_>, ports: &[u16]) -> Option<Settings> {
     };
     let device = device::translate(reader, &arguments);
     let is_dpdk = device.as_ref().is_some_and(Device::is_dpdk);
-    let dpdk = Some(arguments.dpdk).filter(|_| is_dpdk);
+    let dpdk = is_dpdk.then_some(arguments.dpdk);
     if ports.is_empty() {
         let text = "lstack.conf does not name the ports of the servers; give them".to_owned();
         reader.problems.push(Problem { line: 0, text });

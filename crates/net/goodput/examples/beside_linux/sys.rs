@@ -24,7 +24,7 @@ pub(crate) fn set_tun(file: &File, name: &str) -> io::Result<()> {
         ifr_ifru: libc::__c_anonymous_ifr_ifru { ifru_flags: flags },
     };
     for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
-        *to = from.cast_signed();
+        *to = libc::c_char::from_ne_bytes([from]);
     }
     // SAFETY: TUNSETIFF reads and writes one ifreq, which lives until the call returns.
     check(unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF, &raw mut request) })

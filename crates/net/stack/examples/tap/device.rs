@@ -40,7 +40,7 @@ impl Tap {
             ));
         }
         for (to, byte) in room.iter_mut().zip(name.bytes()) {
-            *to = byte.cast_signed();
+            *to = libc::c_char::from_ne_bytes([byte]);
         }
         let flags = libc::IFF_TAP | libc::IFF_NO_PI | libc::IFF_VNET_HDR;
         request.ifr_ifru.ifru_flags = i16::try_from(flags).unwrap_or(0);

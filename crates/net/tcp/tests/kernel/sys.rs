@@ -31,7 +31,7 @@ pub(crate) fn set_tun(tun: &impl AsRawFd, name: &str) -> io::Result<()> {
     // SAFETY: zeros are a valid ifreq.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
-        *to = from.cast_signed();
+        *to = libc::c_char::from_ne_bytes([from]);
     }
     let flags = libc::IFF_TUN | libc::IFF_NO_PI;
     request.ifr_ifru.ifru_flags = i16::try_from(flags).unwrap();
