@@ -1,8 +1,12 @@
-//! The layout of a segment in memory: one page of identity, the wait slots of both sides, the
-//! connections' slots, then the bytes of their rings.
+//! The layout of a segment in memory: an identity, the wait slots of both sides, the connections'
+//! slots, then the bytes of their rings.
 //!
 //! A segment belongs to two processes. Side 0 made it and allocates its slots; side 1 received it.
 //! One slot is one channel; ring 0 carries bytes from side 0.
+//!
+//! Words of different writers lie on different lines of [`LINE`] bytes. Parts that get memory or
+//! lose it separately, or become accessible separately, lie on different pages of [`LARGEST_PAGE`]
+//! bytes: the header, and each ring. So one layout serves all sizes of the kernel's pages.
 
 use crate::agreement::Agreement;
 use crate::ring::Ring;
@@ -11,7 +15,12 @@ use crate::wait_slot::WaitSlot;
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
 /// Version; changes with every change of the meaning of shared memory or messages.
-pub const PROTOCOL: u32 = 4;
+pub const PROTOCOL: u32 = 5;
+/// The largest page of any kernel: 64 KiB on Arm, where 4 and 16 KiB are as usual.
+pub const LARGEST_PAGE: usize = 64 << 10;
+/// The largest unit that moves between caches: 128 bytes on some processors for Arm, and on those
+/// for x86-64 that fetch lines in pairs.
+pub const LINE: usize = 128;
 /// Channels in one segment; a wait slot's ready word has a bit for each.
 pub const SLOTS: usize = 64;
 /// Wait slots of one side in one segment.
@@ -79,7 +88,7 @@ impl Side {
     }
 }
 
-/// First page: identifies the segment.
+/// Identifies the segment.
 #[repr(C, align(4096))]
 pub struct Identity {
     /// Random id of the segment.
@@ -167,8 +176,10 @@ pub struct Header {
     pub slots: [Slot; SLOTS],
 }
 
+/// Size of the header. Only these bytes of a segment get memory when it is made.
+pub const HEADER_BYTES: usize = size_of::<Header>();
 /// Offset of the first ring's bytes.
-pub const DATA_AT: usize = size_of::<Header>().next_multiple_of(4096);
+pub const DATA_AT: usize = HEADER_BYTES.next_multiple_of(LARGEST_PAGE);
 /// Size of a whole segment: room for each ring at its largest. Only accessed pages take memory.
 pub const SEGMENT_BYTES: usize = DATA_AT + SLOTS * 2 * (1 << STRIDE_SHIFT);
 
@@ -181,10 +192,13 @@ pub fn data_at(slot: usize, ring: usize) -> usize {
 #[cfg(not(loom))]
 const _: () = {
     assert!(size_of::<Identity>() == 4096);
-    assert!(size_of::<WaitSlot>() == 128);
-    assert!(size_of::<SideBlock>() == 128);
+    assert!(size_of::<WaitSlot>() == LINE && align_of::<WaitSlot>() == LINE);
+    assert!(size_of::<SideBlock>() == LINE && align_of::<SideBlock>() == LINE);
+    assert!(align_of::<LastRun>() == LINE && align_of::<LastTcpUse>() == LINE);
+    assert!(align_of::<WakeupTimes>() == LINE);
     assert!(size_of::<Slot>() == 1024);
     assert!(core::mem::offset_of!(Header, wait_slots) == 4096);
     assert!(core::mem::offset_of!(Header, slots) == 4096 + 2 * WAIT_SLOTS * 128);
-    assert!(DATA_AT == 4096 + 2 * WAIT_SLOTS * 128 + SLOTS * 1024);
+    assert!(HEADER_BYTES == 4096 + 2 * WAIT_SLOTS * 128 + SLOTS * 1024);
+    assert!(DATA_AT == 2 * LARGEST_PAGE && (1usize << STRIDE_SHIFT).is_multiple_of(LARGEST_PAGE));
 };

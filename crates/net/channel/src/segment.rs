@@ -11,7 +11,8 @@
 use crate::barriers;
 use crate::bus_error::Watch;
 use crate::layout::{
-    DATA_AT, Header, SEGMENT_BYTES, START_SHIFT, STRIDE_SHIFT, Side, Slot, SlotIndex, data_at,
+    DATA_AT, HEADER_BYTES, Header, SEGMENT_BYTES, START_SHIFT, STRIDE_SHIFT, Side, Slot, SlotIndex,
+    data_at,
 };
 use crate::own::{Own, OwnSlot};
 use crate::ring::Storage;
@@ -294,7 +295,7 @@ impl Segment {
 /// Prepares an untouched memfd as a segment: header memory, seals. Allocation within the size of
 /// the file is not subject to the limit on file sizes.
 fn prepare(fd: Fd) -> Sys<()> {
-    sys::fallocate(fd, 0, 0, DATA_AT)?;
+    sys::fallocate(fd, 0, 0, HEADER_BYTES)?;
     sys::fcntl(fd, libc::F_ADD_SEALS, sys::reg(SEALS)).map(drop)
 }
 

@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::{fs, io};
 
-use saiga_channel::layout::DATA_AT;
+use saiga_channel::layout::HEADER_BYTES;
 use saiga_status::reader::{Page, Snapshot, Socket};
 
 /// Descriptors whose sockets are read: more than any server of the trials has, and far fewer than a
@@ -103,7 +103,8 @@ impl Census {
     pub fn empty_segments_kib(pid: u32) -> u64 {
         let held = fs::read_dir(format!("/proc/{pid}/fd")).expect("a running process");
         let segments = held.flatten().filter(|entry| is_segment(&entry.path()));
-        segments.count() as u64 * DATA_AT as u64 / 1024
+        let each = HEADER_BYTES.next_multiple_of(rustix::param::page_size());
+        segments.count() as u64 * each as u64 / 1024
     }
 
     /// The status page of the process `pid`, with its sockets.

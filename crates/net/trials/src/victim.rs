@@ -18,7 +18,7 @@ use std::{
 
 use saiga_channel::{
     diag,
-    layout::{DATA_AT, START_SHIFT, STRIDE_SHIFT, SlotIndex},
+    layout::{HEADER_BYTES, START_SHIFT, STRIDE_SHIFT, SlotIndex},
     rendezvous::{self, Proposal, Refusal},
     ring::Ring,
     segment::Segment,
@@ -208,7 +208,7 @@ pub fn open_memory(memory: RawFd) -> File {
 /// # Panics
 /// If the memory cannot be written.
 pub fn write_word(file: &File, rng: &mut Rng) {
-    let header = u64::try_from(DATA_AT).expect("small");
+    let header = u64::try_from(HEADER_BYTES).expect("small");
     // The first slots matter most; the wait slots before them wake the victim.
     let reach = if rng.below(2) == 0 {
         header.min(24 << 10)
@@ -239,7 +239,7 @@ fn write_value(file: &File, at: u64, rng: &mut Rng) {
 /// If the memory cannot be written.
 pub fn amid_a_storm<T>(memory: RawFd, seed: u64, act: impl FnOnce() -> T) -> T {
     let (file, mut rng) = (open_memory(memory), Rng::new(seed));
-    let mut words = (0..u64::try_from(DATA_AT).expect("small"))
+    let mut words = (0..u64::try_from(HEADER_BYTES).expect("small"))
         .step_by(8)
         .cycle();
     beside(act, || {

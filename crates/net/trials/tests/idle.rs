@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use saiga_channel::layout::{DATA_AT, SLOTS};
+use saiga_channel::layout::{HEADER_BYTES, SLOTS};
 use saiga_trials::{census::Census, compile, parity::Arm, peer::Peer, scale::by_scale};
 
 /// Context switches of the threads of `pid` so far.
@@ -167,6 +167,6 @@ fn an_idle_connection_costs_less_than_a_kibibyte() {
 #[test]
 fn a_used_and_idle_connection_costs_its_slot_and_a_kibibyte() {
     let (server, client) = bytes_per_connection(1000, true);
-    let slot = (DATA_AT / SLOTS) as u64;
+    let slot = (HEADER_BYTES / SLOTS) as u64;
     assert!(server < slot + 1024 && client < slot + 1024);
 }

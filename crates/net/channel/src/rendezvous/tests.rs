@@ -34,7 +34,7 @@ fn is_promised(p: &Proposal) -> bool {
 fn the_message_is_these_bytes() {
     let bytes = Proposal::new(&tuple(), 0x0102_0304_0506_0708, 63, 18).encode();
     assert_eq!(bytes.len(), 64);
-    assert_eq!(&bytes[..12], b"saiga/ch\x04\0\0\0");
+    assert_eq!(&bytes[..12], b"saiga/ch\x05\0\0\0");
     assert_eq!(&bytes[12..16], [63, 0, 0, 0]);
     assert_eq!(&bytes[16..24], [8, 7, 6, 5, 4, 3, 2, 1]);
     assert_eq!(&bytes[24..28], [18, 0, 0, 0]);

@@ -16,7 +16,7 @@ use std::{
 
 use saiga_channel::{
     bell::Ringer,
-    layout::{DATA_AT, Side, SlotIndex, WAIT_SLOTS},
+    layout::{HEADER_BYTES, Side, SlotIndex, WAIT_SLOTS},
     ring::Ring,
     segment::Segment,
     sys as kernel,
@@ -89,7 +89,7 @@ impl Siege {
     /// The cost of every attack without its harm: messages, and words written to private memory.
     fn equal_load(&mut self) {
         let mut victim = self.meet();
-        let private = kernel::memfd(c"nobody-else-has-it", DATA_AT).expect("memory");
+        let private = kernel::memfd(c"nobody-else-has-it", HEADER_BYTES).expect("memory");
         self.write_words(&mut victim, &open_memory(private));
         kernel::close(private);
     }

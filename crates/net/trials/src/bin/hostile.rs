@@ -19,7 +19,7 @@ use std::{
 
 use saiga_channel::{
     barriers,
-    layout::{DATA_AT, Header, STRIDE_SHIFT, Side, SideBlock, Slot, SlotIndex, WAIT_SLOTS},
+    layout::{HEADER_BYTES, Header, STRIDE_SHIFT, Side, SideBlock, Slot, SlotIndex, WAIT_SLOTS},
     rendezvous::{self, Proposal, Refusal},
     ring::Ring,
     segment::Segment,
@@ -398,7 +398,7 @@ impl Attack {
             }
             self.0.chat(1);
         }
-        let all = vec![0xff; DATA_AT];
+        let all = vec![0xff; HEADER_BYTES];
         file.write_all_at(&all, 0)
             .expect("sealed against size only");
         self.0.chat(3);
