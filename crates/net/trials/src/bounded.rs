@@ -19,6 +19,7 @@ use saiga_process::proc::{self, Stat};
 
 use crate::{
     reaper,
+    scale::patient,
     sys::{self, Signal},
 };
 
@@ -68,7 +69,7 @@ impl Outcome {
     }
 }
 
-/// Runs `command` in its own process group for at most `limit`.
+/// Runs `command` in its own process group for at most `limit` ([`patient`]).
 ///
 /// # Panics
 /// If the command cannot be started or its output cannot be stored.
@@ -90,7 +91,7 @@ pub fn run(mut command: Command, limit: Duration) -> Outcome {
         // The receiver is gone only after a panic of the other thread.
         let _ = tell.send(status);
     });
-    let ending = match told.recv_timeout(limit) {
+    let ending = match told.recv_timeout(patient(limit)) {
         Ok(status) => Ending::from(status.expect("the child can be waited for")),
         Err(_) => {
             let place = whereabouts(pid);

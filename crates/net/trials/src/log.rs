@@ -9,6 +9,8 @@ use std::{
     time::Duration,
 };
 
+use crate::scale::patient;
+
 /// A server that does not write the awaited line within this time counts as hung.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -61,7 +63,7 @@ impl Log {
         let (said, _) = self
             .lines
             .more
-            .wait_timeout_while(self.lines.said(), PATIENCE, |said| !has(said))
+            .wait_timeout_while(self.lines.said(), patient(PATIENCE), |said| !has(said))
             .expect("no holder panics");
         let found = said.iter().skip(mark).find(|line| line.contains(text));
         match found.cloned() {

@@ -14,13 +14,13 @@ use crate::{
     census::Census,
     parity::{self, Arm},
     reaper,
-    scale::by_scale,
+    scale::{by_scale, patient},
     sys::{self, Signal},
 };
 
 /// A helper without the expected output for this long counts as hung.
 fn patience() -> Duration {
-    Duration::from_secs(by_scale(30, 600))
+    patient(Duration::from_secs(by_scale(30, 600)))
 }
 
 /// A running helper process.

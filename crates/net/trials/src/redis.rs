@@ -17,6 +17,7 @@ use crate::{
     parity::{self, Arm},
     peer::Peer,
     port,
+    scale::patient,
     sys::{self, Signal},
 };
 
@@ -180,7 +181,7 @@ impl Server {
     #[expect(clippy::disallowed_methods, reason = "servers announce nothing")]
     pub fn until(&self, what: &str, mut holds: impl FnMut(&Self) -> bool) {
         let began = Instant::now();
-        while began.elapsed() < PATIENCE {
+        while began.elapsed() < patient(PATIENCE) {
             if holds(self) {
                 return;
             }

@@ -1,6 +1,7 @@
-//! Duration of the long tests (`make test`, or `make soak` with `SAIGA_SOAK=1`), and random seeds.
+//! Duration of the long tests (`make test`, or `make soak` with `SAIGA_SOAK=1`), time limits on slow
+//! machines (`SAIGA_PATIENCE`), and random seeds.
 
-use std::env;
+use std::{env, time::Duration};
 
 /// Returns `soak` if `SAIGA_SOAK=1`, else `quick`.
 pub fn by_scale<T>(quick: T, soak: T) -> T {
@@ -9,6 +10,12 @@ pub fn by_scale<T>(quick: T, soak: T) -> T {
     } else {
         quick
     }
+}
+
+/// `limit`, times `SAIGA_PATIENCE` if that is set: an emulated machine needs longer for everything.
+pub fn patient(limit: Duration) -> Duration {
+    let times = env::var("SAIGA_PATIENCE").ok();
+    limit * times.and_then(|text| text.parse().ok()).unwrap_or(1)
 }
 
 /// The seed of this run: `SAIGA_TRIALS_SEED`, or the test's own fixed seed. Prints it, so that a

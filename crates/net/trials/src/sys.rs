@@ -15,6 +15,8 @@ use rustix::{
 use saiga_process::pidfd::Process;
 use socket2::{Domain, Socket, Type};
 
+use crate::scale::patient;
+
 fn pid(pid: u32) -> Pid {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
     pid.expect("the pid of a process")
@@ -57,7 +59,7 @@ pub fn wait_stopped(process: u32) -> io::Result<()> {
 /// # Errors
 /// The errors of `pidfd_open(2)`; a process that has ended is not an error.
 pub fn await_end(process: u32, limit: Duration) -> io::Result<bool> {
-    Process::open(process)?.map_or(Ok(true), |process| process.ends_within(limit))
+    Process::open(process)?.map_or(Ok(true), |process| process.ends_within(patient(limit)))
 }
 
 /// Whether `fd` becomes readable (data, end or error) before `limit`.

@@ -7,7 +7,13 @@ use std::{
 };
 
 use saiga_channel::layout::{HEADER_BYTES, SLOTS};
-use saiga_trials::{census::Census, compile, parity::Arm, peer::Peer, scale::by_scale};
+use saiga_trials::{
+    census::Census,
+    compile,
+    parity::Arm,
+    peer::Peer,
+    scale::{by_scale, patient},
+};
 
 /// Context switches of the threads of `pid` so far.
 fn switches(pid: u32) -> u64 {
@@ -41,7 +47,7 @@ fn crowd(how: &str, count: u64, active: u64, arm: Arm) -> (Peer, Peer) {
 /// Repeats the check `holds` for some seconds; returns whether it became true.
 #[expect(clippy::disallowed_methods, reason = "the library announces nothing")]
 fn eventually(mut holds: impl FnMut() -> bool) -> bool {
-    let end = Instant::now() + Duration::from_secs(by_scale(20, 200));
+    let end = Instant::now() + patient(Duration::from_secs(by_scale(20, 200)));
     while !holds() {
         if Instant::now() > end {
             return false;

@@ -13,7 +13,7 @@ use saiga_trials::{
     parity::Arm::{self, Kernel, Library, Shipped},
     peer::Peer,
     redis::Server,
-    scale::by_scale,
+    scale::{by_scale, patient},
     sys,
 };
 
@@ -103,7 +103,7 @@ fn order(sites: &mut [Site], command: &str, answer: &str) {
 fn await_rest(sites: &mut [Site], arm: Arm) {
     let pools = sites.iter_mut().flat_map(|site| &mut site.pools);
     pools.for_each(|pool| pool.tell("rest"));
-    let end = Instant::now() + Duration::from_secs(by_scale(30, 300));
+    let end = Instant::now() + patient(Duration::from_secs(by_scale(30, 300)));
     while arm != Kernel && !sites.iter().all(Site::rests) {
         assert!(
             Instant::now() < end,

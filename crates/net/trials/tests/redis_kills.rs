@@ -15,7 +15,7 @@ use saiga_trials::{
     parity::Arm::{self, Library, Shipped},
     redis::{Client, Server},
     redis_topology::{await_in_step, await_whole, cluster, named_master, sentinels},
-    scale::{Rng, by_scale, seed},
+    scale::{Rng, by_scale, patient, seed},
 };
 
 /// Processes are killed, not the machine: data written to the file are kept.
@@ -132,7 +132,7 @@ impl Load {
         let wanted = self.confirmed.load(Ordering::Relaxed) + PROGRESS;
         let began = Instant::now();
         while self.confirmed.load(Ordering::Relaxed) < wanted {
-            assert!(began.elapsed() < PATIENCE, "no write is confirmed");
+            assert!(began.elapsed() < patient(PATIENCE), "no write is confirmed");
             thread::sleep(Duration::from_millis(5)); // Leaves CPU time to the writers.
         }
     }
@@ -336,7 +336,10 @@ fn kill_node(nodes: &[Mutex<Server>], turn: usize) {
 fn await_masters(masters: &dyn Fn(usize) -> usize, but: usize) {
     let began = Instant::now();
     while masters(but) != 3 {
-        assert!(began.elapsed() < PATIENCE, "no replica was promoted");
+        assert!(
+            began.elapsed() < patient(PATIENCE),
+            "no replica was promoted"
+        );
         thread::sleep(Duration::from_millis(20)); // Every check costs the nodes CPU time.
     }
 }

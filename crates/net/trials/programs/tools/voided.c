@@ -85,7 +85,7 @@ int main(int argc, char **argv)
         MUST(sigaction(SIGBUS, &action, NULL));
     }
     empty = (int)MUST(memfd_create("empty", MFD_CLOEXEC));
-    own = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, empty, 0);
+    own = mmap(NULL, (size_t)getpagesize(), PROT_READ | PROT_WRITE, MAP_SHARED, empty, 0);
     all[1] = (struct pollfd){.fd = listen_at("0.0.0.0"), .events = POLLIN};
     printf("port %d\n", port_of(all[1].fd));
     fflush(stdout);
