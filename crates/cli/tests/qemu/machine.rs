@@ -1,4 +1,4 @@
-//! One virtual machine.
+//! One virtual machine: of this host's architecture, or for Arm with `SAIGA_MACHINE=arm64`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -87,11 +87,11 @@ impl Machine {
         } else {
             Command::new(fetched("qemu"))
         };
-        command.args(["-machine", "q35,accel=tcg", "-nic", "none"]);
-        command.args(["-nographic", "-no-reboot"]);
+        command.args(["-nic", "none", "-nographic", "-no-reboot"]);
         command.arg("-kernel").arg(fetched("vmlinuz"));
         command.arg("-initrd").arg(folder.join("initrd"));
-        let words = format!("console=ttyS0 quiet panic=-1 {words}");
+        let terminal = if is_arm() { "ttyAMA0" } else { "ttyS0" };
+        let words = format!("console={terminal} quiet panic=-1 {words}");
         command.args(["-append", &words]);
         for Image { name, .. } in &self.images {
             let path = folder.join(name);
@@ -113,17 +113,26 @@ impl Machine {
     }
 }
 
-/// A file that `tools/qemu target/qemu` has fetched.
-fn fetched(name: &str) -> PathBuf {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../target/qemu")
-        .join(name);
-    assert!(
-        path.exists(),
-        "{} is missing: run tools/qemu target/qemu",
-        path.display()
-    );
+/// Whether machines are for Arm, and run what `make arm` has built.
+fn is_arm() -> bool {
+    std::env::var("SAIGA_MACHINE").is_ok_and(|name| name == "arm64")
+}
+
+/// A file that a command of this repository has made below `target`.
+fn built(folder: &str, name: &str, command: &str) -> PathBuf {
+    let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target");
+    let path = target.join(folder).join(name);
+    assert!(path.exists(), "{} is missing: {command}", path.display());
     path.canonicalize().unwrap()
+}
+
+/// A file that `tools/qemu` has fetched.
+fn fetched(name: &str) -> PathBuf {
+    if is_arm() {
+        built("qemu-arm64", name, "tools/qemu target/qemu-arm64 arm64")
+    } else {
+        built("qemu", name, "tools/qemu target/qemu")
+    }
 }
 
 /// Makes the first root file system: the fetched programs, saiga, and the files of the test.
@@ -137,10 +146,16 @@ fn initrd(folder: &Path, folders: &[&str], programs: &[&str], files: &[(&str, &s
     for program in programs {
         copy_program(program, &root);
     }
-    let mut strip = Command::new("strip");
-    strip.arg("-o").arg(root.join("bin/saiga"));
-    strip.arg(env!("CARGO_BIN_EXE_saiga"));
-    assert!(strip.status().unwrap().success());
+    if is_arm() {
+        let folder = "arm/aarch64-unknown-linux-gnu/release";
+        let saiga = built(folder, "saiga", "make arm");
+        fs::copy(saiga, root.join("bin/saiga")).unwrap(); // This host's strip does not know it.
+    } else {
+        let mut strip = Command::new("strip");
+        strip.arg("-o").arg(root.join("bin/saiga"));
+        strip.arg(env!("CARGO_BIN_EXE_saiga"));
+        assert!(strip.status().unwrap().success());
+    }
     for (name, text) in [("init", include_str!("boot.sh"))].iter().chain(files) {
         let path = root.join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
