@@ -61,6 +61,11 @@ fn extra() -> BTreeMap<String, Value> {
     if let Some(governor) = word("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor") {
         extra.insert("governor".to_owned(), json!(governor));
     }
+    // Kernels for Arm are built with other sizes, too, and their figures differ.
+    let page_kib = rustix::param::page_size() / 1024;
+    if page_kib != 4 {
+        extra.insert("page_size".to_owned(), json!(format!("{page_kib} KiB")));
+    }
     if let Ok(nodes) = fs::read_dir("/sys/devices/system/node") {
         let is_node = |name: &str| {
             name.strip_prefix("node")
