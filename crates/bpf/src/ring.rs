@@ -49,14 +49,15 @@ pub struct Ring {
 unsafe impl Send for Ring {}
 
 impl Ring {
-    /// Creates a ring of `bytes`, which must be a power of two and a multiple of the page size.
+    /// Creates a ring of `bytes`, a power of two, or of a page if that is larger.
     ///
     /// # Errors
     /// As [`Map::new`], and those of mmap(2).
     pub fn new(bytes: u32) -> Result<Self, Errno> {
-        let map = Map::new(MapKind::Ring, bytes)?;
-        let bytes = usize::try_from(bytes).map_err(|_| Errno::TOOBIG)?;
         let page = rustix::param::page_size();
+        let bytes = usize::try_from(bytes).map_err(|_| Errno::TOOBIG)?.max(page);
+        let entries = u32::try_from(bytes).map_err(|_| Errno::TOOBIG)?;
+        let map = Map::new(MapKind::Ring, entries)?;
         let whole = bytes
             .checked_mul(2)
             .and_then(|both| both.checked_add(page))

@@ -166,7 +166,7 @@ fn each_obstacle_is_named() {
         ("PrivateUsers=yes", "adds PrivateUsers=no\n"),
         (
             "SystemCallFilter=@basic-io @network-io @file-system @io-event @process @signal ioctl",
-            "adds SystemCallFilter=memfd_create munlock madvise\n",
+            "adds SystemCallFilter=memfd_create munlock getcpu madvise\n",
         ),
         ("PrivateNetwork=yes", "a network namespace of its own"),
         ("UnsetEnvironment=LD_PRELOAD", "UnsetEnvironment="),

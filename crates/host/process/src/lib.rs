@@ -11,6 +11,7 @@ pub mod child;
 pub mod cores;
 pub mod cpu;
 mod group;
+pub mod hardware;
 pub mod interrupt;
 pub mod lock;
 pub mod log;

@@ -70,6 +70,7 @@ const CALLS: [(&str, &[&str]); 10] = [
             "openat",
             "fstat",
             "readlink",
+            "readlinkat",
             "statx",
             "fallocate",
             "ftruncate",
@@ -84,7 +85,8 @@ const CALLS: [(&str, &[&str]); 10] = [
         "@signal",
         &["rt_sigaction", "rt_sigprocmask", "sigaltstack"],
     ),
-    ("@system-service", &["ioctl", "madvise"]),
+    // sched_getcpu(3) makes a system call on Arm, before glibc 2.35: there is no vDSO for it.
+    ("@system-service", &["getcpu", "ioctl", "madvise"]),
     (
         "@default",
         &[
@@ -177,7 +179,7 @@ mod tests {
             ("PrivateUsers=self", "PrivateUsers=no"),
             (
                 "SystemCallFilter=@basic-io @network-io @file-system @io-event @process @signal ioctl",
-                "SystemCallFilter=memfd_create munlock madvise",
+                "SystemCallFilter=memfd_create munlock getcpu madvise",
             ),
             (
                 "SystemCallFilter=~@default",

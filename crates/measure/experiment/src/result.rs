@@ -99,7 +99,8 @@ pub struct Host {
     pub memory: u64,
     /// The hypervisor or container, `none` on bare metal.
     pub virtualisation: String,
-    /// Further properties by name: `distribution`, `governor`, `numa_nodes`, `mitigations`.
+    /// Further properties by name: `distribution`, `governor`, `numa_nodes`, `mitigations`,
+    /// and `page_size` if it is not 4 KiB.
     #[serde(flatten)]
     pub extra: BTreeMap<String, serde_json::Value>,
 }

@@ -52,9 +52,9 @@ pub enum PagesError {
     /// The node has too little memory in one piece.
     #[error(
         "{node} has memory for {got} of {wanted} huge pages (2 MiB): reserve them at boot (kernel \
-         parameter {}), lower `device.ring`, `device.frames` or `dpdk.memory`, or set `dpdk.memory \
+         parameters {}), lower `device.ring`, `device.frames` or `dpdk.memory`, or set `dpdk.memory \
          = \"ordinary\"`",
-        node.parameter(*wanted)
+        node.parameters(*wanted)
     )]
     Short {
         /// The NUMA node of the pages.
@@ -93,11 +93,12 @@ impl Node {
         Ok(node)
     }
 
-    /// The kernel parameter for a number of pages (with nodes since Linux 5.16).
-    fn parameter(self, count: u64) -> String {
+    /// The kernel parameters for a number of pages (with nodes since Linux 5.16). Without a size,
+    /// they are of the default size, which is 512 MiB on arm64 with pages of 64 KiB.
+    fn parameters(self, count: u64) -> String {
         match self.0 {
-            Some(number) => format!("hugepages={number}:{count}"),
-            None => format!("hugepages={count}"),
+            Some(number) => format!("hugepagesz=2M hugepages={number}:{count}"),
+            None => format!("hugepagesz=2M hugepages={count}"),
         }
     }
 

@@ -42,7 +42,8 @@ pub(crate) fn alone() -> bool {
 
 /// CPU that this thread runs on now.
 pub(crate) fn cpu() -> u32 {
-    // SAFETY: no arguments; reads the thread's rseq area or the vDSO.
+    // SAFETY: no arguments; reads the thread's rseq area (glibc 2.35) or the vDSO. On Arm, the vDSO
+    // does not have it: older versions make a system call there.
     let cpu = unsafe { libc::sched_getcpu() };
     u32::try_from(cpu).unwrap_or(u32::MAX)
 }

@@ -12,9 +12,9 @@ pub struct Options {
     /// mounted device: give the partition instead of its disk, or both
     /// ([`Device::disk_and_partitions`]).
     pub devices: Vec<Device>,
-    /// Size of the buffer for events that were not read yet: a power of two, at least one page.
-    /// An event takes 48 bytes with BPF, and about 100 with tracefs, which divides the buffer
-    /// among the CPUs.
+    /// Size of the buffer for events that were not read yet: a power of two; the kernel's pages may
+    /// be larger. An event takes 48 bytes with BPF, and about 100 with tracefs, which divides the
+    /// buffer among the CPUs.
     pub buffer_bytes: u32,
     /// `None` tries BPF, then tracefs.
     pub via: Option<Via>,

@@ -211,7 +211,7 @@ fn events_that_do_not_fit_in_the_buffer_are_counted_as_lost() {
         let dir = disks.disk("ext4");
         let options = Options {
             devices: vec![Device::of_file(&dir).unwrap()],
-            buffer_bytes: 4096,
+            buffer_bytes: 64, // A page.
             via: Some(via),
         };
         let mut small = Tap::open(&options).unwrap();
@@ -223,8 +223,10 @@ fn events_that_do_not_fit_in_the_buffer_are_counted_as_lost() {
             .open(dir.join("a"))
             .unwrap();
         let data = Box::new(Aligned([7; PART]));
-        for at in 0..1000 {
-            file.write_all_at(&data.0[..4096], at * 4096).unwrap();
+        // A buffer of a page has room for a twelfth of these events.
+        for number in 0..rustix::param::page_size() as u64 / 4 {
+            file.write_all_at(&data.0[..4096], number % 1000 * 4096)
+                .unwrap();
         }
         let all = events(&mut large).len() as u64;
         let mut reported = 0;

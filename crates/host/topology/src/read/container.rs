@@ -65,7 +65,7 @@ fn marked(source: &Source) -> Result<Option<String>, ReadError> {
 }
 
 /// The first name whose word is part of a text.
-pub(super) fn named(text: &str, words: &[(&str, &str)]) -> Option<String> {
+fn named(text: &str, words: &[(&str, &str)]) -> Option<String> {
     let text = text.to_lowercase();
     let found = words.iter().find(|(word, _)| text.contains(word));
     found.map(|(_, name)| (*name).to_owned())

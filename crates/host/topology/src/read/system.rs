@@ -1,10 +1,11 @@
 //! Hardware and kernel as a whole.
 
+use saiga_process::hardware::{cpu_model, hypervisor};
 use saiga_process::proc::field;
 
 use crate::machine::System;
 use crate::read::ReadError;
-use crate::read::container::{self, named};
+use crate::read::container;
 use crate::read::disks::selected;
 use crate::read::nodes;
 use crate::source::Source;
@@ -12,47 +13,6 @@ use crate::source::Source;
 const DMI: &str = "/sys/class/dmi/id";
 /// `AT_PAGESZ` of `include/uapi/linux/auxvec.h`.
 const AT_PAGESZ: u64 = 6;
-/// Implementers of Arm CPUs (MIDR_EL1).
-const IMPLEMENTERS: [(&str, &str); 8] = [
-    ("0x41", "Arm"),
-    ("0x46", "Fujitsu"),
-    ("0x48", "HiSilicon"),
-    ("0x4e", "NVIDIA"),
-    ("0x61", "Apple"),
-    ("0x70", "Phytium"),
-    ("0xc0", "Ampere"),
-    ("0x6d", "Microsoft"),
-];
-/// Implementer and part of Arm CPUs in servers.
-const PARTS: [(&str, &str, &str); 13] = [
-    ("0x41", "0xd08", "Cortex-A72"),
-    ("0x41", "0xd0c", "Neoverse N1"),
-    ("0x41", "0xd40", "Neoverse V1"),
-    ("0x41", "0xd49", "Neoverse N2"),
-    ("0x41", "0xd4f", "Neoverse V2"),
-    ("0x41", "0xd83", "Neoverse V3AE"),
-    ("0x41", "0xd84", "Neoverse V3"),
-    ("0x41", "0xd85", "Cortex-X925"),
-    ("0x41", "0xd87", "Cortex-A725"),
-    ("0x41", "0xd8e", "Neoverse N3"),
-    ("0x48", "0xd01", "TaiShan v110 (Kunpeng 920)"),
-    ("0x48", "0xd02", "TaiShan v120"),
-    ("0xc0", "0xac3", "Ampere-1"),
-];
-/// Words in the vendor or product of virtual machines.
-const HYPERVISORS: [(&str, &str); 11] = [
-    ("qemu", "QEMU"),
-    ("kvm", "KVM"),
-    ("vmware", "VMware"),
-    ("virtualbox", "VirtualBox"),
-    ("innotek", "VirtualBox"),
-    ("xen", "Xen"),
-    ("amazon ec2", "Amazon EC2"),
-    ("google compute engine", "Google Compute Engine"),
-    ("alibaba cloud", "Alibaba Cloud"),
-    ("openstack", "OpenStack"),
-    ("bochs", "Bochs"),
-];
 pub(super) fn read(source: &Source) -> Result<System, ReadError> {
     let cpuinfo = source.text("/proc/cpuinfo")?.unwrap_or_default();
     let architecture = architecture(source, &cpuinfo)?;
@@ -110,37 +70,6 @@ fn kernel(source: &Source) -> Result<String, ReadError> {
     Ok(release.unwrap_or("unknown").to_owned())
 }
 
-fn cpu_model(cpuinfo: &str) -> Option<String> {
-    for name in ["model name", "Model Name", "cpu model"] {
-        if let Some(model) = field(cpuinfo, name).filter(|model| !model.is_empty()) {
-            return Some(model.split_whitespace().collect::<Vec<_>>().join(" "));
-        }
-    }
-    let mut models: Vec<String> = Vec::new();
-    for part in cpuinfo.split("\n\n") {
-        let model = arm_model(part);
-        models.extend(model.filter(|model| !models.contains(model)));
-    }
-    (!models.is_empty()).then(|| models.join(", "))
-}
-
-/// The names of implementer and part, or their numbers.
-fn arm_model(cpuinfo: &str) -> Option<String> {
-    let (by, part) = (
-        field(cpuinfo, "CPU implementer")?,
-        field(cpuinfo, "CPU part")?,
-    );
-    let implementer = IMPLEMENTERS.iter().find(|(number, _)| *number == by);
-    let Some((_, implementer)) = implementer else {
-        return Some(format!("implementer {by}, part {part}"));
-    };
-    let name = PARTS
-        .iter()
-        .find(|(maker, number, _)| *maker == by && *number == part);
-    let name = name.map_or_else(|| format!("part {part}"), |(_, _, name)| (*name).to_owned());
-    Some(format!("{implementer} {name}"))
-}
-
 /// The page size that the kernel tells each process. A recorded tree without it has huge pages of
 /// sizes that only one page size allows; other machines have 4 KiB.
 fn page_bytes(source: &Source, architecture: &str) -> Result<u64, ReadError> {
@@ -188,14 +117,18 @@ fn virtualisation(
     let mut kinds: Vec<String> = container::of_this_process(source)?.into_iter().collect();
     let is_guest = field(cpuinfo, "flags")
         .is_some_and(|flags| flags.split_whitespace().any(|flag| flag == "hypervisor"));
-    let hypervisor = source.word("/sys/hypervisor/type")?;
+    // Arm CPUs have no such flag. This is the model of virtual machines without ACPI (kernel
+    // Documentation/devicetree/bindings/arm/linux,dummy-virt.yaml).
+    let model = source.word("/proc/device-tree/compatible")?;
+    let is_guest = is_guest || model.as_deref() == Some("linux,dummy-virt");
+    let xen = source.word("/sys/hypervisor/type")?;
     let product = product.unwrap_or_default();
     let is_hyper_v = product == "Microsoft Corporation Virtual Machine";
-    if let Some(name) = named(product, &HYPERVISORS) {
+    if let Some(name) = hypervisor(product) {
         kinds.push(format!("virtual machine ({name})"));
     } else if is_hyper_v {
         kinds.push("virtual machine (Hyper-V)".to_owned());
-    } else if let Some(name) = hypervisor.filter(|name| name != "none") {
+    } else if let Some(name) = xen.filter(|name| name != "none") {
         kinds.push(format!("virtual machine ({name})"));
     } else if is_guest {
         kinds.push("virtual machine".to_owned());
@@ -218,36 +151,4 @@ fn iommu(source: &Source, command_line: &str) -> Result<bool, ReadError> {
     }
     let mut options = command_line.split_whitespace();
     Ok(!options.any(|option| matches!(option, "iommu.passthrough=1" | "iommu=pt")))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn models_of_arm_cpus_have_names() {
-        let part = |by: &str, part: &str| format!("CPU implementer\t: {by}\nCPU part\t: {part}\n");
-        let hybrid = format!(
-            "{}\n{}\n{}",
-            part("0x41", "0xd87"),
-            part("0x41", "0xd85"),
-            ""
-        );
-        for (cpuinfo, expected) in [
-            (
-                part("0x48", "0xd01"),
-                "HiSilicon TaiShan v110 (Kunpeng 920)",
-            ),
-            (part("0x41", "0xfff"), "Arm part 0xfff"),
-            (part("0x99", "0x001"), "implementer 0x99, part 0x001"),
-            (hybrid, "Arm Cortex-A725, Arm Cortex-X925"),
-            (
-                "model name\t: Intel(R)  Xeon(R)\n".to_owned(),
-                "Intel(R) Xeon(R)",
-            ),
-        ] {
-            assert_eq!(cpu_model(&cpuinfo).as_deref(), Some(expected));
-        }
-        assert_eq!(cpu_model("processor: 0\n"), None);
-    }
 }

@@ -199,6 +199,14 @@ fn a_vm_without_nodes_is_node_0() {
 }
 
 #[test]
+fn a_guest_without_acpi_is_a_virtual_machine() {
+    let tree = recorded::kunpeng();
+    tree.write("/proc/device-tree/compatible", "linux,dummy-virt\0");
+    let virtualisation = tree.read().system.virtualisation;
+    assert_eq!(virtualisation.as_deref(), Some("virtual machine"));
+}
+
+#[test]
 fn limits_of_a_cgroup_of_version_2_include_those_of_its_parents() {
     let tree = recorded::hybrid();
     tree.write("/proc/self/cgroup", "0::/kubepods/pod1/db");

@@ -78,6 +78,7 @@ fn step(context: &Context, named: &BTreeMap<String, String>) -> Result<Option<St
     if context.is_container() {
         return Err("this is a container: the kernel belongs to its host".to_owned());
     }
+    check_pages(context, named)?;
     if !context.readings.has_grub_drop_ins {
         return Err(format!(
             "GRUB reads no drop-ins here: run grubby --update-kernel=ALL --args=\"{}\" and restart; \
@@ -112,6 +113,30 @@ fn step(context: &Context, named: &BTreeMap<String, String>) -> Result<Option<St
         target: target(),
         coupled: Vec::new(),
     }))
+}
+
+/// Whether the memory has room for `hugepages`. They are of the default size, which one table of
+/// page addresses, 8 bytes each, maps: 2 MiB with pages of 4 KiB, 512 MiB with pages of 64 KiB
+/// (PMD_SIZE in the kernel's arch/arm64/include/asm/pgtable-hwdef.h).
+fn check_pages(context: &Context, named: &BTreeMap<String, String>) -> Result<(), String> {
+    let system = &context.machine.system;
+    let count = named.get("hugepages").and_then(|count| count.parse().ok());
+    if system.command_line.contains("default_hugepagesz=") {
+        return Ok(());
+    }
+    let huge_bytes = system.page_bytes.saturating_mul(system.page_bytes / 8);
+    let wanted = huge_bytes.saturating_mul(count.unwrap_or(0_u64));
+    let memory = context.memory_bytes();
+    if wanted <= memory {
+        return Ok(());
+    }
+    Err(format!(
+        "a huge page has {} MiB here: hugepages={} would take {} MiB of {} MiB of memory",
+        huge_bytes >> 20,
+        count.unwrap_or(0),
+        wanted >> 20,
+        memory >> 20
+    ))
 }
 
 fn words(parameters: &BTreeMap<String, String>) -> String {

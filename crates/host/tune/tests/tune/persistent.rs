@@ -97,6 +97,19 @@ fn a_value_that_another_program_set_right_is_in_the_file() {
     assert!(!plan.needs_confirmation());
 }
 
+/// With pages of 64 KiB, a huge page of the default size has 512 MiB.
+#[test]
+fn more_huge_pages_than_memory_are_not_set_at_boot() {
+    let goal = named(&["boot.hugepages=8192"]);
+    for (cpus, is_refused) in [(96, true), (128, false)] {
+        let (machine, fake, journals) = start(machines::kunpeng_with(cpus, 16));
+        let plan = planned(&fake, &machine, &journals, &goal);
+        let reason = &plan.not_applicable.last().unwrap().reason;
+        let refused = reason.starts_with("a huge page has 512 MiB here: hugepages=8192 would take");
+        assert_eq!(refused, is_refused, "{reason}");
+    }
+}
+
 /// Parameters of the kernel are set by name, where GRUB reads a file for them.
 #[test]
 fn parameters_of_the_kernel_are_in_a_drop_in_that_undo_removes() {

@@ -128,7 +128,7 @@ fn too_little_memory_is_named_with_what_there_is() {
         "{error}"
     );
     assert!(
-        error.contains("hugepages=1:515") && error.contains("\"ordinary\""),
+        error.contains("hugepagesz=2M hugepages=1:515") && error.contains("\"ordinary\""),
         "{error}"
     );
     assert_eq!(fake.tree(), before);

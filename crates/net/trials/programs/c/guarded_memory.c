@@ -2,13 +2,13 @@
 // upgraded: yes
 #include "trial.h"
 
-enum { ROOM = 3 * 4096 };
+enum { PAGE = 65536, ROOM = PAGE }; /* a multiple of every size of a page */
 
 /* The end of memory behind which any access is a fault. */
 static char *guarded_end(void)
 {
-    char *at = mmap(NULL, ROOM + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (at == MAP_FAILED || mprotect(at + ROOM, 4096, PROT_NONE) != 0)
+    char *at = mmap(NULL, ROOM + PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED || mprotect(at + ROOM, PAGE, PROT_NONE) != 0)
         give_up("no guarded memory");
     return at + ROOM;
 }

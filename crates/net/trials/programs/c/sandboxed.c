@@ -5,6 +5,10 @@
 #include <linux/seccomp.h>
 #include <stddef.h>
 
+#ifndef SYS_poll /* poll() of arm64 calls ppoll */
+#define SYS_poll SYS_ppoll
+#endif
+
 /* Only what a plain network program needs; anything else kills the process. */
 static void sandbox(void)
 {
