@@ -102,7 +102,7 @@ fn a_thread_that_falls_asleep_finds_the_entry_or_is_rung() {
 
 /// Runs `act` beside two threads that wait for one event each: slots 1 and 2, in any order.
 fn two_waiters(act: impl Fn(&Set) + Sync + Send + Copy + 'static) {
-    check(0, move || {
+    check(2, move || {
         let set = Set::with_bell();
         let other = thread::spawn({
             let set = set.clone();
