@@ -1,5 +1,5 @@
-//! Words by which one thread gives memory to another: agreements and locks. And a thread that looks
-//! at a ring which it neither reads nor writes.
+//! Words by which one thread gives memory to another: agreements, locks and notifications. And a
+//! thread that looks at a ring which it neither reads nor writes.
 
 use super::*;
 use saiga_channel::agreement::Agreement;
@@ -63,6 +63,25 @@ fn the_holder_of_a_lock_has_what_it_guards_to_itself() {
         });
         let mine = add(&lock, 2) + add(&lock, 2);
         assert_eq!(mine + other.join().unwrap(), content(&lock.1));
+    });
+}
+
+/// A thread that is awake takes a notification and then looks at the channel, as in `absorb`.
+#[test]
+fn what_came_before_a_notification_is_seen_by_the_thread_that_takes_it() {
+    check(4, || {
+        let slot = Arc::new((WaitSlot::model(), cell()));
+        let notifier = thread::spawn({
+            let slot = slot.clone();
+            move || {
+                slot.1.put(0, &[1]);
+                slot.0.notify(5)
+            }
+        });
+        if slot.0.take() != 0 {
+            assert_eq!(content(&slot.1), 1);
+        }
+        assert_eq!(notifier.join().unwrap(), None, "no thread sleeps");
     });
 }
 
