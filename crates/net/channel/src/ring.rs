@@ -244,8 +244,8 @@ impl Ring {
             if view.is_sane(max_shift) {
                 return Some(view);
             }
-            // A thread that is not the reader may have loaded an old tail and the geometry of a ring
-            // that fell asleep later. With `sleep`, it finds the tail now that the producer found.
+            // A thread that is not the reader may have loaded an old tail, and the geometry of a
+            // ring that fell asleep later. Now it finds the tail that the producer found there.
             fence(Ordering::Acquire);
             if self.consumer.tail.load(Ordering::Acquire) == view.tail {
                 return None;

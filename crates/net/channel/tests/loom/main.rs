@@ -161,8 +161,8 @@ impl Channel {
     }
 }
 
-/// Runs `test` under all interleavings with a bounded number of preemptions. Fails if there are only
-/// a few: then loom does not see that the threads' accesses depend on each other.
+/// Runs `test` under all interleavings with a bounded number of preemptions. Fails if there are
+/// only a few: then loom does not see that the threads' accesses depend on each other.
 fn check(preemptions: usize, test: impl Fn() + Sync + Send + 'static) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(preemptions);
