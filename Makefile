@@ -76,7 +76,8 @@ test:
 	$(libraries) tools/test --workspace --locked
 	$(MAKE) loom
 
-# The rings and waiting places under every interleaving that loom finds with two preemptions.
+# The rings and waiting places under every interleaving that loom finds with two to four preemptions, and
+# whether it finds wrong orderings that are planted; a minute.
 loom:
 	tools/loom
 

@@ -4,7 +4,7 @@
 //! connection. So the word identifies the connection beside the state, and accepting names the
 //! connection, too: two connections never get the same slot.
 
-use core::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, Ordering};
 
 /// Bits of the word that hold the state; the other bits identify the connection.
 const STATE: u64 = 3;
@@ -30,6 +30,14 @@ fn connection(key: &Key) -> u64 {
 }
 
 impl Agreement {
+    #[cfg(loom)]
+    /// A slot without an agreement for the model checker.
+    pub fn model() -> Self {
+        Self {
+            word: AtomicU64::new(0),
+        }
+    }
+
     /// Requests the slot (side 0). All other words of the slot must be ready for the connection.
     pub fn request(&self, key: &Key) {
         let word = connection(key) | REQUESTED;
@@ -64,7 +72,7 @@ impl Agreement {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 

@@ -11,7 +11,7 @@
 use crate::agreement::Agreement;
 use crate::ring::Ring;
 pub use crate::ring::{LARGEST_SHIFT as STRIDE_SHIFT, START_SHIFT};
-use crate::wait_slot::WaitSlot;
+use crate::wait_slot::{WaitSlot, WaitSlotSet};
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
 /// Version; changes with every change of the meaning of shared memory or messages.
@@ -132,10 +132,10 @@ pub struct WakeupTimes {
 /// reads back here what its own decisions depend on ([`crate::own`]).
 #[repr(C, align(128))]
 pub struct SideBlock {
-    /// Bits of the wait slots to notify of new bytes.
-    pub rx_wait_slots: AtomicU64,
-    /// Bits of the wait slots to notify of free space.
-    pub tx_wait_slots: AtomicU64,
+    /// The wait slots to notify of new bytes.
+    pub rx_wait_slots: WaitSlotSet,
+    /// The wait slots to notify of free space.
+    pub tx_wait_slots: WaitSlotSet,
     /// CPU on which this side last published (a hint; u32::MAX: unknown).
     pub cpu: AtomicU32,
     /// [`OPEN_UNUSED`], [`OPEN_MAPPED`] or [`OPEN_CLOSED`].

@@ -4,14 +4,14 @@
 //! This crate knows no descriptor tables and no POSIX semantics, does not wait, and starts no
 //! thread. It treats all data read from shared memory as hostile.
 
+pub mod agreement;
 pub mod crowd;
+pub mod lock_word;
 pub mod ring;
 pub mod sleepers;
 mod sync;
 pub mod wait_slot;
 
-#[cfg(not(loom))]
-pub mod agreement;
 #[cfg(not(loom))]
 pub mod barriers;
 #[cfg(not(loom))]

@@ -7,6 +7,7 @@
 
 use crate::direction::{RxEvent, RxMode, TxEvent, TxMode};
 use crate::layout::{OPEN_CLOSED, OPEN_MAPPED, OPEN_UNUSED, SLOTS};
+use crate::lock_word::LockWord;
 use crate::state::StateCell;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -14,10 +15,10 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 #[repr(C, align(128))]
 #[derive(Debug)]
 pub struct OwnSlot {
-    /// Id of the thread that is sending; 0 if none.
-    pub tx_lock: AtomicU32,
-    /// Id of the thread that is receiving; 0 if none.
-    pub rx_lock: AtomicU32,
+    /// Held by the thread that is sending, by its id.
+    pub tx_lock: LockWord,
+    /// Held by the thread that is receiving, by its id.
+    pub rx_lock: LockWord,
     /// Where received bytes come from.
     pub rx_mode: StateCell<RxMode>,
     /// Where sent bytes go.
@@ -45,8 +46,8 @@ impl OwnSlot {
             open,
             in_use,
         } = self;
-        tx_lock.store(0, Ordering::Relaxed);
-        rx_lock.store(0, Ordering::Relaxed);
+        tx_lock.free();
+        rx_lock.free();
         rx_mode.transition(RxEvent::Open);
         tx_mode.transition(TxEvent::Open);
         rx_remaining.store(0, Ordering::Relaxed);

@@ -13,7 +13,7 @@
 
 mod copy;
 
-use crate::sync::{AtomicU32, AtomicU64, Ordering};
+use crate::sync::{AtomicU32, AtomicU64, Ordering, fence};
 use copy::{copy_in, copy_out};
 
 /// Set in the producer's word once no further byte will be published.
@@ -244,6 +244,9 @@ impl Ring {
             if view.is_sane(max_shift) {
                 return Some(view);
             }
+            // A thread that is not the reader may have loaded an old tail, and the geometry of a
+            // ring that fell asleep later. Now it finds the tail that the producer found there.
+            fence(Ordering::Acquire);
             if self.consumer.tail.load(Ordering::Acquire) == view.tail {
                 return None;
             }
@@ -368,8 +371,9 @@ impl Ring {
             return false;
         }
         let geometry = (u64::from(ASLEEP) << SHIFT_AT) | view.head;
-        // Relaxed: as in `rewind`. A reader of bytes reads a later head and geometry.
-        self.producer.geometry.store(geometry, Ordering::Relaxed);
+        // A reader of bytes reads a later head and geometry. Release is for `view`: this geometry
+        // contradicts a tail from before the ring was empty.
+        self.producer.geometry.store(geometry, Ordering::Release);
         true
     }
 
@@ -411,8 +415,11 @@ impl Ring {
             }
             let n = copy_out(storage, &view, parts);
             let count = usize::try_from(n).unwrap_or(0);
-            if peek && self.tail() != view.tail {
-                continue; // As below: these bytes are no longer the next ones.
+            if peek {
+                fence(Ordering::Acquire); // The bytes are loaded before the tail.
+                if self.tail() != view.tail {
+                    continue; // As below: these bytes are no longer the next ones.
+                }
             }
             if peek || n == 0 {
                 return Got::Bytes {
@@ -466,7 +473,9 @@ impl Ring {
     /// the ring has ended), in which case no wake-up may follow.
     pub fn arm(&self) -> bool {
         let armed = &self.consumer.armed;
-        if armed.load(Ordering::Relaxed) == 0 {
+        // In the total order, because a writer may have taken the request for others: before the
+        // caller's wait slot was entered, so the caller must not take the old value for its own.
+        if armed.load(Ordering::SeqCst) == 0 {
             armed.store(1, Ordering::SeqCst);
         }
         let tail = self.consumer.tail.load(Ordering::Relaxed);
@@ -476,7 +485,7 @@ impl Ring {
     /// Asks for a wake-up once a quarter is free; true if it is already (or the ring has ended).
     pub fn arm_space(&self, limit: u32) -> bool {
         self.producer.want_space.store(1, Ordering::SeqCst);
-        crate::ring::fence();
+        fence(Ordering::SeqCst); // Orders our flag before the tail that is read next.
         self.writable(limit)
     }
 
@@ -582,14 +591,6 @@ impl Ring {
     pub fn take_want_space(&self) -> bool {
         self.producer.want_space.swap(0, Ordering::SeqCst) != 0
     }
-}
-
-/// Orders our flag before the cursor that is read next.
-fn fence() {
-    #[cfg(not(loom))]
-    core::sync::atomic::fence(Ordering::SeqCst);
-    #[cfg(loom)]
-    loom::sync::atomic::fence(Ordering::SeqCst);
 }
 
 #[cfg(test)]

@@ -2,7 +2,8 @@
 //!
 //! The notifier sets the channel's bit in `ready`. If the waiter sleeps, the notifier wins the
 //! right to ring its bell by clearing `sleeping`. So a sleep is ended by exactly one ring, and a
-//! waiter that is awake costs its peers no system call.
+//! waiter that is awake costs its peers no system call. A [`WaitSlotSet`] says which wait slots are
+//! to be notified of a channel's events.
 
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
@@ -60,12 +61,12 @@ impl WaitSlot {
     /// of a wake-up.
     pub fn note_ring(&self, at: u64, cpu: u32) {
         self.rung_on.store(cpu, Ordering::Relaxed);
-        self.rung_at.store(at, Ordering::Relaxed);
+        self.rung_at.store(at, Ordering::Release); // With the CPU.
     }
 
     /// When and on which CPU the bell was rung since the sleep began, as the ringer claims.
     pub fn rung(&self) -> Option<(u64, u32)> {
-        let at = self.rung_at.load(Ordering::Relaxed);
+        let at = self.rung_at.load(Ordering::Acquire);
         (at != 0).then(|| (at, self.rung_on.load(Ordering::Relaxed)))
     }
 
@@ -94,5 +95,41 @@ impl WaitSlot {
         if self.sleeping.load(Ordering::Relaxed) != 0 {
             self.sleeping.store(0, Ordering::SeqCst);
         }
+    }
+}
+
+/// The wait slots of one side that watch a ring, as bits.
+///
+/// A waiter enters its wait slot and then arms the ring; a writer takes the request and then looks
+/// here. So either the writer finds the wait slot, or the waiter finds what was written.
+#[repr(transparent)]
+#[derive(Debug)]
+pub struct WaitSlotSet(AtomicU64);
+
+impl WaitSlotSet {
+    #[cfg(loom)]
+    /// An empty set for the model checker.
+    pub fn model() -> Self {
+        Self(AtomicU64::new(0))
+    }
+
+    /// Removes all wait slots, before the channel is used.
+    pub fn clear(&self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
+
+    /// Adds the wait slot with this index.
+    pub fn enter(&self, index: usize) {
+        self.0.fetch_or(1 << (index % 64), Ordering::SeqCst);
+    }
+
+    /// Removes the wait slot with this index.
+    pub fn leave(&self, index: usize) {
+        self.0.fetch_and(!(1 << (index % 64)), Ordering::SeqCst);
+    }
+
+    /// A bit for each wait slot in the set.
+    pub fn bits(&self) -> u64 {
+        self.0.load(Ordering::SeqCst)
     }
 }

@@ -1,14 +1,15 @@
 //! Whether the anchor (the kernel socket of a connection) may have an event to report: FIN, a
 //! reset, or bytes sent by TCP.
 //!
-//! Reading this word costs no system call, and the kernel is not asked while the word is zero. One
+//! Reading this word costs no system call, and the kernel is not asked while no event is noted. One
 //! thread may note an event while another thread finds that the anchor has none. A thread
 //! therefore clears the word only if it still has the value that the thread read before it asked
 //! the kernel.
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
-/// Zero: no event. Otherwise a number that changes with every noted event.
+/// An odd number: there may be an event. Every noted event makes another odd number, so that a
+/// thread cannot clear an event that was noted after another thread has cleared an earlier one.
 #[derive(Debug, Default)]
 pub(crate) struct AnchorEvents(AtomicU32);
 
@@ -19,7 +20,7 @@ pub(crate) struct Noted(u32);
 impl AnchorEvents {
     /// Records an event of the anchor.
     pub(crate) fn note(&self) {
-        let next = |n: u32| Some(n.wrapping_add(1).max(1));
+        let next = |n: u32| Some(n.wrapping_add(2) | 1);
         // This cannot fail: the closure always returns a value.
         let _ = self
             .0
@@ -29,7 +30,7 @@ impl AnchorEvents {
     /// The noted events that were not cleared yet, if any.
     pub(crate) fn noted(&self) -> Option<Noted> {
         let n = self.0.load(Ordering::Relaxed);
-        (n != 0).then_some(Noted(n))
+        (n & 1 != 0).then_some(Noted(n))
     }
 
     /// Clears the events read as `noted`, after the anchor was asked and had nothing to report.
@@ -37,12 +38,12 @@ impl AnchorEvents {
         // A failure means that another event was noted since.
         let _ = self
             .0
-            .compare_exchange(noted.0, 0, Ordering::SeqCst, Ordering::Relaxed);
+            .compare_exchange(noted.0, noted.0 & !1, Ordering::SeqCst, Ordering::Relaxed);
     }
 
     /// Clears all events: the connection has no anchor any more.
     pub(crate) fn clear_all(&self) {
-        self.0.store(0, Ordering::Relaxed);
+        self.0.fetch_and(!1, Ordering::Relaxed);
     }
 }
 
@@ -63,10 +64,16 @@ mod tests {
             .expect("the second event was noted after the question");
         events.clear(since);
         assert_eq!(events.noted(), None);
+        events.note();
+        events.clear(since);
+        assert!(
+            events.noted().is_some(),
+            "another thread cleared in between"
+        );
     }
 
     #[test]
-    fn the_count_skips_zero_when_it_wraps() {
+    fn an_event_is_noted_when_the_count_wraps() {
         let events = AnchorEvents(AtomicU32::new(u32::MAX));
         events.note();
         assert_eq!(events.noted(), Some(Noted(1)));

@@ -10,6 +10,7 @@ use crate::{allowance, chaos, clock, rt, tcp_use, thread};
 use core::sync::atomic::{AtomicU32, Ordering, compiler_fence};
 use saiga_channel::direction::{RxEvent, TxEvent, TxMode};
 use saiga_channel::layout::{OPEN_CLOSED, OPEN_MAPPED, Side, SideBlock, Slot, SlotIndex};
+use saiga_channel::lock_word::LockWord;
 use saiga_channel::own::OwnSlot;
 use saiga_channel::ring::{Put, Ring};
 use saiga_channel::segment::{RingBytes, Segment};
@@ -159,19 +160,18 @@ impl Chan {
 
     /// Wakes the peer's threads that wait for bytes.
     pub(crate) fn wake_reader(&self) {
-        self.wake_peer(self.theirs().rx_wait_slots.load(Ordering::SeqCst));
+        self.wake_peer(self.theirs().rx_wait_slots.bits());
     }
 
     /// Wakes the peer's threads that wait for space.
     pub(crate) fn wake_writer(&self) {
-        self.wake_peer(self.theirs().tx_wait_slots.load(Ordering::SeqCst));
+        self.wake_peer(self.theirs().tx_wait_slots.bits());
     }
 
     /// Wakes our own threads that wait on the channel, after a change on our side.
     pub(crate) fn wake_own_threads(&self) {
         let ours = self.ours();
-        let wait_slots =
-            ours.rx_wait_slots.load(Ordering::SeqCst) | ours.tx_wait_slots.load(Ordering::SeqCst);
+        let wait_slots = ours.rx_wait_slots.bits() | ours.tx_wait_slots.bits();
         self.wake_at(self.segment.side, wait_slots, clock::ticks());
     }
 
@@ -179,8 +179,7 @@ impl Chan {
     /// epoll sets sleep on: their slots are in both words, a receive's or send's is in one.
     pub(crate) fn wake_own_callers(&self) {
         let ours = self.ours();
-        let wait_slots =
-            ours.rx_wait_slots.load(Ordering::SeqCst) ^ ours.tx_wait_slots.load(Ordering::SeqCst);
+        let wait_slots = ours.rx_wait_slots.bits() ^ ours.tx_wait_slots.bits();
         self.wake_at(self.segment.side, wait_slots, clock::ticks());
     }
 
@@ -301,7 +300,7 @@ const HOLD_LIMIT_NS: u64 = 5_000_000_000;
 
 /// Holds one of the locks of our side, which threads and forked processes share.
 pub(crate) struct SideLock {
-    word: &'static AtomicU32,
+    word: &'static LockWord,
     /// Set to 1 while the lock is held, for the peer.
     shown: Option<&'static AtomicU32>,
     /// This thread held the lock already: this is a signal handler above its own operation.
@@ -310,12 +309,12 @@ pub(crate) struct SideLock {
 
 impl SideLock {
     fn take(
-        word: &'static AtomicU32,
+        word: &'static LockWord,
         shown: Option<&'static AtomicU32>,
         socket: &Socket,
     ) -> Option<SideLock> {
-        let me = thread::id();
-        let now = word.load(Ordering::Relaxed);
+        let me = u64::from(thread::id());
+        let now = word.holder();
         if now == me {
             let nested = true;
             return Some(SideLock {
@@ -325,7 +324,7 @@ impl SideLock {
             });
         }
         if now == 0 && thread::alone() && !socket.maybe_shared() {
-            word.store(me, Ordering::Relaxed);
+            word.take_alone(me);
         } else {
             Self::contend(word, me)?;
         }
@@ -343,13 +342,10 @@ impl SideLock {
     }
 
     /// Competes with other threads and processes for the lock; `None` when one of them keeps it.
-    fn contend(word: &AtomicU32, me: u32) -> Option<()> {
+    fn contend(word: &LockWord, me: u64) -> Option<()> {
         let since = clock::monotonic_ns();
         let mut tries = 0u32;
-        while word
-            .compare_exchange(0, me, Ordering::Acquire, Ordering::Relaxed)
-            .is_err()
-        {
+        while !word.take(0, me) {
             tries += 1;
             if tries.is_multiple_of(4096) {
                 Self::steal_from_dead(word, me);
@@ -367,10 +363,11 @@ impl SideLock {
     }
 
     /// Frees the lock of a thread that was killed while it held it.
-    fn steal_from_dead(word: &AtomicU32, me: u32) {
-        let holder = word.load(Ordering::Relaxed);
-        if holder != 0 && holder != me && !sys::alive(holder) {
-            let _ = word.compare_exchange(holder, 0, Ordering::AcqRel, Ordering::Relaxed);
+    fn steal_from_dead(word: &LockWord, me: u64) {
+        let holder = word.holder();
+        let is_dead = || u32::try_from(holder).is_ok_and(|thread| !sys::alive(thread));
+        if holder != 0 && holder != me && is_dead() {
+            word.free_for(holder);
         }
     }
 }
@@ -381,7 +378,7 @@ impl Drop for SideLock {
             if let Some(shown) = self.shown {
                 shown.store(0, Ordering::Release);
             }
-            self.word.store(0, Ordering::Release);
+            self.word.free();
         }
     }
 }

@@ -66,11 +66,11 @@ pub(crate) fn forget_stale(fd: Fd) {
     table::clear(fd);
     match stale {
         Entry::Epoll(set) => epoll::close_stale(set),
-        Entry::Socket(socket) if socket.refs.fetch_sub(1, Ordering::SeqCst) != 1 => {
-            epoll::orphan(socket, fd);
-        }
         Entry::Socket(socket) => {
-            let pin = socket.pin();
+            let pin = socket.pin(); // As in `close_socket`.
+            if socket.refs.fetch_sub(1, Ordering::SeqCst) != 1 {
+                return epoll::orphan(socket, fd);
+            }
             epoll::forget(socket);
             if !socket.is_bound() {
                 upgrade::abandon(socket);
@@ -84,11 +84,12 @@ pub(crate) fn forget_stale(fd: Fd) {
 }
 
 fn close_socket(fd: Fd, socket: &'static Socket) -> Closing {
+    // Before the last descriptor is given up: a caller that leaves then would release the socket.
+    let pin = socket.pin();
     if socket.refs.fetch_sub(1, Ordering::SeqCst) != 1 {
         epoll::orphan(socket, fd);
         return Closing::Proceed;
     }
-    let pin = socket.pin();
     tcp_use::note_soon(socket);
     // First of all: once the peer knows of the end it may give the slot to another connection, and
     // a thread that examines a registration of this connection would act on the other one.

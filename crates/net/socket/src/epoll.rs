@@ -28,7 +28,7 @@ use crate::pool::{Pool, Record};
 use crate::reserve::Reserve;
 use crate::sock::Socket;
 use crate::{rt, table};
-use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
 use saiga_channel::bell::Bell;
 use saiga_channel::crowd::Crowd;
 use saiga_channel::layout::{SLOTS, SlotIndex};
@@ -116,6 +116,8 @@ impl Interest {
     pub(crate) fn anchor(&self, socket: &Socket) -> Fd {
         let fd = self.fd.load(Ordering::Relaxed);
         if self.is_orphan() {
+            // With `orphan`: the other numbers were in the table before this one was closed.
+            fence(Ordering::Acquire);
             table::any_of(socket).unwrap_or(fd)
         } else {
             fd

@@ -5,11 +5,12 @@
 //! own thread gets `None` instead of hanging.
 
 use crate::fork::CHANGED;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::Ordering;
+use saiga_channel::lock_word::LockWord;
 
 /// The lock word: 0 when free, else the epoch above the holder's thread id.
 #[derive(Debug)]
-pub(crate) struct Lock(AtomicU64);
+pub(crate) struct Lock(LockWord);
 
 /// Holds a [`Lock`]; releases it when dropped.
 #[derive(Debug)]
@@ -26,7 +27,7 @@ pub(crate) fn epoch() -> u32 {
 
 impl Lock {
     pub(crate) const fn new() -> Self {
-        Self(AtomicU64::new(0))
+        Self(LockWord::new())
     }
 
     /// Takes the lock; `None` when this very thread holds it (this is a signal handler).
@@ -34,7 +35,7 @@ impl Lock {
         let mine = me();
         let mut spins = 0u32;
         loop {
-            let now = self.0.load(Ordering::Relaxed);
+            let now = self.0.holder();
             if now == mine {
                 return None;
             }
@@ -52,12 +53,12 @@ impl Lock {
 
     /// Whether the calling thread holds it: then this is a signal handler above the holder.
     pub(crate) fn is_mine(&self) -> bool {
-        self.0.load(Ordering::Relaxed) == me()
+        self.0.holder() == me()
     }
 
     /// Takes the lock if no thread has it.
     pub(crate) fn try_lock(&self) -> Option<Guard<'_>> {
-        let now = self.0.load(Ordering::Relaxed);
+        let now = self.0.holder();
         // Not `then_some`: it would make the guard in any case, and dropping that one would free
         // the lock under its holder.
         self.take(now, me()).then(|| Guard(self))
@@ -65,16 +66,13 @@ impl Lock {
 
     fn take(&self, now: u64, mine: u64) -> bool {
         let free = now == 0 || now >> 32 != mine >> 32;
-        free && self
-            .0
-            .compare_exchange(now, mine, Ordering::Acquire, Ordering::Relaxed)
-            .is_ok()
+        free && self.0.take(now, mine)
     }
 }
 
 impl Drop for Guard<'_> {
     fn drop(&mut self) {
-        self.0.0.store(0, Ordering::Release);
+        self.0.0.free();
     }
 }
 

@@ -101,7 +101,8 @@ impl NonBlock {
 
     /// Whether the descriptor is nonblocking, as far as the hooks have seen.
     pub(crate) fn is_set(&self, fd: Fd) -> bool {
-        let current = self.learnt_at.load(Ordering::Relaxed) == fork_group::flag_changes();
+        // The flag is read behind the count at which it was learnt.
+        let current = self.learnt_at.load(Ordering::Acquire) == fork_group::flag_changes();
         match self.known.load(Ordering::Relaxed) {
             1 if current => false,
             2 if current => true,
@@ -116,7 +117,7 @@ impl NonBlock {
         let flags = sys::fcntl(fd, libc::F_GETFL, 0).unwrap_or(0);
         let yes = flags & libc::O_NONBLOCK != 0;
         self.learn(yes);
-        self.learnt_at.store(at, Ordering::Relaxed);
+        self.learnt_at.store(at, Ordering::Release); // With the flag.
         yes
     }
 

@@ -143,8 +143,10 @@ pub(crate) struct Pin(pub(crate) &'static Socket);
 impl Drop for Pin {
     fn drop(&mut self) {
         let left = thread::drop_one(&self.0.pins);
+        // Not inside again: a thread that closes the last descriptor pins the socket before.
         if left == 0
             && self.0.refs.load(Ordering::SeqCst) == 0
+            && self.0.pins.load(Ordering::SeqCst) == 0
             && self.0.mode.transition(ModeEvent::Close).is_some()
         {
             crate::close::release(self.0);

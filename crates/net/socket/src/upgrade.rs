@@ -420,11 +420,16 @@ fn send_proposal(
         links::cancel_slot(link, slot);
         return Err(e);
     }
-    socket
-        .link
-        .store(core::ptr::from_ref(link).cast_mut(), Ordering::Release);
-    socket.slot.store(slot.number(), Ordering::Relaxed);
+    set_channel(socket, link, slot);
     Ok(())
+}
+
+/// Stores the channel that the socket has or will have. The slot first: a thread that finds the
+/// link finds the slot, too.
+fn set_channel(socket: &Socket, link: &'static Link, slot: SlotIndex) {
+    socket.slot.store(slot.number(), Ordering::Relaxed);
+    let link = core::ptr::from_ref(link).cast_mut();
+    socket.link.store(link, Ordering::Release);
 }
 
 /// Initialises a slot's shared words for a new channel.
@@ -438,8 +443,8 @@ fn prepare_slot(chan: &Chan) {
             word.store(0, Ordering::Relaxed);
         }
         side.cpu.store(u32::MAX, Ordering::Relaxed);
-        side.rx_wait_slots.store(0, Ordering::Relaxed);
-        side.tx_wait_slots.store(0, Ordering::Relaxed);
+        side.rx_wait_slots.clear();
+        side.tx_wait_slots.clear();
     }
     chan.own().begin();
 }
@@ -558,10 +563,7 @@ fn bind(fd: Fd, socket: &'static Socket, link: &'static Link, slot: SlotIndex) -
     let Some(chan) = Chan::at(link, slot) else {
         return false;
     };
-    socket
-        .link
-        .store(core::ptr::from_ref(link).cast_mut(), Ordering::Release);
-    socket.slot.store(slot.number(), Ordering::Relaxed);
+    set_channel(socket, link, slot);
     socket.mode.transition(ModeEvent::Bind);
     let alone = socket.pins.load(Ordering::SeqCst) == 1 && !poll::has_pollers();
     if !alone || !epoll::bind_all(socket, &chan) {

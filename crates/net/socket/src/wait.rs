@@ -10,7 +10,6 @@ use crate::chan::Chan;
 use crate::policy::wake_cost;
 use crate::sock::Socket;
 use crate::{allowance, asleep, clock, idle, kernel, lock, policy, send, thread_bells};
-use core::sync::atomic::Ordering;
 use saiga_channel::direction::{RxMode, TxMode};
 use saiga_channel::sys::{self, Errno, Fd, Sys};
 use saiga_status::Reason;
@@ -89,7 +88,7 @@ impl Wait {
             WaitFor::Bytes => &chan.ours().rx_wait_slots,
             WaitFor::Space => &chan.ours().tx_wait_slots,
         };
-        word.fetch_or(1 << index, Ordering::SeqCst);
+        word.enter(index);
         let epoch = lock::epoch();
         let asleep = Asleep::begin(self);
         asleep.hold(borrowed.held());
@@ -103,7 +102,7 @@ impl Wait {
         if lock::epoch() != epoch {
             return slept; // A signal handler has forked above us: bell and slot are the parent's.
         }
-        word.fetch_and(!(1 << index), Ordering::SeqCst);
+        word.leave(index);
         wake_cost::end_sleep(chan.segment.wait_slot(chan.segment.side, index));
         chan.segment.release_wait_slot(index);
         let _ = borrowed.bell.drain();

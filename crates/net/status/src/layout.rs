@@ -3,7 +3,7 @@
 //! All fields are atomic, because another process reads while this process writes. Counters are
 //! advisory: their accesses are relaxed, and no decision depends on them.
 
-use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::Release};
 
 use crate::{Reason, State};
 
@@ -202,7 +202,7 @@ impl Header {
             length += 1;
         }
         self.text_bytes.store(length, Relaxed);
-        self.disabled.store(reason as u32, Relaxed);
+        self.disabled.store(reason as u32, Release); // With the text.
         self.clear_flags(Flags::ENABLED);
     }
 
@@ -284,7 +284,7 @@ impl Entry {
     /// Shows that the descriptor changed to `state`, and why.
     pub fn set(&self, state: State, reason: Reason) {
         self.reason.store(reason as u32, Relaxed);
-        self.state.store(state as u32, Relaxed);
+        self.state.store(state as u32, Release); // With the reason.
     }
 
     /// Shows that the descriptor was closed.

@@ -14,6 +14,7 @@ use std::mem::offset_of;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{Ordering, fence};
 
 use crate::layout::{Entry, Flags, Header, MAGIC, MAX_ENTRIES, VERSION};
 use crate::page::parse_started_ticks;
@@ -158,9 +159,7 @@ impl Page {
         if metadata.file_type().is_fifo() || !metadata.is_file() || !is_sealed(&file) {
             return Err(damaged("it is not a sealed memfd"));
         }
-        let mut header = [0; HEADER_BYTES];
-        file.read_exact_at(&mut header, 0)
-            .map_err(|_| damaged("it is too short"))?;
+        let header = read_header(&file).map_err(|_| damaged("it is too short"))?;
         let header = Fields(&header);
         if header.u64(offset_of!(Header, magic)) != MAGIC {
             return Err(damaged("it does not begin with the magic number"));
@@ -192,8 +191,7 @@ impl Page {
 
     /// Reads the page's current values, with entries up to descriptor `last`.
     pub fn snapshot(&self, last: u32) -> io::Result<Snapshot> {
-        let mut bytes = [0; HEADER_BYTES];
-        self.file.read_exact_at(&mut bytes, 0)?;
+        let bytes = read_header(&self.file)?;
         let header = Fields(&bytes);
         let count = self.entries.min(last.saturating_add(1));
         let mut entries = vec![0; count as usize * ENTRY_BYTES];
@@ -220,6 +218,21 @@ impl Page {
                 .collect(),
         })
     }
+}
+
+/// Reads the header. The words that the writer stores last, the magic number and the reason for
+/// which upgrades are off, are as they were before the others were read: a CPU may read in any
+/// order, and so may pread(2).
+fn read_header(file: &File) -> io::Result<[u8; HEADER_BYTES]> {
+    let (mut first, mut header) = ([0; HEADER_BYTES], [0; HEADER_BYTES]);
+    file.read_exact_at(&mut first, 0)?;
+    fence(Ordering::Acquire);
+    file.read_exact_at(&mut header, 0)?;
+    for at in [offset_of!(Header, magic), Header::DISABLED_AT] {
+        let word = at & !7;
+        header[word..word + 8].copy_from_slice(&first[word..word + 8]);
+    }
+    Ok(header)
 }
 
 /// The PID and start time of a process as the process itself reads them; they distinguish its

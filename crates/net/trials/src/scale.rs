@@ -1,5 +1,5 @@
-//! Duration of the long tests (`make test`, or `make soak` with `SAIGA_SOAK=1`), time limits on slow
-//! machines (`SAIGA_PATIENCE`), and random seeds.
+//! Duration of the long tests (`make test`, or `make soak` with `SAIGA_SOAK=1`), time limits on
+//! slow machines (`SAIGA_PATIENCE`), and random seeds.
 
 use std::{env, time::Duration};
 

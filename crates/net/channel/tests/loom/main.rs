@@ -14,14 +14,16 @@
 )]
 
 use loom::cell::UnsafeCell;
-use loom::sync::atomic::{AtomicU64, Ordering, fence};
 use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
 use saiga_channel::ring::{Got, Put, Ring, Storage};
-use saiga_channel::wait_slot::WaitSlot;
+use saiga_channel::wait_slot::{WaitSlot, WaitSlotSet};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
+mod handover;
 mod recall;
 mod sleepers;
+mod switch;
 
 /// Bytes whose unordered accesses loom reports.
 struct Cells(Vec<UnsafeCell<u8>>);
@@ -159,11 +161,22 @@ impl Channel {
     }
 }
 
-/// Runs `test` under all interleavings with a bounded number of preemptions.
+/// Runs `test` under all interleavings with a bounded number of preemptions. Fails if there are
+/// only a few: then loom does not see that the threads' accesses depend on each other.
 fn check(preemptions: usize, test: impl Fn() + Sync + Send + 'static) {
     let mut model = loom::model::Builder::new();
-    model.preemption_bound = Some(preemptions + 3);
-    model.check(test);
+    model.preemption_bound = Some(preemptions);
+    model.max_branches = 10_000;
+    let runs = std::sync::Arc::new(AtomicUsize::new(0));
+    model.check({
+        let runs = runs.clone();
+        move || {
+            runs.fetch_add(1, Ordering::Relaxed);
+            test();
+        }
+    });
+    let runs = runs.load(Ordering::Relaxed);
+    assert!(runs > 10, "{runs} interleavings");
 }
 
 fn counting(n: usize) -> Vec<u8> {
@@ -459,7 +472,7 @@ fn a_wait_slot_entered_late_is_notified_or_sees_the_byte() {
     check(4, || {
         let c = Channel::new(1, 1);
         c.ring.reset(1);
-        let waiters = Arc::new(AtomicU64::new(0));
+        let waiters = Arc::new(WaitSlotSet::model());
         let writer = thread::spawn({
             let (c, waiters) = (c.clone(), waiters.clone());
             move || {
@@ -467,20 +480,16 @@ fn a_wait_slot_entered_late_is_notified_or_sees_the_byte() {
                     let Put::Bytes { notify, .. } = c.write(&[byte]) else {
                         panic!("no space")
                     };
-                    if notify {
-                        fence(Ordering::SeqCst);
-                        c.notify_if(waiters.load(Ordering::SeqCst) != 0);
-                    }
+                    c.notify_if(notify && waiters.bits() != 0);
                 }
             }
         });
         let mut got = Vec::new();
         while got.len() < 2 {
             if c.read(1, &mut got) == Got::Empty {
-                waiters.fetch_or(1, Ordering::SeqCst);
-                fence(Ordering::SeqCst);
+                waiters.enter(0);
                 c.sleep_unless(|| c.ring.arm());
-                waiters.fetch_and(0, Ordering::SeqCst);
+                waiters.leave(0);
             }
         }
         writer.join().unwrap();
@@ -550,38 +559,4 @@ fn a_ring_that_its_reader_ends_does_so_at_an_exact_byte() {
 #[test]
 fn a_ring_that_another_thread_ends_does_so_at_an_exact_byte() {
     ends_at_an_exact_byte(Ender::OtherThread);
-}
-
-#[test]
-fn the_switch_is_seen_with_its_total_and_before_the_first_byte() {
-    check(4, || {
-        let c = Channel::new(1, 1);
-        let writer = thread::spawn({
-            let c = c.clone();
-            move || {
-                let ready = c.ring.ready();
-                if ready {
-                    c.ring.switch(5);
-                    c.send(&[1]);
-                }
-                c.ring.freeze();
-                ready && c.ring.acknowledged()
-            }
-        });
-        c.ring.set_ready();
-        let mut got = Vec::new();
-        let had = c.read(1, &mut got);
-        let total = c.ring.switched();
-        assert!(total.is_none_or(|t| t == 5));
-        if matches!(had, Got::Bytes { .. }) {
-            assert_eq!(total, Some(5), "a byte came out of a ring without a switch");
-        }
-        if total.is_some() {
-            c.ring.acknowledge();
-        }
-        let acknowledged = writer.join().unwrap();
-        assert!(!acknowledged || total.is_some());
-        assert!(c.drain(&mut got));
-        assert_eq!(c.ring.switched().is_some(), !got.is_empty());
-    });
 }

@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn a_recalled_ring_gives_each_byte_to_exactly_one_side() {
-    check(1, || {
+    check(3, || {
         let c = Channel::new(1, 2);
         let writer = thread::spawn({
             let c = c.clone();
@@ -53,7 +53,7 @@ fn give_back(c: &Channel) -> Option<Vec<u8>> {
 /// A signal handler of the reader recalls the ring at any moment of a read.
 #[test]
 fn a_read_interrupted_by_a_recall_neither_doubles_nor_skips_a_byte() {
-    check(1, || {
+    check(2, || {
         let c = Channel::new(2, 2);
         assert_eq!(c.send(&counting(3)), 3);
         let handler = thread::spawn({

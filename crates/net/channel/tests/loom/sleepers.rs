@@ -102,7 +102,7 @@ fn a_thread_that_falls_asleep_finds_the_entry_or_is_rung() {
 
 /// Runs `act` beside two threads that wait for one event each: slots 1 and 2, in any order.
 fn two_waiters(act: impl Fn(&Set) + Sync + Send + Copy + 'static) {
-    check(0, move || {
+    check(2, move || {
         let set = Set::with_bell();
         let other = thread::spawn({
             let set = set.clone();
@@ -145,11 +145,14 @@ fn an_entry_and_an_event_wake_two_threads() {
     });
 }
 
-/// A set without channels is left to the kernel: its waiters check only the bell.
-#[test]
-fn a_set_s_first_channel_is_seen_by_a_thread_that_falls_asleep_or_rings_for_it() {
-    check(4, || {
+/// A set without channels is left to the kernel: its waiters check only the bell. `is_first`: no
+/// thread has slept in the set before.
+fn first_channel(is_first: bool) {
+    check(4, move || {
         let set = Set::new();
+        if !is_first {
+            set.sleepers.part(set.sleepers.join(EPOCH), EPOCH);
+        }
         let binder = thread::spawn({
             let set = set.clone();
             move || {
@@ -167,4 +170,14 @@ fn a_set_s_first_channel_is_seen_by_a_thread_that_falls_asleep_or_rings_for_it()
         assert_eq!(set.wait(), 3);
         binder.join().unwrap();
     });
+}
+
+#[test]
+fn a_set_s_first_channel_is_seen_by_a_thread_that_falls_asleep_or_rings_for_it() {
+    first_channel(true);
+}
+
+#[test]
+fn a_set_s_first_channel_is_seen_by_a_thread_that_sleeps_once_more_or_rings_for_it() {
+    first_channel(false);
 }

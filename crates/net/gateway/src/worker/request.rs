@@ -176,7 +176,9 @@ impl Handle {
     /// Lets the worker look for what was sent.
     fn announce(&self) {
         // After the message: a worker that sees the flag finds the message.
-        self.0.has_requests.store(true, Ordering::Release);
+        // A swap, not a store: a worker that sees this flag also finds the message of a sender that
+        // has raised the flag before and was not seen.
+        self.0.has_requests.swap(true, Ordering::Release);
         self.wake();
     }
 }

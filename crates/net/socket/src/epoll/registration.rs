@@ -277,9 +277,9 @@ fn bind_one(
         Ordering::Relaxed,
     );
     interest.slot.store(chan.index.number(), Ordering::Relaxed);
-    let bit = 1u64 << entry.wait_slot.load(Ordering::Relaxed);
-    chan.ours().rx_wait_slots.fetch_or(bit, Ordering::SeqCst);
-    chan.ours().tx_wait_slots.fetch_or(bit, Ordering::SeqCst);
+    let wait_slot = entry.wait_slot.load(Ordering::Relaxed) as usize;
+    chan.ours().rx_wait_slots.enter(wait_slot);
+    chan.ours().tx_wait_slots.enter(wait_slot);
     set.queue(interest);
     Ok(())
 }
@@ -437,9 +437,9 @@ fn detach(set: &EpollSet, interest: &Interest, chan: &Chan) {
     };
     let slot = SlotIndex::stored(interest.slot.load(Ordering::Relaxed));
     if entry.take_out(slot, interest) && entry.is_own() {
-        let bit = 1u64 << entry.wait_slot.load(Ordering::Relaxed);
-        chan.ours().rx_wait_slots.fetch_and(!bit, Ordering::SeqCst);
-        chan.ours().tx_wait_slots.fetch_and(!bit, Ordering::SeqCst);
+        let wait_slot = entry.wait_slot.load(Ordering::Relaxed) as usize;
+        chan.ours().rx_wait_slots.leave(wait_slot);
+        chan.ours().tx_wait_slots.leave(wait_slot);
     }
     if entry.members.load(Ordering::Relaxed) == 0 {
         set.stale.store(true, Ordering::Relaxed);
@@ -462,7 +462,7 @@ pub(crate) fn orphan(socket: &'static Socket, fd: Fd) {
         return;
     };
     for interest in of_socket(socket).filter(|i| i.fd.load(Ordering::Relaxed) == fd) {
-        interest.orphan.store(true, Ordering::Relaxed);
+        interest.orphan.store(true, Ordering::Release); // For `Interest::anchor`.
     }
 }
 

@@ -73,12 +73,8 @@ impl<'a> WaitSlots<'a> {
                 complete = false;
                 continue;
             };
-            chan.ours()
-                .rx_wait_slots
-                .fetch_or(1 << wait_slot, Ordering::SeqCst);
-            chan.ours()
-                .tx_wait_slots
-                .fetch_or(1 << wait_slot, Ordering::SeqCst);
+            chan.ours().rx_wait_slots.enter(wait_slot);
+            chan.ours().tx_wait_slots.enter(wait_slot);
             readiness::arm(&chan, p.events);
             *claim = Claim {
                 socket: Some(socket),
@@ -147,13 +143,8 @@ fn give_back(all: &mut [Claim]) {
     // Clear all bits first: a released slot may be another thread's at once.
     for claim in all.iter() {
         let Some(chan) = claim.chan() else { continue };
-        let others = !(1 << claim.wait_slot);
-        chan.ours()
-            .rx_wait_slots
-            .fetch_and(others, Ordering::SeqCst);
-        chan.ours()
-            .tx_wait_slots
-            .fetch_and(others, Ordering::SeqCst);
+        chan.ours().rx_wait_slots.leave(claim.wait_slot);
+        chan.ours().tx_wait_slots.leave(claim.wait_slot);
     }
     let waking = Waking::now();
     for (segment, index) in all.iter().filter_map(Claim::segment) {

@@ -165,8 +165,10 @@ impl Siege {
         for index in 0..WAIT_SLOTS {
             segment.wait_slot(Side(0), index).open(kernel::random());
         }
-        block.rx_wait_slots.store(u64::MAX, Ordering::SeqCst);
-        block.tx_wait_slots.store(u64::MAX, Ordering::SeqCst);
+        for index in 0..WAIT_SLOTS {
+            block.rx_wait_slots.enter(index);
+            block.tx_wait_slots.enter(index);
+        }
         let ring = &slot.rings[1];
         ring.acknowledge();
         ring.set_ready();

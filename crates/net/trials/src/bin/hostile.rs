@@ -111,7 +111,7 @@ impl Attack {
         }
         ring.freeze();
         stream.write_all(b"b").expect("a sound connection");
-        while slot.sides[1].tx_wait_slots.load(Ordering::SeqCst) == 0 {
+        while slot.sides[1].tx_wait_slots.bits() == 0 {
             std::thread::yield_now(); // The server does not sleep yet.
         }
         slot.sides[0].receiving.store(0, Ordering::SeqCst);
@@ -342,7 +342,7 @@ impl Attack {
         };
         let slot = segment.slot(SlotIndex::FIRST);
         let (ring, block) = (&slot.rings[1], &slot.sides[0]);
-        block.rx_wait_slots.store(u64::MAX, Ordering::SeqCst);
+        (0..WAIT_SLOTS).for_each(|index| block.rx_wait_slots.enter(index));
         ring.acknowledge();
         ring.set_ready();
         self.have_short_waits(); // Most answers come by the ring.
