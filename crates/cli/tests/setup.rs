@@ -1,5 +1,5 @@
 //! `tools/setup` with stand-ins for apt-get and other programs: the calls that it makes, and that
-//! it leaves the host unchanged.
+//! it leaves the host unchanged. `tools/cross` on hosts that lack something.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;
@@ -180,4 +180,90 @@ fn an_old_or_missing_cargo_is_named() {
     let (code, stderr) = said(&host.setup());
     assert_eq!(code, Some(2));
     assert!(stderr.contains("cargo is missing"), "{stderr}");
+}
+
+/// What a copy of the tools does without network, in a folder of its own, where `stand_ins` are
+/// programs of the host, as (name, shell script).
+fn cross(
+    words: &[&str],
+    stand_ins: &[(&str, &str)],
+    folders: &[&str],
+) -> (tempfile::TempDir, support::Said) {
+    let host = tempfile::tempdir().unwrap();
+    let tools = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tools");
+    for folder in ["tools", "bin"].iter().chain(folders) {
+        fs::create_dir_all(host.path().join(folder)).unwrap();
+    }
+    for name in ["cross", "packages"] {
+        fs::copy(tools.join(name), host.path().join("tools").join(name)).unwrap();
+    }
+    for (name, script) in stand_ins {
+        let text = format!("#!/bin/sh\n{script}\n");
+        support::write_executable(&host.path().join("bin").join(name), text.as_bytes());
+    }
+    let path = format!("{}:/usr/bin:/bin", host.path().join("bin").display());
+    let mut command = Command::new("bash");
+    command.arg(host.path().join("tools/cross")).args(words);
+    let said = support::said(command.env("PATH", path).current_dir(host.path()));
+    (host, said)
+}
+
+/// Folders of `tools/cross emulate`.
+const EMULATED: [&str; 3] = [
+    "target/cross/root",
+    "target/cross/emulator",
+    "target/cross/tools",
+];
+
+#[test]
+fn what_is_missing_is_named_with_the_command_that_helps() {
+    let room = ("df", "echo Avail; echo 3000000");
+    let network = ("apt-get", "exit 100");
+    let namespaces = ("unshare", "exit 1");
+    let mount = r#"case "$*" in *binfmt_misc*) exit 32 ;; esac; exec /bin/mount "$@""#;
+    let binfmt = ("mount", mount);
+    for (words, stand_ins, folders, expected) in [
+        (
+            &["emulate", "true"][..],
+            &[room][..],
+            &[][..],
+            "needs 4 GiB and has 2929 MiB free; make room (cargo clean) or move it: ln -s ",
+        ),
+        (
+            &["emulate", "true"],
+            &[network],
+            &[],
+            "packages: cannot read the lists of packages of Debian bookworm; is there a network?",
+        ),
+        (
+            &["emulate", "true"],
+            &[namespaces],
+            &EMULATED,
+            "sysctl -w user.max_user_namespaces=10000",
+        ),
+        (
+            &["emulate", "true"],
+            &[("grep", "exit 1"), binfmt],
+            &EMULATED,
+            "as root: apt-get install qemu-user-static",
+        ),
+        (
+            &["guest", "8", "--", "true"],
+            &[],
+            &EMULATED,
+            "pages of 8 KiB: Arm has 4, 16 and 64",
+        ),
+        (
+            &["guest", "4"],
+            &[],
+            &EMULATED,
+            "give a command: tools/cross guest 4 -- uname -a",
+        ),
+    ] {
+        let (host, said) = cross(words, stand_ins, folders);
+        assert_eq!(said.code, Some(2), "{said:?}");
+        assert!(said.stderr.contains(expected), "{expected}: {said:?}");
+        let left = fs::read_dir(host.path().join("target/cross")).unwrap();
+        assert_eq!(left.count(), folders.len(), "{words:?} left a folder");
+    }
 }
