@@ -86,9 +86,13 @@ pub(super) fn caches(source: &Source, cpus: &[Cpu]) -> Result<Vec<Cache>, ReadEr
             else {
                 continue;
             };
+            // An arm64 kernel whose firmware does not describe the caches, as in many virtual
+            // machines, has no size, and lists all CPUs for each cache.
+            let Some(bytes) = size(source, &file("size"))? else {
+                continue;
+            };
             let shared = source.cpus(&file("shared_cpu_list"), &file("shared_cpu_map"))?;
             let shared = shared.unwrap_or_else(|| vec![cpu.id]);
-            let bytes = size(source, &file("size"))?.unwrap_or(0);
             caches.insert((level, kind, shared), bytes);
         }
     }

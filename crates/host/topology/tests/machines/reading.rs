@@ -55,6 +55,19 @@ fn cpus_and_nodes_of_kunpeng() {
     );
 }
 
+/// As on a virtual machine for Arm, whose firmware does not describe them.
+#[test]
+fn caches_without_a_size_are_left_out() {
+    let tree = recorded::kunpeng();
+    for cpu in 0..128 {
+        let size = format!("/sys/devices/system/cpu/cpu{cpu}/cache/index3/size");
+        fs::remove_file(tree.root().path(size)).unwrap();
+    }
+    let machine = tree.read();
+    assert_eq!(machine.caches.len(), 3 * 128);
+    assert!(machine.caches.iter().all(|cache| cache.level < 3));
+}
+
 #[test]
 fn nic_and_nvme_of_kunpeng() {
     let machine = recorded::kunpeng().read();
