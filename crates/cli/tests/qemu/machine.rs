@@ -114,7 +114,7 @@ impl Machine {
 }
 
 /// Whether machines are for Arm, and run what `make arm` has built.
-fn is_arm() -> bool {
+pub(crate) fn is_arm() -> bool {
     std::env::var("SAIGA_MACHINE").is_ok_and(|name| name == "arm64")
 }
 

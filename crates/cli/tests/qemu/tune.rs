@@ -3,9 +3,9 @@
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use crate::machine::{Image, Machine, said};
+use crate::machine::{Image, Machine, is_arm, said};
 
-/// A boot takes half a minute on an idle host.
+/// A boot takes half a minute on an idle host, and a minute for Arm.
 const LIMIT: Duration = Duration::from_secs(600);
 const PERSISTENT: [&str; 3] = [
     "/etc/sysctl.d/99-zz-saiga.conf",
@@ -71,18 +71,23 @@ static CONSOLES: LazyLock<Consoles> = LazyLock::new(|| {
     consoles
 });
 
-/// Eight CPUs in four nodes of a Kunpeng 920; the devices are at node 2. The second disk asks the
-/// kernel to place its interrupts.
+/// Four nodes of a Kunpeng 920; for Arm with two packages and clusters of four cores, as there. The
+/// devices are at node 2. The second disk asks the kernel to place its interrupts.
 fn options(memory: &[&str]) -> Vec<String> {
+    let (smp, cores) = if is_arm() {
+        ("32,sockets=2,clusters=4,cores=4", 8)
+    } else {
+        ("8,sockets=4,cores=2", 2)
+    };
     let mut options = vec![
         "-m".to_owned(),
         (memory.len() * 512).to_string(),
         "-smp".to_owned(),
-        "8,sockets=4,cores=2".to_owned(),
+        smp.to_owned(),
     ];
     let mut add = |option: &str, value: String| options.extend([option.to_owned(), value]);
     for node in 0..4 {
-        let cpus = format!("{}-{}", 2 * node, 2 * node + 1);
+        let cpus = format!("{}-{}", cores * node, cores * (node + 1) - 1);
         let own = memory.get(node).map_or(String::new(), |name| {
             add("-object", format!("memory-backend-ram,id={name},size=512M"));
             format!(",memdev={name}")
@@ -136,7 +141,12 @@ fn all(value: &str) -> String {
 
 /// Where the plans put the interrupts: on the last CPU of each node, one node after the other.
 fn placed() -> String {
-    let cpus = ["1", "3", "5", "7"].iter().cycle().take(17);
+    let cpus = if is_arm() {
+        ["7", "15", "23", "31"]
+    } else {
+        ["1", "3", "5", "7"]
+    };
+    let cpus = cpus.iter().cycle().take(17);
     cpus.copied().collect::<Vec<_>>().join(" ") + "\n"
 }
 
@@ -152,7 +162,11 @@ fn the_topology_has_nodes_distances_and_devices() {
     contains(
         topology,
         &[
-            "8 CPUs, 4 packages, 4 NUMA nodes",
+            if is_arm() {
+                "32 CPUs, 2 packages, 4 NUMA nodes"
+            } else {
+                "8 CPUs, 4 packages, 4 NUMA nodes"
+            },
             "from node 0  10  16  32  33\n",
             "from node 1  16  10  25  32\n",
             "from node 2  32  25  10  16\n",
@@ -163,6 +177,23 @@ fn the_topology_has_nodes_distances_and_devices() {
     let (node, _) = node.split_once("Node 3 ").unwrap();
     contains(node, &["NIC    eth0: virtio_net", "disk   nvme0n1: "]);
     contains(node, &["8 queues\n", "17 interrupts "]);
+}
+
+/// The firmware describes packages and clusters, and no caches.
+#[test]
+fn the_topology_has_the_clusters_of_a_kunpeng() {
+    let topology = done(&CONSOLES.first, "topology");
+    if !is_arm() {
+        contains(topology, &["  each node: 2 cores"]);
+        return;
+    }
+    contains(topology, &["  each node: 8 cores in 2 clusters of 4\n"]);
+    let named = |line: &&str| line.starts_with("Package ") || line.starts_with("  Node ");
+    let places: Vec<&str> = topology.lines().filter(named).collect();
+    let (first, second) = places.split_at(3);
+    assert_eq!(first[1..], ["  Node 0   CPUs 0-7", "  Node 1   CPUs 8-15"]);
+    let expected = ["  Node 2   CPUs 16-23", "  Node 3   CPUs 24-31"];
+    assert_eq!(second[1..], expected);
 }
 
 /// With four queues: the interrupt of the configuration and two of each queue are where the plans

@@ -31,10 +31,18 @@ nic() {
     for irq in $(nic_irqs); do cat "/proc/irq/$irq/smp_affinity_list"; done | paste -sd ' ' -
 }
 queues() { ethtool -l eth0 | sed -n '/Current/,$s/^Combined:[^0-9]*//p'; }
+# The affinity of each interrupt with the name of its handler: another boot may give other numbers.
+affinities() {
+    local it
+    for it in /proc/irq/[0-9]*; do
+        echo "$(cd "$it" && echo */) $(cat "$it/smp_affinity_list" 2>&1)"
+    done | sort
+}
 # Every value that a plan of this script may move.
 values() {
     local file
-    for file in /proc/irq/*/smp_affinity_list /sys/class/net/eth0/queues/*/[rx]ps_cpus \
+    affinities
+    for file in /sys/class/net/eth0/queues/*/[rx]ps_cpus \
         /sys/block/nvme0n1/queue/{scheduler,nr_requests,read_ahead_kb} /proc/sys/vm/swappiness \
         /proc/sys/vm/dirty_{ratio,bytes} /proc/sys/kernel/numa_balancing \
         /sys/kernel/mm/transparent_hugepage/enabled; do
@@ -66,11 +74,12 @@ is_newest() {
 has_ended() { ! grep -q '^State:' "/proc/$1/status" || grep -q '^State:.*Z' "/proc/$1/status"; }
 differs() { [ "$(cat "$1")" != "$2" ]; }
 is_after() { [ "$(date +%s)" -ge "$1" ]; }
-# The PID of the process that watches a plan.
+# The PID of the process that watches a plan. On many CPUs, a program for each process takes long.
 watcher() {
-    local it
+    local it words
     for it in /proc/[0-9]*; do
-        if tr '\0' ' ' <"$it/cmdline" | grep -q "tune watch $1"; then echo "${it##*/}"; fi
+        mapfile -d '' -t words <"$it/cmdline" || continue
+        case "${words[*]}" in *"tune watch $1"*) echo "${it##*/}" ;; esac
     done 2>/dev/null
 }
 by_hand() {
@@ -82,6 +91,8 @@ PLACE=(--interrupt-cores 4)
 
 first() {
     local place xps end_s watch server nvme disk own
+    place=/proc/irq/$(nic_irqs | head -n 1)/smp_affinity_list
+    own=$(cat "$place")
     show topology saiga topology
     values >before
 
@@ -125,7 +136,6 @@ first() {
     values >after
     show "diff timer" diff by-hand after
 
-    place=/proc/irq/$(nic_irqs | head -n 1)/smp_affinity_list
     # The same, and every process of the terminal is killed as soon as the ID is there.
     rm applied
     setsid saiga tune apply plan.toml --confirm-within 2s >applied 2>&1 &
@@ -167,7 +177,7 @@ first() {
     show "undo confirmed" tune undo "$id"
 
     # The page cache of a program that was read on node 3 and runs on node 0.
-    taskset -c 6 cp /bin/bash /root/server
+    taskset -c "$(sed 's/-.*//' /sys/devices/system/node/node3/cpulist)" cp /bin/bash /root/server
     mkfifo end
     taskset -c 0 /root/server -c 'read -r word <end; echo "the server read $word"' >said &
     server=$!
@@ -184,7 +194,6 @@ first() {
     # The driver's own affinities again.
     ethtool -L eth0 combined 4
     ethtool -L eth0 combined 8
-    own=$(sed -n "s|^$place ||p" before)
     echo "$own" >"$place"
     values >after
     show "diff own" diff before after
