@@ -36,6 +36,9 @@ fn in_world(test: impl FnOnce() + Send + 'static) {
         leave_network();
         ip("link set lo up");
         ip("link add vs type veth peer name vc");
+        // The kernel adds link-local addresses at a time of its own.
+        ip("link set vs addrgenmode none");
+        ip("link set vc addrgenmode none");
         for own in ["10.77.0.1/16", "fd77::1/16"] {
             ip(&format!("address add {own} dev vs nodad"));
         }
