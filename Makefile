@@ -37,8 +37,8 @@ export SAIGA_COMMIT ?= $(shell git describe --always --dirty --abbrev=12 2>/dev/
 # Tests that are not even compiled for `make test`.
 soak := saiga-trials/soak,saiga-tpcc/soak,saiga-cli/soak,saiga-interface/soak
 
-.PHONY: all build library plugin chaos demo demo-net test loom soak bench bench-stack bench-recovery bench-wait ablation \
-	bench-hostile bench-tpcc lint fmt install uninstall clean
+.PHONY: all build library plugin chaos arm demo demo-net test test-arm loom soak bench bench-stack bench-recovery bench-wait \
+	ablation bench-hostile bench-tpcc lint fmt install uninstall clean
 
 all: build
 
@@ -56,6 +56,11 @@ library:
 
 chaos:
 	$(CARGO) build --release --locked -p saiga-preload --features chaos --target-dir $(chaos)
+
+# The same for Arm on x86-64, in target/arm/aarch64-unknown-linux-gnu/release. Ten minutes, and 4 GiB for compilers below
+# target/cross.
+arm:
+	tools/cross build
 
 # Measures Redis on this machine with and without Saiga; prints the table and where the report is.
 demo:
@@ -76,6 +81,10 @@ test:
 	$(libraries) tools/test --workspace --locked
 	$(MAKE) loom
 
+# The tests of programs for Arm, emulated on x86-64: half an hour.
+test-arm:
+	tools/test-arm
+
 # The rings and waiting places under every interleaving that loom finds with two to four preemptions, and
 # whether it finds wrong orderings that are planted; a minute.
 loom:
@@ -86,7 +95,7 @@ bench-stack:
 	$(CARGO) run --release --locked -p saiga-stack --example bench
 
 # The long tests: kill -9 a thousand times, a hundred thousand connections. And those with MySQL, QEMU, Ansible and Slurm,
-# which they look for in target/mysql and so on wherever the rest is built.
+# which they look for in target/mysql and so on wherever the rest is built; then the trials for Arm.
 soak:
 	tools/setup test
 	tools/mysql target/mysql
@@ -95,6 +104,7 @@ soak:
 	tools/slurm target/slurm
 	$(MAKE) build chaos
 	$(libraries) SAIGA_SOAK=1 $(CARGO) test --workspace --features $(soak) --locked -- --nocapture
+	tools/test-arm soak
 
 # Every cell of the comparison: half an hour on a machine that should be otherwise quiet.
 bench:
