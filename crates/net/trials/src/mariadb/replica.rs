@@ -65,6 +65,18 @@ impl Server {
         self.must(Arm::Kernel, &statements);
     }
 
+    /// Connects to the primary anew.
+    ///
+    /// # Panics
+    /// If the server refuses a statement.
+    pub fn connect_again(&self) {
+        let statements = match self.kind {
+            Kind::MariaDb => "STOP SLAVE IO_THREAD; START SLAVE IO_THREAD",
+            Kind::MySql => "STOP REPLICA IO_THREAD; START REPLICA IO_THREAD",
+        };
+        self.must(Arm::Kernel, statements);
+    }
+
     /// Waits until this server has applied all changes that `primary` has logged.
     ///
     /// # Panics
