@@ -81,7 +81,7 @@ test:
 	$(libraries) tools/test --workspace --locked
 	$(MAKE) loom
 
-# The tests of programs for Arm, emulated on x86-64: half an hour.
+# The tests of programs for Arm, emulated on x86-64: an hour with the build.
 test-arm:
 	tools/test-arm
 
