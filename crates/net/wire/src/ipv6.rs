@@ -151,6 +151,15 @@ pub struct ParameterProblem {
     pub pointer: u32,
 }
 
+/// Protocols that every host knows: a payload that it cannot read is dropped silently. If an answer
+/// named TCP as unknown, the sender of a damaged SYN would give its connection up.
+const HAS_NO_ANSWER: [Protocol; 4] = [
+    Protocol::TCP,
+    Protocol::UDP,
+    Protocol::ICMP6,
+    Protocol::NO_NEXT,
+];
+
 /// The Parameter Problem message for a packet that [`Packet::parse`] refused, or whose protocol the
 /// host does not know. `None`: the host drops the packet silently.
 ///
@@ -159,7 +168,7 @@ pub struct ParameterProblem {
 pub fn parameter_problem(packet: &[u8]) -> Option<ParameterProblem> {
     let (header, bytes) = split(packet).ok()?;
     let (problem, answers_multicast) = match Chain::of_packet(bytes) {
-        Ok(chain) if chain.fragment.is_some() || chain.protocol == Protocol::NO_NEXT => {
+        Ok(chain) if chain.fragment.is_some() || HAS_NO_ANSWER.contains(&chain.protocol) => {
             return None;
         }
         Ok(chain) => (chain.unknown_protocol(), false),

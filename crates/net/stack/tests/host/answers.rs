@@ -171,6 +171,10 @@ fn what_nothing_serves_is_refused() {
         panic!("{answer:?}")
     };
     assert_eq!((problem.code, problem.pointer), (1, 6));
+    // Linux gives a connection up when the answer to its SYN is a Parameter Problem.
+    let mut damaged = tcp((v6(9), v6(2)), (9, 80), (100, None), Flags::SYN);
+    *damaged.last_mut().unwrap() ^= 1;
+    assert_eq!(answers(&mut host, &damaged), [[0_u8; 0]; 0]);
 }
 
 /// RFC 9293 §3.10.7.1.

@@ -292,6 +292,7 @@ fn unknown_protocols_have_an_answer() {
         ("behind options", packet(60, &[&options]), problem(1, 40)),
         ("to a group", to_group(packet(99, &[&TCP])), None),
         ("no next header", packet(59, &[]), None),
+        ("a payload that may be damaged", packet(6, &[&TCP]), None),
     ] {
         assert!(Packet::parse(&bytes).is_ok(), "{name}");
         assert_eq!(parameter_problem(&bytes), answer, "{name}");
