@@ -37,7 +37,7 @@ pub struct Sqlite {
     turns: Arc<Turns>,
     /// Maximum time to wait for the turn.
     patience: Duration,
-    /// Held while a transaction is open.
+    /// Held while a transaction is open, and while the connection closes: dropped after it.
     turn: Option<Turn>,
     /// Whether the journal mode is set. Setting it writes to the file, so it is done at the first
     /// write.
@@ -110,6 +110,15 @@ impl Sqlite {
     fn batch_of(&self, sql: &str) -> Result<(), SqlError> {
         let done = self.connection.execute_batch(sql);
         done.map_err(|error| failed(&error, sql))
+    }
+}
+
+/// Sessions close one at a time. Of several that close at once, SQLite takes none for the last, and
+/// leaves the journal: whoever restores a copy of the file in place then gets old pages over it.
+impl Drop for Sqlite {
+    fn drop(&mut self) {
+        let turn = self.turn.take();
+        self.turn = turn.or_else(|| self.turns.wait(self.patience));
     }
 }
 

@@ -136,3 +136,31 @@ fn what_is_no_database_is_named_and_a_look_leaves_no_file() {
     drop(session);
     assert_eq!(std::fs::read(&missing).map_or(0, |bytes| bytes.len()), 0);
 }
+
+/// A journal that stayed would be replayed over a copy that is restored in place.
+#[test]
+fn sessions_that_close_at_once_leave_no_journal() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("t");
+    drop(with_tables(&path));
+    for _ in 0..50 {
+        let together = std::sync::Barrier::new(4);
+        std::thread::scope(|scope| {
+            for queue in 0..4 {
+                let (path, together) = (&path, &together);
+                scope.spawn(move || {
+                    let mut session = open(path).unwrap();
+                    let queue = [1, queue, 3].map(Value::Int);
+                    let rows = &mut Rows::new();
+                    session
+                        .execute(Statement::OrderQueue, &queue, rows)
+                        .unwrap();
+                    session.rollback().unwrap();
+                    together.wait();
+                });
+            }
+        });
+        let left: Vec<_> = dir.path().read_dir().unwrap().flatten().collect();
+        assert_eq!(left.len(), 1, "{left:?}");
+    }
+}
