@@ -5,6 +5,10 @@
 //! memory: it cannot make a thread wait for a lock that is not held, or move a direction between
 //! TCP and the ring.
 
+pub(crate) mod block;
+
+pub use block::retire;
+
 use crate::direction::{RxEvent, RxMode, TxEvent, TxMode};
 use crate::layout::{OPEN_CLOSED, OPEN_MAPPED, OPEN_UNUSED, SLOTS};
 use crate::lock_word::LockWord;

@@ -14,6 +14,7 @@ use crate::layout::{
     DATA_AT, HEADER_BYTES, Header, SEGMENT_BYTES, START_SHIFT, STRIDE_SHIFT, Side, Slot, SlotIndex,
     data_at,
 };
+use crate::own::block::{self, Block};
 use crate::own::{Own, OwnSlot};
 use crate::ring::Storage;
 use crate::sys::{self, Errno, Fd, Sys};
@@ -29,6 +30,7 @@ pub struct Segment {
     at: NonNull<u8>,
     /// Memory of this process and its forks; the peer does not have it.
     own: NonNull<Own>,
+    own_block: &'static Block,
     fd: Fd,
     /// Number of slots whose rings are accessible in this process.
     open_slots: AtomicUsize,
@@ -84,16 +86,17 @@ impl Segment {
     }
 
     pub(crate) fn map(fd: Fd, side: Side) -> Sys<Segment> {
-        let own = sys::map_shared(size_of::<Own>())?;
+        let (own, own_block) = block::take()?;
         let mapped = sys::reserve_shared(fd, SEGMENT_BYTES).and_then(|at| {
             // SAFETY: the header is the first part of what was just reserved.
             unsafe { sys::make_accessible(at, DATA_AT) }.map(|()| at)
         });
-        let both = mapped.map(|at| (NonNull::new(at.cast()), NonNull::new(own.cast())));
-        if let Ok((Some(at), Some(own))) = both {
+        let mapped = mapped.and_then(|at| NonNull::new(at.cast()).ok_or(Errno(libc::ENOMEM)));
+        if let Ok(at) = mapped {
             let segment = Segment {
                 at,
                 own,
+                own_block,
                 fd,
                 open_slots: AtomicUsize::new(0),
                 watch: Watch::begin(at.as_ptr()),
@@ -103,9 +106,8 @@ impl Segment {
             joined.store(u32::from(barriers::joined()), Ordering::Relaxed);
             return Ok(segment);
         }
-        // SAFETY: the memory was mapped above and has not been handed out.
-        unsafe { sys::unmap(own, size_of::<Own>()) };
-        Err(both.err().unwrap_or(Errno(libc::ENOMEM)))
+        own_block.leave();
+        Err(mapped.err().unwrap_or(Errno(libc::ENOMEM)))
     }
 
     /// Makes the rings of a slot accessible, and those of the slots before it, before any access to
@@ -136,8 +138,7 @@ impl Segment {
         self.watch.end();
         // SAFETY: promised by our caller.
         unsafe { sys::unmap(self.at.as_ptr().cast(), SEGMENT_BYTES) };
-        // SAFETY: as above.
-        unsafe { sys::unmap(self.own.as_ptr().cast(), size_of::<Own>()) };
+        self.own_block.leave();
         sys::close(self.fd);
     }
 

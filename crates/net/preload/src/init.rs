@@ -48,11 +48,15 @@ extern "C" fn construct(argc: c_int, argv: *const *const c_char, _envp: *const *
         missing: missing_symbol(),
     });
     // SAFETY: the handlers are functions of this library, which is never unloaded.
-    unsafe { libc::pthread_atfork(Some(before_fork), None, Some(in_child)) };
+    unsafe { libc::pthread_atfork(Some(before_fork), Some(in_parent), Some(in_child)) };
 }
 
 extern "C" fn before_fork() {
     fork::prepare();
+}
+
+extern "C" fn in_parent() {
+    fork::parent();
 }
 
 extern "C" fn in_child() {

@@ -4,6 +4,7 @@
 use crate::policy::contention;
 use crate::{chaos, close, links, lock, poll, rt, thread};
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use saiga_channel::own;
 
 /// The words that every fork changes. They share a cache line, and thus a page: the kernel copies
 /// each page that a child writes for the first time.
@@ -35,10 +36,17 @@ pub(crate) fn forks() -> u32 {
 /// Runs in the parent before a fork: counts the fork, for both processes.
 pub fn prepare() {
     CHANGED.forks.fetch_add(1, Ordering::SeqCst);
+    own::retire();
+}
+
+/// Runs in the parent after a fork.
+pub fn parent() {
+    own::retire();
 }
 
 /// Runs in the child after a fork: corrects its records.
 pub fn child() {
+    own::retire();
     lock::forked();
     thread::forked();
     contention::forked();

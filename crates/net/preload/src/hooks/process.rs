@@ -31,6 +31,8 @@ pub(crate) unsafe extern "C" fn _Fork() -> c_int {
     let pid = unsafe { next::_Fork() };
     if pid == 0 {
         forks::child();
+    } else {
+        forks::parent();
     }
     pid
 }
