@@ -6,7 +6,6 @@
 //! kernel's behaviour in each case, and turns a connection back to plain TCP (a downgrade).
 
 use crate::chan::Chan;
-use crate::gather::Gather;
 use crate::sock::Socket;
 use crate::state::{Mode, ModeEvent, Phase, PhaseEvent};
 use crate::{
@@ -396,12 +395,7 @@ fn leave_tx(fd: Fd, socket: &'static Socket, chan: &Chan, reason: Reason) {
         DOWNGRADE_WAIT_MS
     };
     for round in 0..wait_ms {
-        let _ = send::send(
-            fd,
-            socket,
-            Gather::EMPTY,
-            libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL,
-        );
+        send::leave_noticed(fd, socket, chan);
         if ordered && !over() {
             send::leave_unnoticed(fd, socket, chan);
         }

@@ -407,6 +407,21 @@ pub(crate) fn leave_unnoticed(fd: Fd, socket: &'static Socket, chan: &Chan) {
     drop(blocked);
 }
 
+/// Lets TCP go on behind an ended ring if the peer has acknowledged the switch to it, after the
+/// bytes that it has recalled. A send of no bytes would do the same, but also take the error of a
+/// reset connection from the kernel, which the application must get.
+pub(crate) fn leave_noticed(fd: Fd, socket: &'static Socket, chan: &Chan) {
+    let Some(lock) = chan.lock_tx(socket) else {
+        return;
+    };
+    let blocked = SignalsBlocked::begin();
+    if give_back(fd, socket, chan).is_ok() && chan.own().tx_mode.get() == TxMode::Ended {
+        let _ = leave_ring(fd, socket, chan, libc::MSG_NOSIGNAL);
+    }
+    drop(lock); // Before the signals are unblocked, as in `send_now`.
+    drop(blocked);
+}
+
 /// How long after the barrier the peer's receiver is polled.
 const LOOKS_US: u64 = 500;
 

@@ -24,12 +24,15 @@ static void client(int fd)
     await_event(fd, POLLERR);
     FILE *stream = fdopen(fd, "r+");
     errno = 0;
-    say("reset: %d %s, end %d, error %d", fgets(line, sizeof line, stream) == NULL, strerrorname_np(errno), feof(stream), ferror(stream));
+    int got = fgets(line, sizeof line, stream) == NULL; /* Arguments of one call are evaluated in any order. */
+    say("reset: %d %s, end %d, error %d", got, strerrorname_np(errno), feof(stream), ferror(stream));
     clearerr(stream);
-    say("then: %d, end %d, error %d", getc(stream), feof(stream), ferror(stream));
+    got = getc(stream);
+    say("then: %d, end %d, error %d", got, feof(stream), ferror(stream));
     fputs("into the void", stream);
     errno = 0;
-    say("flush %d %s, signals %d", fflush(stream), strerrorname_np(errno), (int)trial_signals);
+    got = fflush(stream);
+    say("flush %d %s, signals %d", got, strerrorname_np(errno), (int)trial_signals);
     fclose(stream);
 
     int other = warm_client(port);
@@ -38,14 +41,16 @@ static void client(int fd)
     trial_signals = 0;
     fprintf(stream, "late");
     errno = 0;
-    say("close %d %s, signals %d", fclose(stream), strerrorname_np(errno), (int)trial_signals);
+    got = fclose(stream);
+    say("close %d %s, signals %d", got, strerrorname_np(errno), (int)trial_signals);
     SAY(fcntl(other, F_GETFD));
 
     other = warm_client(port);
     MUST(fcntl(other, F_SETFL, O_RDWR | O_NONBLOCK));
     stream = fdopen(other, "r");
     errno = 0;
-    say("nothing yet: %d %s, end %d, error %d", fgets(line, sizeof line, stream) == NULL, strerrorname_np(errno), feof(stream), ferror(stream));
+    got = fgets(line, sizeof line, stream) == NULL;
+    say("nothing yet: %d %s, end %d, error %d", got, strerrorname_np(errno), feof(stream), ferror(stream));
     meet();
     await_event(other, POLLIN);
     await_bytes(other, 5);
