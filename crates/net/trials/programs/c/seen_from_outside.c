@@ -31,7 +31,8 @@ static void client(int fd)
     SAY(flock(fd, LOCK_EX | LOCK_NB));
     SAY(pread(fd, path, 1, 0));
     SAY(pwrite(fd, path, 1, 0));
-    say("mmap %d %s", mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0) == MAP_FAILED, strerrorname_np(errno));
+    int refused = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0) == MAP_FAILED;
+    say("mmap %d %s", refused, strerrorname_np(errno));
     length = sizeof who;
     SAY(getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &length));
     say("pid %d", who.pid);
