@@ -227,7 +227,7 @@ fn what_is_missing_is_named_with_the_command_that_helps() {
             &["emulate", "true"][..],
             &[room][..],
             &[][..],
-            "needs 4 GiB and has 2929 MiB free; make room (cargo clean) or move it: ln -s ",
+            "needs 4 GiB and has 2929 MiB free; make room (cargo clean), or: ln -s ",
         ),
         (
             &["emulate", "true"],
