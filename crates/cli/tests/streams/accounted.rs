@@ -53,7 +53,10 @@ impl FollowedDisk {
 
     /// Like [`Self::new`], for an existing directory.
     fn of(site: &Site, data: PathBuf, rules: &str) -> Self {
-        let labeller = site.labeller(&data, &["--rules", rules, "--mode", "gate"]);
+        // A machine may stand still for longer than a second, the usual limit: the gate would stay
+        // open.
+        let more = ["--rules", rules, "--mode", "gate", "--stall-limit", "60s"];
+        let labeller = site.labeller(&data, &more);
         let words = [
             "check",
             text(&data),

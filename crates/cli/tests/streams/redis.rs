@@ -90,6 +90,8 @@ fn redis_writes_no_byte_without_a_label() {
             "redis",
             "--mode",
             "gate",
+            "--stall-limit",
+            "60s",
             "--metrics",
             text(&metrics),
         ];
