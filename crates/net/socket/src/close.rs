@@ -395,6 +395,7 @@ fn leave_tx(fd: Fd, socket: &'static Socket, chan: &Chan, reason: Reason) {
         DOWNGRADE_WAIT_MS
     };
     for round in 0..wait_ms {
+        let fd = socket.anchor(fd); // Another thread may close the number, and the kernel give it anew.
         send::leave_noticed(fd, socket, chan);
         if ordered && !over() {
             send::leave_unnoticed(fd, socket, chan);
@@ -409,7 +410,7 @@ fn leave_tx(fd: Fd, socket: &'static Socket, chan: &Chan, reason: Reason) {
         }
     }
     if unseen && !over() {
-        let _: sys::Sys<()> = reset::abort(fd, socket, reason);
+        let _: sys::Sys<()> = reset::abort(socket.anchor(fd), socket, reason);
     }
 }
 

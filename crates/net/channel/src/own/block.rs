@@ -46,8 +46,10 @@ static HERE: [Block; BLOCKS] = [const {
         uses: AtomicU32::new(0),
     }
 }; BLOCKS];
-/// Index of the block of which parts are taken; `BLOCKS`: none.
+/// Index of the block of which parts are taken, or `BLOCKS`: none; plus `NUMBERS` for each call of
+/// [`retire`].
 static CURRENT: AtomicUsize = AtomicUsize::new(BLOCKS);
+const NUMBERS: usize = 1 << 16;
 
 /// Zeroed words for a segment. The caller calls [`Block::leave`] after their last use.
 ///
@@ -55,10 +57,12 @@ static CURRENT: AtomicUsize = AtomicUsize::new(BLOCKS);
 /// ENOMEM and the other errors of `mmap(2)`.
 pub(crate) fn take() -> Sys<(NonNull<Own>, &'static Block)> {
     loop {
-        let index = CURRENT.load(Ordering::Acquire);
-        match HERE.get(index).and_then(|block| block.part()) {
-            Some(part) => return Ok((part, &HERE[index])),
-            None => begin(index)?,
+        let current = CURRENT.load(Ordering::Acquire);
+        let block = HERE.get(current % NUMBERS);
+        match block.and_then(|block| Some((block.part()?, block))) {
+            Some(taken) if CURRENT.load(Ordering::Acquire) == current => return Ok(taken),
+            Some((_, retired)) => retired.leave(),
+            None => begin(current)?,
         }
     }
 }
@@ -66,21 +70,16 @@ pub(crate) fn take() -> Sys<(NonNull<Own>, &'static Block)> {
 /// Ends the use of the current block for further segments: before and after a fork, in both
 /// processes. A block that another thread begins between the two calls is shared as well.
 pub fn retire() {
-    replace(CURRENT.load(Ordering::Acquire), BLOCKS);
-}
-
-/// Makes `next` the current block if `index` still is it.
-fn replace(index: usize, next: usize) -> bool {
-    let swap = CURRENT.compare_exchange(index, next, Ordering::AcqRel, Ordering::Relaxed);
-    let old = HERE.get(index).filter(|_| swap.is_ok());
-    if let Some(block) = old {
+    let next = |current| Some((current / NUMBERS + 1) * NUMBERS + BLOCKS);
+    let was = CURRENT.fetch_update(Ordering::AcqRel, Ordering::Acquire, next);
+    let block = was.ok().and_then(|was| HERE.get(was % NUMBERS));
+    if let Some(block) = block {
         block.leave();
     }
-    swap.is_ok()
 }
 
-/// Begins a block in place of that with `index`.
-fn begin(index: usize) -> Sys<()> {
+/// Begins a block, unless `current` has changed.
+fn begin(current: usize) -> Sys<()> {
     let at = sys::map_shared(size_of::<Shared>())?;
     let is_free = |block: &Block| {
         let claim = block
@@ -96,8 +95,13 @@ fn begin(index: usize) -> Sys<()> {
     let block = &HERE[next];
     block.at.store(at.cast(), Ordering::Relaxed);
     block.uses.store(1, Ordering::Release);
-    if !replace(index, next) {
-        block.leave(); // Another thread was first.
+    let index = current % NUMBERS;
+    let begun = current - index + next;
+    let swap = CURRENT.compare_exchange(current, begun, Ordering::AcqRel, Ordering::Relaxed);
+    // If another thread was first, or a fork, nobody uses the new one.
+    let unused = swap.map_or(Some(block), |_| HERE.get(index));
+    if let Some(unused) = unused {
+        unused.leave();
     }
     Ok(())
 }
