@@ -395,7 +395,8 @@ fn leave_tx(fd: Fd, socket: &'static Socket, chan: &Chan, reason: Reason) {
         DOWNGRADE_WAIT_MS
     };
     for round in 0..wait_ms {
-        let fd = socket.anchor(fd); // Another thread may close the number, and the kernel give it anew.
+        // If another thread closes `fd`, the kernel may give its number to another file.
+        let fd = socket.anchor(fd);
         send::leave_noticed(fd, socket, chan);
         if ordered && !over() {
             send::leave_unnoticed(fd, socket, chan);

@@ -411,7 +411,11 @@ pub(crate) fn leave_unnoticed(fd: Fd, socket: &'static Socket, chan: &Chan) {
 /// bytes that it has recalled. A send of no bytes would do the same, but also take the error of a
 /// reset connection from the kernel, which the application must get.
 pub(crate) fn leave_noticed(fd: Fd, socket: &'static Socket, chan: &Chan) {
+    if socket.is_reset() {
+        return;
+    }
     let Some(lock) = chan.lock_tx(socket) else {
+        let _: Sys<()> = reset::abort(fd, socket, Reason::CorruptMemory);
         return;
     };
     let blocked = SignalsBlocked::begin();

@@ -46,8 +46,8 @@ static HERE: [Block; BLOCKS] = [const {
         uses: AtomicU32::new(0),
     }
 }; BLOCKS];
-/// Index of the block of which parts are taken, or `BLOCKS`: none; plus `NUMBERS` for each call of
-/// [`retire`].
+/// Index of the block that parts are taken from, `BLOCKS` if there is none; plus `NUMBERS` times
+/// the number of calls of [`retire`].
 static CURRENT: AtomicUsize = AtomicUsize::new(BLOCKS);
 const NUMBERS: usize = 1 << 16;
 
@@ -67,7 +67,7 @@ pub(crate) fn take() -> Sys<(NonNull<Own>, &'static Block)> {
     }
 }
 
-/// Ends the use of the current block for further segments: before and after a fork, in both
+/// Takes no further part from the current block. Called before a fork, and after it in both
 /// processes. A block that another thread begins between the two calls is shared as well.
 pub fn retire() {
     let next = |current| Some((current / NUMBERS + 1) * NUMBERS + BLOCKS);
@@ -88,7 +88,7 @@ fn begin(current: usize) -> Sys<()> {
         claim.is_ok()
     };
     let Some(next) = HERE.iter().position(is_free) else {
-        // SAFETY: nobody knows the mapping.
+        // SAFETY: no other code knows the mapping.
         unsafe { sys::unmap(at, size_of::<Shared>()) };
         return Err(Errno(libc::ENOMEM));
     };
@@ -98,7 +98,7 @@ fn begin(current: usize) -> Sys<()> {
     let index = current % NUMBERS;
     let begun = current - index + next;
     let swap = CURRENT.compare_exchange(current, begun, Ordering::AcqRel, Ordering::Relaxed);
-    // If another thread was first, or a fork, nobody uses the new one.
+    // After another thread's block, or a fork, the new block is not used.
     let unused = swap.map_or(Some(block), |_| HERE.get(index));
     if let Some(unused) = unused {
         unused.leave();
@@ -153,7 +153,11 @@ mod tests {
                         let (own, block) = take().expect("memory");
                         // SAFETY: the part is used until `leave`; zeroed at first.
                         let used = unsafe { &own.as_ref().wait_slots_used };
-                        assert_eq!(used.swap(1, Ordering::Relaxed), 0, "it is nobody else's");
+                        assert_eq!(
+                            used.swap(1, Ordering::Relaxed),
+                            0,
+                            "no other segment has it"
+                        );
                         if round % 50 == 0 {
                             retire();
                         }
@@ -179,5 +183,10 @@ mod tests {
         retire();
         let (_after, new) = take().expect("memory");
         assert!(!core::ptr::eq(old, new));
+        // A thread that began a block before the fork does not make it the current one afterwards.
+        let before = CURRENT.load(Ordering::Relaxed);
+        retire();
+        begin(before).expect("memory");
+        assert!(CURRENT.load(Ordering::Relaxed) / NUMBERS > before / NUMBERS);
     }
 }

@@ -113,8 +113,8 @@ impl Sqlite {
     }
 }
 
-/// Sessions close one at a time. Of several that close at once, SQLite takes none for the last, and
-/// leaves the journal: whoever restores a copy of the file in place then gets old pages over it.
+/// Sessions close one at a time. If several close at once, none of them is the last for SQLite, and
+/// the journal stays. It would be replayed over a copy that is restored in place.
 impl Drop for Sqlite {
     fn drop(&mut self) {
         let turn = self.turn.take();
