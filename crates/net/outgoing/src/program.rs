@@ -162,7 +162,13 @@ pub(crate) fn mark(maps: Maps, is_v6: bool, user: u32) -> Option<Vec<Instruction
 }
 
 /// The program of packets that `lo` receives: redirects the SYN of a marked socket to the device
-/// until its connection is admitted.
+/// until its connection is admitted, and drops a reset of the listener from then until it is
+/// forgotten.
+///
+/// Linux 6.18 (`inet_ehash_insert`, net/ipv4/inet_hashtables.c) takes a request out of its table
+/// before it puts the connection in. A program whose first bytes are looked up in between, on
+/// another CPU than its ACK, would be reset by the listener, which is marked for that. It repeats
+/// its bytes instead.
 pub(crate) fn hold(maps: Maps, device: u32) -> Option<Vec<Instruction>> {
     // Offsets in `struct __sk_buff`, and from the start of a frame.
     const MARKED: i16 = 8;
@@ -179,7 +185,9 @@ pub(crate) fn hold(maps: Maps, device: u32) -> Option<Vec<Instruction>> {
     /// `TCX_NEXT`: the next program decides, in the end the kernel.
     const NEXT: i32 = -1;
     let mut code = Assembler::default();
-    let [next, v4, v6, look] = [(); 4].map(|()| code.label());
+    /// `TCX_DROP`.
+    const DROP: i32 = 2;
+    let [next, v4, v6, look, back] = [(); 5].map(|()| code.label());
     code.load(Width::Word, Reg::R3, Reg::R1, MARKED);
     code.jump_if(Reg::R3, Condition::NotEqual, MARK, next);
     code.load(Width::Word, Reg::R7, Reg::R1, DATA);
@@ -195,20 +203,36 @@ pub(crate) fn hold(maps: Maps, device: u32) -> Option<Vec<Instruction>> {
     code.jump_if(Reg::R3, Condition::NotEqual, 0x45, next);
     code.load(Width::Byte, Reg::R3, Reg::R7, V4_PROTOCOL);
     code.jump_if(Reg::R3, Condition::NotEqual, TCP, next);
-    require_syn(&mut code, V4_TCP, next);
+    let v4_reset = look_at_flags(&mut code, V4_TCP, next);
     copy_v4(&mut code, FLOW, Reg::R7, V4_SOURCE);
     copy_v4(&mut code, REMOTE, Reg::R7, V4_SOURCE + 4);
     copy_word(&mut code, PORTS, Reg::R7, V4_TCP);
     code.jump(look);
+    code.bind(v4_reset);
+    copy_v4(&mut code, FLOW, Reg::R7, V4_SOURCE + 4);
+    copy_v4(&mut code, REMOTE, Reg::R7, V4_SOURCE);
+    copy_ports_back(&mut code, V4_TCP);
+    code.jump(back);
 
     code.bind(v6);
     require(&mut code, V6_TCP + 20, next);
     code.load(Width::Byte, Reg::R3, Reg::R7, V6_PROTOCOL);
     code.jump_if(Reg::R3, Condition::NotEqual, TCP, next);
-    require_syn(&mut code, V6_TCP, next);
+    let v6_reset = look_at_flags(&mut code, V6_TCP, next);
     copy_v6(&mut code, FLOW, Reg::R7, V6_SOURCE);
     copy_v6(&mut code, REMOTE, Reg::R7, V6_SOURCE + 16);
     copy_word(&mut code, PORTS, Reg::R7, V6_TCP);
+    code.jump(look);
+    code.bind(v6_reset);
+    copy_v6(&mut code, FLOW, Reg::R7, V6_SOURCE + 16);
+    copy_v6(&mut code, REMOTE, Reg::R7, V6_SOURCE);
+    copy_ports_back(&mut code, V6_TCP);
+
+    code.bind(back);
+    look_up(&mut code, maps.flows, FLOW);
+    code.jump_if_null(Reg::R0, Condition::Equal, next);
+    code.set(Reg::R0, DROP);
+    code.exit();
 
     code.bind(look);
     look_up(&mut code, maps.flows, FLOW);
@@ -312,14 +336,28 @@ fn require(code: &mut Assembler, bytes: i16, next: Label) {
     code.jump_if_greater(Reg::R2, Reg::R8, next);
 }
 
-/// Jumps to `next` unless the TCP header at `at` has SYN and not ACK.
-fn require_syn(code: &mut Assembler, at: i16, next: Label) {
+/// Goes on for a SYN without ACK in the TCP header at `at`, jumps to the returned label for a reset
+/// without ACK, as a listener sends it, and to `next` for others.
+fn look_at_flags(code: &mut Assembler, at: i16, next: Label) -> Label {
     const FLAGS: i16 = 13;
     const SYN: u32 = 0x02;
-    const ACK: i32 = 0x10;
+    const RST: u32 = 0x04;
+    const ACK: u32 = 0x10;
+    let reset = code.label();
     code.load(Width::Byte, Reg::R3, Reg::R7, at + FLAGS);
-    code.and(Reg::R3, SYN.cast_signed() | ACK);
+    code.and(Reg::R3, (SYN | RST | ACK).cast_signed());
+    code.jump_if(Reg::R3, Condition::Equal, RST, reset);
     code.jump_if(Reg::R3, Condition::NotEqual, SYN, next);
+    reset
+}
+
+/// Copies the ports of the TCP header at `at` to the stack, as those of a segment in the other
+/// direction.
+fn copy_ports_back(code: &mut Assembler, at: i16) {
+    for (to, from) in [(PORTS, at + 2), (PORTS + 2, at)] {
+        code.load(Width::Half, Reg::R3, Reg::R7, from);
+        code.store(Width::Half, Reg::Stack, to, Reg::R3);
+    }
 }
 
 /// Copies an IPv4 address to the stack, mapped.

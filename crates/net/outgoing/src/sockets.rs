@@ -128,6 +128,8 @@ fn listener(address: SocketAddr) -> io::Result<TcpListener> {
             socket.set_only_v6(true)?;
         }
     }
+    // For the program that looks for its resets.
+    socket.set_mark(MARK)?;
     socket.bind(&address.into())?;
     socket.listen(BACKLOG)?;
     Ok(socket.into())

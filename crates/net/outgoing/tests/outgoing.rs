@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 use std::io::{self, Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsRawFd as _;
 use std::process::Command;
 use std::thread::{self, JoinHandle};
 
@@ -13,6 +14,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 use saiga_anchor::{Config, Routes};
 use saiga_outgoing::{Accepted, Attempt, Destinations, Outgoing};
+use socket2::{Domain, Socket, Type};
 
 /// Addresses of this host, and of others that do not exist.
 const OWN: [&str; 2] = ["10.77.0.1", "fd77::1"];
@@ -175,6 +177,53 @@ fn a_connection_is_held_again_when_it_was_forgotten() {
         outgoing.refuse(&second).unwrap();
         program.join().unwrap().unwrap_err();
     });
+}
+
+/// Bytes reach the listener if the kernel looks for their connection while it exchanges it for the
+/// request. It does not do that at will, so here there is neither.
+#[test]
+fn the_listener_resets_nobody_until_the_connection_is_forgotten() {
+    in_world(|| {
+        let (_routes, mut outgoing) = up();
+        for remote in REMOTE {
+            let remote: SocketAddr = remote.parse().unwrap();
+            let asks = socket(remote);
+            asks.connect(&remote.into()).unwrap_err();
+            let attempt = attempt(&mut outgoing);
+            drop(asks);
+            outgoing.admit(&attempt).unwrap();
+            let program = established(attempt.local, remote);
+            for bytes in [b"a", b"b"] {
+                program.send(bytes).unwrap();
+            }
+            outgoing.forget(attempt.local, remote).unwrap();
+            program.send(b"c").unwrap();
+            poll(&mut [PollFd::new(&program, PollFlags::ERR)], None).unwrap();
+            let error = program.take_error().unwrap().unwrap();
+            assert_eq!(error.raw_os_error(), Some(libc::ECONNRESET));
+        }
+    });
+}
+
+fn socket(to: SocketAddr) -> Socket {
+    Socket::new(Domain::for_address(to), Type::STREAM.nonblocking(), None).unwrap()
+}
+
+/// A connection of which the other end knows nothing (TCP_REPAIR in net/ipv4/tcp.c).
+#[expect(unsafe_code, reason = "no crate has this option")]
+fn established(local: SocketAddr, remote: SocketAddr) -> Socket {
+    let program = socket(remote);
+    program.bind(&local.into()).unwrap();
+    let repair = |is_on: libc::c_int| {
+        let (fd, value) = (program.as_raw_fd(), (&raw const is_on).cast());
+        // SAFETY: the option reads four bytes, which live that long.
+        let set = unsafe { libc::setsockopt(fd, libc::IPPROTO_TCP, libc::TCP_REPAIR, value, 4) };
+        assert_eq!(set, 0, "{}", io::Error::last_os_error());
+    };
+    repair(1);
+    program.connect(&remote.into()).unwrap();
+    repair(0);
+    program
 }
 
 /// The programs of all gateways see every connect(2) of the machine.
