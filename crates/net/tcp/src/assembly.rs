@@ -83,6 +83,12 @@ impl Assembly {
         self.news.is_some()
     }
 
+    /// The end of what has arrived above a hole.
+    pub(crate) fn last(&self) -> Option<SeqNum> {
+        let last = self.news.as_ref()?.islands.last()?;
+        Some(last.block.right)
+    }
+
     /// Takes a range that is not empty; tells `place` the parts that are new, in order.
     pub(crate) fn insert(
         &mut self,

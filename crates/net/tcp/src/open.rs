@@ -125,7 +125,7 @@ impl Open {
         place: &mut impl Place,
         context: &mut Context<'_>,
     ) -> Outcome {
-        match self.receiver.judge(arrival, context) {
+        match self.receiver.judge(arrival, self.agreed.has_sack, context) {
             Verdict::Acceptable => {}
             // Two sides that disagree would answer each other for ever without a limit.
             Verdict::Answer => return Outcome::Answer(Reply::Challenge),

@@ -27,12 +27,17 @@ pub(crate) enum Verdict {
 }
 
 impl Receiver {
-    /// Judges a segment.
-    pub(crate) fn judge(&mut self, arrival: &Arrival<'_>, context: &mut Context<'_>) -> Verdict {
+    /// Judges a segment. `has_sack`: the peer is sent selective acknowledgements.
+    pub(crate) fn judge(
+        &mut self,
+        arrival: &Arrival<'_>,
+        has_sack: bool,
+        context: &mut Context<'_>,
+    ) -> Verdict {
         let flags = arrival.header.flags;
         let is_rst = flags.contains(Flags::RST);
         if is_rst {
-            return self.judge_reset(arrival.header.seq);
+            return self.judge_reset(arrival.header.seq, has_sack);
         }
         if self.is_old(arrival, context) {
             // Also the late copy of data that was sent again is a duplicate to report.
@@ -49,10 +54,18 @@ impl Receiver {
 
     /// RFC 5961 §3.2: only the exact number resets, and a number in the window is challenged. The
     /// data of a reset does not matter, nor whether the window is closed (RFC 9293 MUST-66).
-    fn judge_reset(&self, seq: SeqNum) -> Verdict {
-        if seq == self.nxt() {
+    ///
+    /// As in Linux (`tcp_validate_incoming`), two more numbers are exact that only the peer knows:
+    /// that behind all data above a hole, of which selective acknowledgements tell, and that of the
+    /// FIN. macOS ends a connection with unread data by a FIN and a reset that does not count it,
+    /// and would not answer a challenge.
+    fn judge_reset(&self, seq: SeqNum, has_sack: bool) -> Verdict {
+        let nxt = self.nxt();
+        let is_of_fin = self.is_finished && seq == nxt - 1;
+        let is_behind_all = has_sack && self.assembly.last() == Some(seq);
+        if seq == nxt || is_of_fin || is_behind_all {
             Verdict::Reset
-        } else if seq.in_window(self.nxt(), self.window()) {
+        } else if seq.in_window(nxt, self.window()) {
             Verdict::Challenge
         } else {
             Verdict::Drop
@@ -99,14 +112,13 @@ impl Receiver {
         length > window && seq.before(self.nxt()) && (seq + length).after(self.edge)
     }
 
-    /// PAWS (RFC 7323 §5.3): a segment with an older timestamp is a duplicate from before. A
-    /// segment without a timestamp is dropped by §3.2.
-    fn is_old(&mut self, arrival: &Arrival<'_>, context: &mut Context<'_>) -> bool {
-        if !self.has_timestamps {
+    /// PAWS (RFC 7323 §5.3): a segment with an older timestamp is a duplicate from before. One
+    /// without a timestamp is taken, as by Linux: §3.2 would drop it, and boxes on the path that
+    /// take the option away would end what the handshake has begun.
+    fn is_old(&self, arrival: &Arrival<'_>, context: &mut Context<'_>) -> bool {
+        let timestamps = arrival.header.options.timestamps;
+        let Some(timestamps) = timestamps.filter(|_| self.has_timestamps) else {
             return false;
-        }
-        let Some(timestamps) = arrival.header.options.timestamps else {
-            return true;
         };
         let is_before = SeqNum(timestamps.value).before(SeqNum(self.ts_recent));
         let is_old = is_before && self.is_recent_alive(context);
