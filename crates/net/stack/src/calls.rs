@@ -180,7 +180,7 @@ impl Stack {
     fn engine(&mut self, id: ConnectionId) -> Option<&mut Connection> {
         match &mut self.connections.slots.get_mut(id)?.state {
             State::Engine(connection) => Some(connection),
-            State::Undecided { .. } | State::Proven { .. } => None,
+            State::Undecided { .. } | State::Proven(_) => None,
         }
     }
 

@@ -1,9 +1,13 @@
 //! All connections: found by flow, with their timers, and those that may have something to send.
 
 use alloc::collections::VecDeque;
+use alloc::vec::Vec;
 
-use saiga_tcp::{CloseReason, Connection, Context, Events, Instant, IssGenerator, Micros, Start};
+use saiga_tcp::{
+    Arrival, CloseReason, Connection, Context, Events, Instant, IssGenerator, Micros, Start,
+};
 
+use crate::baked::Baked;
 use crate::config::Config;
 use crate::counters::Counters;
 use crate::flow::{Flow, FlowTable};
@@ -12,11 +16,16 @@ use crate::neighbour::Neighbours;
 use crate::owner::Owner;
 use crate::settings::SizedSettings;
 use crate::slab::{ConnectionId, Slab};
-use crate::slot::{Slot, State};
+use crate::slot::{Held, Slot, State};
 use crate::wheel::Wheel;
 
 /// How long the owner may take to decide about a SYN. Linux's clients give up after 127 s.
 pub(crate) const UNDECIDED: Micros = Micros::from_secs(120);
+
+/// Most segments of a connection that wait for the owner's decision: those of an initial window (RFC
+/// 6928). And bytes of those of all connections.
+const MOST_HELD: usize = 10;
+const MOST_HELD_BYTES: usize = 4 << 20;
 
 /// Secrets of a stack: random bits from the operating system.
 #[derive(Clone, Copy)]
@@ -43,6 +52,9 @@ pub(crate) struct Connections {
     pub(crate) listeners: Listeners,
     pub(crate) settings: SizedSettings,
     pub(crate) iss: IssGenerator,
+    baked: Baked,
+    /// Bytes of all segments that wait for the owner's decision.
+    held_bytes: usize,
     flows: FlowTable,
     timers: Wheel,
     /// Connections that may have something to send, each once.
@@ -60,6 +72,8 @@ impl Connections {
             listeners: Listeners::default(),
             settings: SizedSettings::new(&config.tcp),
             iss: IssGenerator::new(secrets.sequence_numbers),
+            baked: Baked::default(),
+            held_bytes: 0,
             flows: FlowTable::new(limit, secrets.flows),
             timers: Wheel::new(now),
             ready: VecDeque::new(),
@@ -88,10 +102,50 @@ impl Connections {
         if let Some(slot) = self.slots.remove(index) {
             self.flows.remove(&slot.flow, index);
             self.timers.cancel(index);
+            if let State::Proven(proven) = &slot.state {
+                self.held_bytes -= proven.held_bytes();
+            }
             if let Some(listener) = slot.listener {
                 self.listeners.end(listener);
             }
         }
+    }
+
+    /// A SYN cookie is sent to a flow.
+    pub(crate) fn bake(&mut self, flow: &Flow, now: Instant) {
+        self.baked.note(self.flows.hash(flow), now);
+    }
+
+    /// Whether a cookie of the flow can still come back.
+    pub(crate) fn may_be_baked(&self, flow: &Flow, now: Instant) -> bool {
+        self.baked.may_have(self.flows.hash(flow), now)
+    }
+
+    /// Keeps a segment until the owner has decided. What there is no room for is lost: the peer
+    /// sends it again.
+    pub(crate) fn hold(&mut self, id: ConnectionId, arrival: &Arrival<'_>, payload: &[u8]) {
+        let has_room = self.held_bytes + payload.len() <= MOST_HELD_BYTES;
+        let slot = self.slots.get_mut(id).filter(|_| has_room);
+        if let Some(State::Proven(proven)) = slot.map(|slot| &mut slot.state)
+            && proven.held.len() < MOST_HELD
+        {
+            proven.held.push(Held {
+                header: *arrival.header,
+                payload: payload.into(),
+                is_congested: arrival.is_congested,
+            });
+            self.held_bytes += payload.len();
+        }
+    }
+
+    /// The segments that have waited for the owner's decision.
+    pub(crate) fn take_held(&mut self, id: ConnectionId) -> Vec<Held> {
+        let slot = self.slots.get_mut(id);
+        let Some(State::Proven(proven)) = slot.map(|slot| &mut slot.state) else {
+            return Vec::new();
+        };
+        self.held_bytes -= proven.held_bytes();
+        core::mem::take(&mut proven.held)
     }
 
     /// What a new connection starts with.
@@ -169,9 +223,8 @@ impl Connections {
         };
         slot.is_ready = false;
         let (is_closed, is_time_wait, timeout) = match &slot.state {
-            State::Undecided { until, .. } | State::Proven { until, .. } => {
-                (false, false, Some(*until))
-            }
+            State::Undecided { until, .. } => (false, false, Some(*until)),
+            State::Proven(proven) => (false, false, Some(proven.until)),
             State::Engine(connection) => {
                 let context = Context {
                     now,
@@ -268,14 +321,15 @@ impl Connections {
         let Some(slot) = self.slots.get_mut(id) else {
             return;
         };
-        match slot.state {
-            State::Undecided { until, .. } | State::Proven { until, .. } if until > now => {
-                self.timers.set_at_latest(id.index(), until);
-            }
-            State::Undecided { .. } | State::Proven { .. } => {
-                self.end(id, CloseReason::TimedOut, owner);
-            }
-            State::Engine(_) => {}
+        let until = match &slot.state {
+            State::Undecided { until, .. } => *until,
+            State::Proven(proven) => proven.until,
+            State::Engine(_) => return,
+        };
+        if until > now {
+            self.timers.set_at_latest(id.index(), until);
+        } else {
+            self.end(id, CloseReason::TimedOut, owner);
         }
     }
 

@@ -148,8 +148,9 @@ impl FlowTable {
         }
     }
 
+    /// A hash of a flow that no other host can predict.
     #[expect(clippy::cast_possible_truncation, reason = "the low half is enough")]
-    fn hash(&self, flow: &Flow) -> u32 {
+    pub(crate) fn hash(&self, flow: &Flow) -> u32 {
         let hasher = SipHasher13::new_with_keys(self.key[0], self.key[1]);
         // The compiler knows both lengths, and unrolls the rounds.
         let hash = match flow.key() {

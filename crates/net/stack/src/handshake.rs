@@ -6,6 +6,7 @@
 //! connections of peers that have proven their address.
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 
 use saiga_tcp::{Arrival, Connection, Context, Events, Instant, Place};
 use saiga_wire::offload::Fill;
@@ -17,14 +18,18 @@ use crate::host::header;
 use crate::listener::{Listen, ListenerId};
 use crate::owner::{Incoming, Owner};
 use crate::slab::ConnectionId;
-use crate::slot::{Slot, State};
+use crate::slot::{Proven, Slot, State};
 use crate::stack::Stack;
 
-/// A segment whose payload is not taken: there is no buffer yet, so the peer sends it again.
-struct NoPlace;
+/// A segment whose payload is not taken: there is no buffer yet.
+pub(crate) struct NoPlace;
 
 impl Place for NoPlace {
     fn place(&mut self, _from: u32, _to: u32, _length: u32) {}
+
+    fn room(&mut self, _end: u32) -> u32 {
+        0
+    }
 }
 
 impl Stack {
@@ -41,15 +46,24 @@ impl Stack {
                 let start = self.connections.start(&flow, buffer, now);
                 self.begin(id, |context| Connection::accept(start, &syn, context), now);
             }
-            State::Proven { connection, .. } => {
-                connection.resize(buffer);
-                let connection = connection.clone();
-                self.begin(id, |_| *connection, now);
+            State::Proven(proven) => {
+                proven.connection.resize(buffer);
+                let connection = proven.connection.clone();
+                let held = self.connections.take_held(id);
+                self.begin(id, |_| connection, now);
                 let established = Events {
                     is_established: true,
                     ..Events::default()
                 };
                 self.connections.report(id, &established, owner);
+                for held in held {
+                    let segment = Segment {
+                        header: held.header,
+                        payload: &held.payload,
+                    };
+                    // None of them is a SYN, which alone could begin another connection.
+                    let _other = self.on_known(id.index(), &segment, held.is_congested, now, owner);
+                }
             }
             State::Engine(_) => {}
         }
@@ -67,9 +81,10 @@ impl Stack {
                 self.connections.remove(id.index());
                 self.reset(&flow, &syn, 0, now);
             }
-            State::Proven { connection, .. } => {
-                let connection = connection.clone();
-                self.begin(id, |_| *connection, now);
+            State::Proven(proven) => {
+                let connection = proven.connection.clone();
+                let _unread = self.connections.take_held(id);
+                self.begin(id, |_| connection, now);
                 let _closed = self.abort(id, now);
             }
             State::Engine(_) => {}
@@ -79,7 +94,7 @@ impl Stack {
     /// Leaves a connection without an answer, as a filter would.
     pub fn ignore(&mut self, id: ConnectionId) {
         let state = self.connections.slots.get_mut(id).map(|slot| &slot.state);
-        if let Some(State::Undecided { .. } | State::Proven { .. }) = state {
+        if let Some(State::Undecided { .. } | State::Proven(_)) = state {
             self.connections.remove(id.index());
         }
     }
@@ -120,7 +135,7 @@ impl Stack {
         self.ask(listener, flow, settings, state, owner);
     }
 
-    /// A segment that may have a SYN cookie; false if no cookie is on its way.
+    /// A segment that may have a SYN cookie; false if none was sent to its peer.
     ///
     /// A segment without a valid cookie is dropped: the one with the cookie can be lost or late,
     /// and the peer sends it again. Linux resets such a connection.
@@ -128,7 +143,7 @@ impl Stack {
         &mut self,
         listener: ListenerId,
         flow: &Flow,
-        segment: &Segment<'_>,
+        (segment, is_congested): (&Segment<'_>, bool),
         now: Instant,
         owner: &mut impl Owner,
     ) -> bool {
@@ -142,16 +157,18 @@ impl Stack {
             return true;
         };
         // Those that have proven their address count as handshakes no longer.
-        let until = now + UNDECIDED;
-        let state = State::Proven {
-            connection: Box::new(connection),
-            until,
-        };
-        self.ask_uncounted(listener, flow, settings, state, owner);
+        let state = State::Proven(Box::new(Proven {
+            connection,
+            until: now + UNDECIDED,
+            held: Vec::new(),
+        }));
+        if let Some(id) = self.ask_uncounted(listener, flow, settings, state, owner) {
+            self.on_undecided(id, segment, is_congested, now, owner);
+        }
         true
     }
 
-    /// Whether a segment has a valid cookie for its listener; `None` if no cookie is on its way.
+    /// Whether a segment has a valid cookie for its listener; `None` if none was sent to its peer.
     #[cold]
     pub(crate) fn has_cookie(
         &mut self,
@@ -166,10 +183,13 @@ impl Stack {
         Some(opened.is_some())
     }
 
-    /// The listener and the settings of a flow if cookies are on their way.
+    /// The listener and the settings of a flow to which a cookie was sent.
     fn baked(&mut self, listener: ListenerId, flow: &Flow, now: Instant) -> Option<(Listen, u8)> {
-        let baked = self.connections.listeners.baked(listener, now);
-        baked.zip(self.settings_of(flow))
+        if !self.connections.may_be_baked(flow, now) {
+            return None;
+        }
+        let listen = self.connections.listeners.with_cookies(listener);
+        listen.zip(self.settings_of(flow))
     }
 
     /// The connection that a segment with a cookie begins.
@@ -212,10 +232,11 @@ impl Stack {
         settings: u8,
         now: Instant,
     ) {
-        let Some(Listen { buffer, .. }) = self.connections.listeners.bake(listener, now) else {
+        let Some(Listen { buffer, .. }) = self.connections.listeners.with_cookies(listener) else {
             self.counters.syns_dropped += 1;
             return;
         };
+        self.connections.bake(flow, now);
         let start = self.connections.start(flow, buffer, now);
         let mut context = Context {
             now,

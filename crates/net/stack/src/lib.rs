@@ -16,6 +16,7 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+mod baked;
 mod calls;
 mod config;
 mod connections;

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::net::{IpAddr, SocketAddr};
 
-use saiga_tcp::{Instant, Micros};
+use saiga_tcp::Instant;
 
 use crate::limit::RateLimit;
 
@@ -55,8 +55,6 @@ struct Slot {
     half_open: u32,
     /// Limits handshakes with peers that have not proven their addresses, if there are cookies.
     unproven: RateLimit,
-    /// Until when acknowledgements of cookies may come.
-    cookies_until: Instant,
 }
 
 /// SYNs about which the owner decides although their peers have not proven their addresses: in a
@@ -64,9 +62,6 @@ struct Slot {
 /// handshakes never fills it, and a decision can cost the owner a connection to a server.
 const UNPROVEN_PER_SECOND: u64 = 1_000;
 const UNPROVEN_AT_ONCE: u64 = 1_024;
-
-/// How long a cookie is valid, at most: two periods of a minute.
-const COOKIE_LIFETIME: Micros = Micros::from_secs(120);
 
 impl Listeners {
     /// Adds a listener.
@@ -88,7 +83,6 @@ impl Listeners {
             listen: Some(listen),
             half_open: 0,
             unproven: RateLimit::new(UNPROVEN_PER_SECOND, UNPROVEN_AT_ONCE),
-            cookies_until: Instant(0),
         };
         if place == self.slots.len() {
             self.slots.push(slot);
@@ -143,18 +137,10 @@ impl Listeners {
         has_room
     }
 
-    /// The listener, if a SYN beyond its backlog is answered with a cookie now.
-    pub(crate) fn bake(&mut self, id: ListenerId, now: Instant) -> Option<Listen> {
-        let slot = self.slots.get_mut(usize::from(id.0))?;
-        let listen = slot.listen.filter(|listen| listen.has_cookies)?;
-        slot.cookies_until = now + COOKIE_LIFETIME;
-        Some(listen)
-    }
-
-    /// The listener, if cookies of it can still come back.
-    pub(crate) fn baked(&self, id: ListenerId, now: Instant) -> Option<Listen> {
+    /// The listener, if it answers SYNs beyond its backlog with cookies.
+    pub(crate) fn with_cookies(&self, id: ListenerId) -> Option<Listen> {
         let slot = self.slots.get(usize::from(id.0))?;
-        slot.listen.filter(|_| now < slot.cookies_until)
+        slot.listen.filter(|listen| listen.has_cookies)
     }
 
     /// A handshake has ended.

@@ -14,6 +14,7 @@ use saiga_wire::{Malformed, arp, ethernet, ipv4, ipv6};
 use crate::config::Presence;
 use crate::flow::Flow;
 use crate::fragment::Outcome;
+use crate::handshake::NoPlace;
 use crate::host::header;
 use crate::network::Link;
 use crate::owner::Owner;
@@ -247,32 +248,60 @@ impl Stack {
         owner: &mut impl Owner,
     ) -> Verdict {
         let flow = Flow::of_arrival(around.addresses, segment.header.ports);
-        let Some(index) = self.connections.find(&flow) else {
-            return self.on_unknown(&flow, segment, now, owner);
-        };
         let is_congested = around.class.ecn() == Ecn::Congested;
+        let Some(index) = self.connections.find(&flow) else {
+            return self.on_unknown(&flow, (segment, is_congested), now, owner);
+        };
         if self.on_known(index, segment, is_congested, now, owner) {
-            return self.on_unknown(&flow, segment, now, owner);
+            return self.on_unknown(&flow, (segment, is_congested), now, owner);
         }
         Verdict::Taken
     }
 
-    /// A segment of a connection that the owner has not decided about is ignored, except that the
-    /// peer may give up (RFC 9293 §3.10.7.4).
+    /// A segment of a connection that the owner has not decided about: the peer may give up, and
+    /// what it sends behind a cookie waits (RFC 9293 §3.10.7.4). A peer that has no answer to its
+    /// SYN sends nothing else.
     #[cold]
-    fn on_undecided(&mut self, id: ConnectionId, header: &Header, owner: &mut impl Owner) {
-        let slot = self.connections.slots.get_mut(id);
-        if let Some(State::Undecided { syn, .. }) = slot.map(|slot| &slot.state)
-            && header.flags.contains(Flags::RST)
-            && header.seq == syn.seq + 1
-        {
-            self.connections.end(id, CloseReason::Reset, owner);
+    pub(crate) fn on_undecided(
+        &mut self,
+        id: ConnectionId,
+        segment: &Segment<'_>,
+        is_congested: bool,
+        now: Instant,
+        owner: &mut impl Owner,
+    ) {
+        let Some(slot) = self.connections.slots.get_mut(id) else {
+            return;
+        };
+        let header = &segment.header;
+        let is_reset = header.flags.contains(Flags::RST);
+        let arrival = arrival(segment, is_congested);
+        match &mut slot.state {
+            State::Undecided { syn, .. } if is_reset && header.seq == syn.seq + 1 => {
+                self.connections.end(id, CloseReason::Reset, owner);
+            }
+            State::Proven(proven) if is_reset => {
+                let mut context = Context {
+                    now,
+                    config: self.connections.settings.get(slot.settings),
+                    counters: &mut self.counters.tcp,
+                };
+                let connection = &mut proven.connection;
+                let events = connection.on_segment(&arrival, &mut NoPlace, &mut context);
+                if let Some(reason) = events.closed {
+                    self.connections.end(id, reason, owner);
+                }
+            }
+            State::Proven(_) if arrival.length > 0 || header.flags.contains(Flags::FIN) => {
+                self.connections.hold(id, &arrival, segment.payload);
+            }
+            State::Undecided { .. } | State::Proven(_) | State::Engine(_) => {}
         }
     }
 
     /// Gives a segment to its connection. True if the old connection is gone and the segment begins
     /// another one: it is a SYN, and the old one was in TIME-WAIT, or it has a SYN cookie.
-    fn on_known(
+    pub(crate) fn on_known(
         &mut self,
         index: u32,
         segment: &Segment<'_>,
@@ -287,16 +316,11 @@ impl Stack {
             return false;
         };
         let State::Engine(connection) = &mut slot.state else {
-            self.on_undecided(id, &segment.header, owner);
+            self.on_undecided(id, segment, is_congested, now, owner);
             return false;
         };
         let was_waiting = connection.is_time_wait();
-        let arrival = Arrival {
-            header: &segment.header,
-            // The length of an IP packet has 16 bits.
-            length: u32::try_from(segment.payload.len()).unwrap_or(u32::MAX),
-            is_congested,
-        };
+        let arrival = arrival(segment, is_congested);
         let mut place = Placing {
             id,
             payload: segment.payload,
@@ -358,7 +382,7 @@ impl Stack {
     fn on_unknown(
         &mut self,
         flow: &Flow,
-        segment: &Segment<'_>,
+        (segment, is_congested): (&Segment<'_>, bool),
         now: Instant,
         owner: &mut impl Owner,
     ) -> Verdict {
@@ -383,7 +407,11 @@ impl Stack {
                 self.on_syn(listener, flow, header, now, owner);
                 Verdict::Taken
             }
-            Some(listener) if self.on_cookie(listener, flow, segment, now, owner) => Verdict::Taken,
+            Some(listener)
+                if self.on_cookie(listener, flow, (segment, is_congested), now, owner) =>
+            {
+                Verdict::Taken
+            }
             Some(_) | None => self.on_stray(flow, segment, now),
         }
     }
@@ -428,6 +456,17 @@ impl Stack {
             .send(flow.addresses, now, &mut self.counters, |writer| {
                 writer.tcp(&network, &reset, &[], Fill::Checksum)
             });
+    }
+}
+
+/// A segment as the engine takes it.
+#[inline]
+fn arrival<'a>(segment: &'a Segment<'_>, is_congested: bool) -> Arrival<'a> {
+    Arrival {
+        header: &segment.header,
+        // The length of an IP packet has 16 bits.
+        length: u32::try_from(segment.payload.len()).unwrap_or(u32::MAX),
+        is_congested,
     }
 }
 

@@ -1,6 +1,7 @@
 //! One connection of a stack: its state machine and what the stack knows about it.
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 
 use saiga_tcp::{Connection, Instant};
 use saiga_wire::tcp::Header;
@@ -52,6 +53,30 @@ impl Slot {
     }
 }
 
+/// A connection whose peer has proven its address.
+#[derive(Debug)]
+pub(crate) struct Proven {
+    pub(crate) connection: Connection,
+    /// When the stack gives up.
+    pub(crate) until: Instant,
+    /// What the peer has sent since: the owner has no buffer for it yet.
+    pub(crate) held: Vec<Held>,
+}
+
+impl Proven {
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.held.iter().map(|held| held.payload.len()).sum()
+    }
+}
+
+/// A segment that waits.
+#[derive(Debug)]
+pub(crate) struct Held {
+    pub(crate) header: Header,
+    pub(crate) payload: Box<[u8]>,
+    pub(crate) is_congested: bool,
+}
+
 /// How far the connection is.
 #[derive(Debug)]
 #[expect(
@@ -66,11 +91,7 @@ pub(crate) enum State {
         until: Instant,
     },
     /// A connection that began with a SYN cookie, and whose acceptance the owner has not decided.
-    Proven {
-        connection: Box<Connection>,
-        /// When the stack gives up.
-        until: Instant,
-    },
+    Proven(Box<Proven>),
     /// A connection of the engine.
     Engine(Connection),
 }

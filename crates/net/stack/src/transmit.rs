@@ -154,7 +154,7 @@ impl Segment<'_> {
 fn engine(slot: &mut Slot) -> Option<&mut Connection> {
     match &mut slot.state {
         State::Engine(connection) => Some(connection),
-        State::Undecided { .. } | State::Proven { .. } => None,
+        State::Undecided { .. } | State::Proven(_) => None,
     }
 }
 

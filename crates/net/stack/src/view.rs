@@ -37,7 +37,7 @@ impl Stack {
         let slots = &self.connections.slots;
         let (id, slot) = (slots.id(place)?, slots.at(place)?);
         let (state, info) = match &slot.state {
-            State::Undecided { .. } | State::Proven { .. } => (None, None),
+            State::Undecided { .. } | State::Proven(_) => (None, None),
             State::Engine(connection) => {
                 let context = Context {
                     now,

@@ -90,30 +90,69 @@ fn a_connection_with_a_cookie_can_be_refused() {
     assert!(world.hosts[1].stack.is_empty());
 }
 
+/// Bytes behind the acknowledgement of a cookie wait for the owner, and a reset is heard.
 #[test]
-fn acknowledgements_without_a_cookie_are_dropped() {
+fn what_follows_a_cookie_counts_before_the_decision() {
+    for is_reset in [false, true] {
+        let mut world = World::new();
+        world.hosts[1] = host(true);
+        for peer in 0..BACKLOG {
+            let peer = 1_000 + u16::try_from(peer).unwrap();
+            let _verdict = world.hosts[1].on_frame(&syn(peer, 80), world.now);
+        }
+        world.run(Micros::from_millis(1));
+        world.hosts[1].decision = Decision::Later;
+        let id = world.connect(v4(1), v4(2));
+        world.run(Micros::from_millis(10));
+        world.hosts[0].write(id, b"request", world.now);
+        if is_reset {
+            let now = world.now;
+            let _events = world.hosts[0].stack.abort(id, now);
+        }
+        world.run(Micros::from_millis(10));
+        let held = world.hosts[1].stack.len() - BACKLOG;
+        assert_eq!(held, u32::from(!is_reset));
+        let frames = world.seen.len();
+        world.hosts[1].decision = Decision::Accept;
+        world.run(Micros::from_millis(10));
+        let server = *world.hosts[1].accepted().last().unwrap();
+        if is_reset {
+            let closed = world.hosts[1].conversation(server).closed();
+            assert_eq!(closed, Some(saiga_stack::CloseReason::Reset));
+        } else {
+            assert_eq!(world.hosts[1].conversation(server).read, b"request");
+            // It was not sent again.
+            assert!(world.seen[frames..].iter().all(|(from, _)| *from == 1));
+        }
+    }
+}
+
+/// What a host that got no cookie sends is answered as ever.
+#[test]
+fn acknowledgements_without_a_valid_cookie_are_dropped() {
     let mut host = host(true);
     for peer in 0..100 {
         let _verdict = host.on_frame(&syn(1_000 + peer, 80), NOW);
     }
     host.frames(NOW);
-    for ack in 0..10_u32 {
-        let numbers = (2, Some(ack.wrapping_mul(0x1234_5679)));
-        let forged = tcp((v4(9), v4(2)), (5_000, 80), numbers, Flags::NONE);
-        let _verdict = host.on_frame(&forged, NOW);
-    }
-    assert_eq!(host.frames(NOW).len(), 0);
-    assert_eq!(host.stack.len(), BACKLOG);
-    assert_eq!(host.stack.counters().tcp.sync_cookies_failed, 10);
-    // When no cookie can come any more, they are reset as ever.
-    let later = NOW + Micros::from_secs(121);
-    let stray = tcp((v4(9), v4(2)), (5_000, 80), (2, Some(1)), Flags::NONE);
-    let _verdict = host.on_frame(&stray, later);
-    let resets = host.frames(later);
-    let is_reset = |(_, frame): &(_, Vec<u8>)| {
-        segment(frame).is_some_and(|one| one.header.flags.contains(Flags::RST))
+    let mut resets = |port: u16, now| {
+        for ack in 0..10_u32 {
+            let numbers = (2, Some(ack.wrapping_mul(0x1234_5679)));
+            let forged = tcp((v4(9), v4(2)), (port, 80), numbers, Flags::NONE);
+            let _verdict = host.on_frame(&forged, now);
+        }
+        let frames = host.frames(now);
+        let resets = frames.iter().filter(|(_, frame)| {
+            segment(frame).is_some_and(|one| one.header.flags.contains(Flags::RST))
+        });
+        let failed = host.stack.counters().tcp.sync_cookies_failed;
+        (resets.count(), failed)
     };
-    assert_eq!(resets.iter().filter(|frame| is_reset(frame)).count(), 1);
+    assert_eq!(resets(5_000, NOW), (10, 0));
+    assert_eq!(resets(1_099, NOW), (0, 10));
+    // When the cookie cannot come any more.
+    let later = NOW + Micros::from_secs(121);
+    assert_eq!(resets(1_099, later), (10, 10));
 }
 
 /// The first segment behind a handshake with a cookie is lost: the data behind it must not end the
