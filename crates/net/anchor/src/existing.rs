@@ -91,6 +91,19 @@ pub(crate) fn state(
     Ok(find(diag, local, remote)?.map(|header| header.state))
 }
 
+/// Whether no process has the end at `local` of a connection with `remote`: it was closed, or is gone
+/// altogether.
+///
+/// # Errors
+/// The errors of netlink: ENOENT or EPROTONOSUPPORT in a kernel without INET_DIAG.
+pub fn is_orphaned(local: SocketAddr, remote: SocketAddr) -> io::Result<bool> {
+    let mut diag = Netlink::open(NETLINK_SOCK_DIAG)?;
+    let found = find(&mut diag, canonical(local), canonical(remote))?;
+    // Instead of a connection that is gone, the listener is found.
+    let live = found.filter(|header| is_live(header.state));
+    Ok(live.is_none_or(|header| header.inode == 0))
+}
+
 /// Ends the connection from `local` to `remote` if no process has it any more, and tells its other
 /// end. Returns whether there was one.
 pub(crate) fn end_orphan(

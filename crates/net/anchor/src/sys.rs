@@ -14,6 +14,9 @@ use libc::{c_int, c_void, socklen_t};
 const INT_BYTES: socklen_t = 4;
 const _: () = assert!(size_of::<c_int>() == INT_BYTES as usize);
 
+/// The same on x86-64 and Arm (asm-generic/sockios.h).
+const SIOCATMARK: libc::Ioctl = 0x8905;
+
 /// Makes `/dev/net/tun`, opened as `file`, the new device `name` for IP packets without a header
 /// before them. Room for `name` was checked.
 ///
@@ -50,6 +53,15 @@ pub(crate) fn tcp_state(socket: &impl AsFd) -> io::Result<u8> {
     // SAFETY: `to` is writable for `length`, and both live until the call returns.
     check(unsafe { libc::getsockopt(fd, libc::IPPROTO_TCP, libc::TCP_INFO, to, &raw mut length) })?;
     Ok(state)
+}
+
+/// Whether the next byte of a socket is urgent (`man 3 sockatmark`).
+pub(crate) fn is_at_mark(socket: &impl AsFd) -> io::Result<bool> {
+    let mut is_there: c_int = 0;
+    let fd = socket.as_fd().as_raw_fd();
+    // SAFETY: SIOCATMARK writes one int, which lives until the call returns.
+    check(unsafe { libc::ioctl(fd, SIOCATMARK, &raw mut is_there) })?;
+    Ok(is_there != 0)
 }
 
 fn check(done: c_int) -> io::Result<()> {

@@ -15,6 +15,7 @@ mod bypass;
 mod clock;
 mod conversation;
 mod conversations;
+mod half;
 mod latency;
 mod opener;
 mod report;
@@ -36,6 +37,7 @@ use saiga_stack::{Instant, Micros, Settings, Stack, Verdict};
 pub use budget::Memory;
 use bypass::Bypass;
 pub use clock::Clock;
+use half::Halves;
 pub use latency::{Latency, Times};
 pub use opener::Opener;
 use report::{Load, since_epoch};
@@ -151,6 +153,7 @@ pub struct Worker<D, A> {
     is_polled: bool,
     on_unresolved: OnUnresolved,
     opener: Option<Opener>,
+    halves: Halves,
     /// The other workers of the device.
     others: Vec<Handle>,
     inbox: Inbox,
@@ -226,6 +229,7 @@ impl<D: Device, A: Anchors> Worker<D, A> {
             is_polled,
             on_unresolved: parts.on_unresolved,
             opener: parts.opener,
+            halves: Halves::new(),
             others: Vec::new(),
             inbox,
             load: Load::new(parts.clock.now()),
@@ -375,7 +379,8 @@ impl<D: Device, A: Anchors> Worker<D, A> {
 
     fn next_timeout(&self) -> Option<Instant> {
         let opener = self.opener.as_ref().and_then(Opener::next_timeout);
-        [self.stack.next_timeout(), opener]
+        let half = self.halves.peek().map(|half| half.0.0);
+        [self.stack.next_timeout(), opener, half]
             .into_iter()
             .flatten()
             .min()
@@ -385,6 +390,7 @@ impl<D: Device, A: Anchors> Worker<D, A> {
         if self.stack.next_timeout().is_some_and(|at| at <= now) {
             self.stack.on_timeout(now, &mut self.table);
         }
+        self.end_halves(now);
         // Without random numbers, the old key holds until the next turn.
         if self.stack.cookie_key_ends() <= now
             && let Ok(key) = random::key()
@@ -508,6 +514,7 @@ impl<D: Device, A: Anchors> Worker<D, A> {
             }
             let has_ended = event.is_error() || event.is_read_closed();
             conversation.is_end_near |= has_ended;
+            conversation.has_mark |= event.is_priority();
             conversation.may_read |= event.is_readable() || has_ended;
             conversation.may_write |= event.is_writable() || event.is_error();
             if !conversation.is_accepted {

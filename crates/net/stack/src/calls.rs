@@ -124,6 +124,13 @@ impl Stack {
         });
     }
 
+    /// As [`Self::write`]; the last of the bytes is urgent (RFC 6093).
+    pub fn write_urgent(&mut self, id: ConnectionId, bytes: u32, now: Instant) {
+        self.call(id, now, |connection, context| {
+            connection.on_write_urgent(bytes, context);
+        });
+    }
+
     /// The owner has taken `bytes` from the front of the receive buffer.
     pub fn read(&mut self, id: ConnectionId, bytes: u32, now: Instant) {
         self.call(id, now, |connection, _| connection.on_read(bytes));

@@ -8,6 +8,7 @@ use std::io::{self, Read, Write};
 use std::net::Shutdown;
 
 use mio::net::TcpStream;
+use saiga_anchor::urgent;
 use saiga_stack::{ConnectionId, Instant, Stack};
 use socket2::SockRef;
 use std::time::Duration;
@@ -41,9 +42,15 @@ pub(crate) struct Conversation {
     pub(crate) may_write: bool,
     /// Whether an event has told that the server's end has come: the next empty read is it.
     pub(crate) is_end_near: bool,
+    /// Whether an event has told of an urgent byte of the server, and the stack of one of the client,
+    /// which the other side does not have yet.
+    pub(crate) has_mark: bool,
+    pub(crate) has_urgent: bool,
     /// Whether the client and the server will not send any more.
     pub(crate) has_client_ended: bool,
     has_server_ended: bool,
+    /// Whether somebody looks whether the server has closed.
+    is_half: bool,
     /// Whether the server was told that the client has ended.
     is_shut: bool,
     /// Whether the conversation is among those with work.
@@ -104,8 +111,11 @@ impl Conversation {
             may_read: is_accepted,
             may_write: is_accepted,
             is_end_near: false,
+            has_mark: false,
+            has_urgent: false,
             has_client_ended: false,
             has_server_ended: false,
+            is_half: false,
             is_shut: false,
             is_due: false,
             since: Since::default(),
@@ -132,6 +142,23 @@ impl Conversation {
     /// Whether both sides have all bytes of each other and the ends behind them.
     const fn has_ended(&self) -> bool {
         self.is_shut && self.has_server_ended && self.outbound.is_empty()
+    }
+
+    /// Whether from now on only the client has something to send.
+    pub(crate) const fn becomes_half(&mut self) -> bool {
+        let becomes = !self.is_half && self.has_server_ended && !self.has_client_ended;
+        self.is_half |= becomes;
+        becomes
+    }
+
+    /// Whether no process has the server's end any more, and the client has all of its bytes.
+    pub(crate) fn is_orphaned(&self) -> bool {
+        let ends = self.anchor.as_ref().map(|anchor| {
+            let (own, peer) = (anchor.local_addr()?, anchor.peer_addr()?);
+            saiga_anchor::existing::is_orphaned(peer, own)
+        });
+        // Without an answer, the connection stays.
+        self.outbound.is_empty() && matches!(ends, Some(Ok(true)))
     }
 
     /// Whether the kernel may have bytes of the server, for which there is no memory. A ring with
@@ -174,17 +201,21 @@ impl Conversation {
         let Some(anchor) = &mut self.anchor else {
             return Ok(0);
         };
+        let urgent = self.connection.filter(|_| self.has_urgent);
+        let mut ahead = urgent.and_then(|id| stack.urgent_ahead(id));
         let mut moved = 0;
         while self.may_write && !self.inbound.is_empty() && moved < MOST_BYTES_OF_A_TURN {
-            match anchor.write(self.inbound.front()) {
+            match write(anchor, self.inbound.front(), ahead) {
                 Ok(count) => {
                     let count = bytes(count);
                     self.inbound.consume(count, &mut pools.inbound);
                     moved += count;
+                    ahead = ahead.map(|ahead| ahead - count).filter(|ahead| *ahead > 0);
                 }
                 Err(error) => self.may_write = !is_full(error)?,
             }
         }
+        self.has_urgent = ahead.is_some();
         if let Some(id) = self.connection
             && moved > 0
         {
@@ -208,30 +239,43 @@ impl Conversation {
         let (Some(id), Some(anchor)) = (self.connection, &mut self.anchor) else {
             return Ok(0);
         };
-        let mut moved = 0;
+        let (mut moved, mut told) = (0, 0);
         while self.may_read && !self.has_server_ended && moved < MOST_BYTES_OF_A_TURN {
-            let room = self.outbound.room(&mut pools.outbound);
-            let wanted = room.len();
+            let mut room = self.outbound.room(&mut pools.outbound);
             if room.is_empty() {
                 break;
             }
+            let is_urgent = self.has_mark && urgent::is_next(&*anchor)?;
+            if is_urgent {
+                room = &mut room[..1];
+            }
+            let wanted = room.len();
             match anchor.read(room) {
                 Ok(0) => self.has_server_ended = true,
                 Ok(count) => {
                     self.outbound.extend(bytes(count));
                     moved += bytes(count);
-                    // More bytes bring another event (`man 7 epoll`); an end that was told does
-                    // not.
-                    self.may_read = count == wanted || self.is_end_near;
+                    if is_urgent {
+                        self.has_mark = false;
+                        stack.write(id, moved - told - 1, now);
+                        stack.write_urgent(id, 1, now);
+                        told = moved;
+                    }
+                    // More bytes bring another event (`man 7 epoll`); an end and an urgent byte
+                    // that were told do not.
+                    self.may_read = count == wanted || self.is_end_near || self.has_mark;
                 }
-                Err(error) => self.may_read = !is_full(error)?,
+                Err(error) => {
+                    self.may_read = !is_full(error)?;
+                    self.has_mark &= self.may_read;
+                }
             }
         }
         // Without bytes, there is no memory.
         self.outbound.consume(0, &mut pools.outbound);
         if moved > 0 {
             self.since.is_filled = true;
-            stack.write(id, moved, now);
+            stack.write(id, moved - told, now);
         }
         if self.has_server_ended {
             stack.shutdown(id, now);
@@ -245,6 +289,16 @@ impl Conversation {
         if let Some(anchor) = &self.anchor {
             let _end = SockRef::from(anchor).set_linger(Some(Duration::ZERO));
         }
+    }
+}
+
+/// Writes bytes of the client. `ahead`: number of bytes of which the last one is urgent. A call with
+/// the flag for it could fail to send it and mark another one, so it goes alone.
+fn write(mut anchor: &TcpStream, front: &[u8], ahead: Option<u32>) -> io::Result<usize> {
+    match ahead {
+        None => anchor.write(front),
+        Some(1) => SockRef::from(anchor).send_out_of_band(&front[..1]),
+        Some(ahead) => anchor.write(&front[..front.len().min(ahead as usize - 1)]),
     }
 }
 

@@ -1,6 +1,7 @@
 //! The conversations of a worker: begun, moved on and ended, as the stack and the anchors tell.
 
 use mio::Interest;
+use saiga_anchor::urgent;
 use saiga_netdev::Device;
 use saiga_stack::{ConnectionId, Incoming, Instant};
 
@@ -47,11 +48,12 @@ impl<D: Device, A: Anchors> Worker<D, A> {
         let Some(anchor) = &mut conversation.anchor else {
             return false;
         };
-        let interest = Interest::READABLE | Interest::WRITABLE;
+        let interest = Interest::READABLE | Interest::WRITABLE | Interest::PRIORITY;
         let registry = self.poll.registry();
-        registry
-            .register(anchor, Table::token(key), interest)
-            .is_ok()
+        urgent::keep_in_stream(&*anchor).is_ok()
+            && registry
+                .register(anchor, Table::token(key), interest)
+                .is_ok()
     }
 
     /// The server has accepted an anchor that waited, or has refused it.
@@ -86,7 +88,7 @@ impl<D: Device, A: Anchors> Worker<D, A> {
         }
         self.table.note(key);
         match next {
-            Next::Wait => {}
+            Next::Wait => self.watch_half(key, now),
             Next::Again => self.table.make_due(key),
             Next::End => {
                 if let Some(id) = connection {

@@ -277,6 +277,7 @@ impl Owner for Table {
             conversation.since.inbound.get_or_insert(turned);
         }
         conversation.has_client_ended |= events.is_finished;
+        conversation.has_urgent |= events.is_urgent;
         let is_opening = conversation.anchor.is_none();
         if let Some(reason) = events.closed {
             conversation.connection = None;

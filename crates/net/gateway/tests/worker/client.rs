@@ -53,6 +53,8 @@ struct Stream {
     unread: Vec<u8>,
     readable: u32,
     received: Vec<u8>,
+    /// Number of bytes of which the last one is urgent.
+    urgent: Option<usize>,
     has_ended: bool,
     closed: Option<CloseReason>,
 }
@@ -232,9 +234,28 @@ impl Client {
         id
     }
 
+    /// The next calls are about this connection.
+    pub(crate) fn choose(&mut self, id: ConnectionId) {
+        self.only = Some(id);
+    }
+
     pub(crate) fn send(&mut self, bytes: &[u8]) {
         let id = self.only.unwrap();
         self.streams.0.get_mut(&id).unwrap().outbound.extend(bytes);
+    }
+
+    /// The last byte is urgent.
+    pub(crate) fn send_urgent(&mut self, bytes: &[u8]) {
+        self.write();
+        self.send(bytes);
+        let (id, length) = (self.only.unwrap(), u32::try_from(bytes.len()).unwrap());
+        self.stack.write_urgent(id, length, self.clock.now());
+        self.streams.0.get_mut(&id).unwrap().written += length;
+    }
+
+    /// Number of bytes of which the last one is urgent.
+    pub(crate) fn urgent(&self) -> Option<usize> {
+        self.stream().urgent
     }
 
     pub(crate) fn shutdown(&mut self) {
@@ -315,6 +336,9 @@ impl Client {
             .unwrap();
         stack.on_timeout(now, streams);
         for (id, stream) in &mut streams.0 {
+            if let Some(ahead) = stack.urgent_ahead(*id) {
+                stream.urgent = Some(stream.received.len() + ahead as usize);
+            }
             if stream.readable > 0 {
                 let read = stream.unread.drain(..stream.readable as usize);
                 stream.received.extend(read);

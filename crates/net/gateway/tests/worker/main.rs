@@ -8,6 +8,8 @@ use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::thread;
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::net::{RecvFlags, recv};
 use saiga_gateway::{Anchor, Anchors, Opened};
 use saiga_stack::{CloseReason, StateName};
 use socket2::SockRef;
@@ -115,6 +117,33 @@ fn a_client_that_resets_resets_the_server() {
     assert_eq!(server.join().unwrap(), std::io::ErrorKind::ConnectionReset);
 }
 
+/// No byte is lost, and each side learns which one is urgent (RFC 6093).
+#[test]
+fn urgent_bytes_stay_urgent_in_both_directions() {
+    let (port, server) = serve(|mut stream| {
+        let socket = SockRef::from(&stream);
+        socket.send_out_of_band(b"abc").unwrap();
+        socket.send(b"xyz").unwrap();
+        poll(&mut [PollFd::new(&stream, PollFlags::PRI)], None).unwrap();
+        let mut urgent = [0];
+        let (_, count) = recv(&stream, &mut urgent, RecvFlags::OOB).unwrap();
+        assert_eq!((&urgent, count), (b"f", 1));
+        // As for every server that does not ask for it, the urgent byte is not in the stream.
+        let mut others = [0; 5];
+        stream.read_exact(&mut others).unwrap();
+        assert_eq!(&others, b"deghi");
+    });
+    let mut world = World::new(port);
+    let client = &mut world.client;
+    client.connect();
+    client.run_until(|client| client.received() == b"abcxyz");
+    assert_eq!(client.urgent(), Some(3));
+    client.send_urgent(b"def");
+    client.send(b"ghi");
+    client.run_until(|client| client.unsent() == 0);
+    server.join().unwrap();
+}
+
 /// A server that closes its half first still gets what the client sends.
 #[test]
 fn a_half_closed_connection_goes_on() {
@@ -133,6 +162,36 @@ fn a_half_closed_connection_goes_on() {
         .client
         .run_until(|client| client.closed() == Some(CloseReason::Finished));
     assert_eq!(server.join().unwrap(), b"still here");
+}
+
+/// A client that stays away after the server's close does not hold an anchor.
+#[test]
+fn a_conversation_ends_when_its_server_has_closed() {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let mut world = World::new(listener.local_addr().unwrap().port());
+    let handle = world.handle().clone();
+    let conversations = || handle.report().unwrap().conversations;
+    let half = world.client.connect();
+    world.client.run_until(|_| conversations() == 1);
+    let (mut server, _) = listener.accept().unwrap();
+    server.shutdown(Shutdown::Write).unwrap();
+    world.client.run_until(|client| client.has_ended());
+    world.client.connect();
+    world.client.run_until(|_| conversations() == 2);
+    drop(listener.accept().unwrap());
+    // The kernel was asked about the first one before.
+    world.client.run_until(|_| conversations() == 1);
+    assert_eq!(handle.report().unwrap().connections, 2);
+    world.client.send(b"too late");
+    world
+        .client
+        .run_until(|client| client.closed() == Some(CloseReason::Reset));
+    world.client.choose(half);
+    world.client.send(b"still here");
+    world.client.run_until(|client| client.unsent() == 0);
+    let mut bytes = [0; 10];
+    server.read_exact(&mut bytes).unwrap();
+    assert_eq!(&bytes, b"still here");
 }
 
 /// An anchor takes a descriptor; it does not wait until TIME-WAIT is over.
