@@ -91,8 +91,8 @@ pub(crate) fn state(
     Ok(find(diag, local, remote)?.map(|header| header.state))
 }
 
-/// Whether no process has the end at `local` of a connection with `remote`: it was closed, or is gone
-/// altogether.
+/// Whether no process has the end at `local` of a connection with `remote`: it was closed, or is
+/// gone.
 ///
 /// # Errors
 /// The errors of netlink: ENOENT or EPROTONOSUPPORT in a kernel without INET_DIAG.

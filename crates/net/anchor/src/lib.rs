@@ -5,7 +5,8 @@
 //! opens one before it answers the SYN. So the server sees its client, and the kernel decides
 //! about listeners, backlog and refusal. [`Routes`] bring the server's replies to loopback,
 //! [`Anchors`] open anchors, [`end`] ends them, [`urgent`] finds urgent bytes, [`self_test()`] and
-//! [`firewall`] find what prevents or bypasses them. Everything acts on the network namespace of the calling thread.
+//! [`firewall`] find what prevents or bypasses them. Everything acts on the network namespace of
+//! the calling thread.
 //!
 //! Deliberately absent: packet devices, the client's TCP, threads, and sysctls: none is changed.
 

@@ -22,8 +22,8 @@ use crate::wheel::Wheel;
 /// How long the owner may take to decide about a SYN. Linux's clients give up after 127 s.
 pub(crate) const UNDECIDED: Micros = Micros::from_secs(120);
 
-/// Most segments of a connection that wait for the owner's decision: those of an initial window (RFC
-/// 6928). And bytes of those of all connections.
+/// Most segments of a connection that wait for the owner's decision: those of an initial window
+/// (RFC 6928). And bytes of those of all connections.
 const MOST_HELD: usize = 10;
 const MOST_HELD_BYTES: usize = 4 << 20;
 

@@ -42,8 +42,8 @@ pub(crate) struct Conversation {
     pub(crate) may_write: bool,
     /// Whether an event has told that the server's end has come: the next empty read is it.
     pub(crate) is_end_near: bool,
-    /// Whether an event has told of an urgent byte of the server, and the stack of one of the client,
-    /// which the other side does not have yet.
+    /// Whether an event has told of an urgent byte of the server, and the stack of one of the
+    /// client, which the other side does not have yet.
     pub(crate) has_mark: bool,
     pub(crate) has_urgent: bool,
     /// Whether the client and the server will not send any more.
@@ -292,8 +292,8 @@ impl Conversation {
     }
 }
 
-/// Writes bytes of the client. `ahead`: number of bytes of which the last one is urgent. A call with
-/// the flag for it could fail to send it and mark another one, so it goes alone.
+/// Writes bytes of the client. `ahead`: number of bytes of which the last one is urgent. A call that
+/// sends only a part would mark another byte, so the urgent one goes alone.
 fn write(mut anchor: &TcpStream, front: &[u8], ahead: Option<u32>) -> io::Result<usize> {
     match ahead {
         None => anchor.write(front),
