@@ -407,6 +407,11 @@ impl Stack {
                 self.on_syn(listener, flow, header, now, owner);
                 Verdict::Taken
             }
+            // RFC 9293 §3.10.7.2, fourth: dropped. So is a SYN with a FIN, as by Linux. Beside the
+            // kernel, the segment can be one of a connection of the kernel.
+            Some(_) if header.ack.is_none() && self.config.presence == Presence::Alone => {
+                Verdict::Taken
+            }
             Some(listener)
                 if self.on_cookie(listener, flow, (segment, is_congested), now, owner) =>
             {

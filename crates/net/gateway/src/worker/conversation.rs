@@ -292,8 +292,8 @@ impl Conversation {
     }
 }
 
-/// Writes bytes of the client. `ahead`: number of bytes of which the last one is urgent. A call that
-/// sends only a part would mark another byte, so the urgent one goes alone.
+/// Writes bytes of the client. `ahead`: number of bytes of which the last one is urgent. A call
+/// that sends only a part would mark another byte, so the urgent one goes alone.
 fn write(mut anchor: &TcpStream, front: &[u8], ahead: Option<u32>) -> io::Result<usize> {
     match ahead {
         None => anchor.write(front),

@@ -192,7 +192,7 @@ fn a_segment_without_a_connection_is_reset() {
         ("a FIN", 80, (100, Some(7)), Flags::FIN, (7, None)),
         (
             "nothing acknowledged",
-            80,
+            81,
             (100, None),
             Flags::FIN,
             (0, Some(101)),
@@ -206,6 +206,21 @@ fn a_segment_without_a_connection_is_reset() {
         let (seq, ack) = expected;
         assert_eq!(found, (SeqNum(seq), ack.map(SeqNum)), "{name}");
         assert_eq!((reset.ports.source, reset.ports.destination), (port, 9));
+    }
+}
+
+/// RFC 9293 §3.10.7.2, fourth.
+#[test]
+fn a_listener_is_silent_about_what_is_neither_a_syn_nor_an_acknowledgement() {
+    let all = Flags::FIN | Flags::PSH;
+    for flags in [Flags::NONE, Flags::FIN, all, Flags::SYN | Flags::FIN] {
+        let mut host = host(Presence::Alone);
+        let frame = tcp((v4(9), v4(2)), (9, 80), (100, None), flags);
+        assert_eq!(
+            answers(&mut host, &frame),
+            Vec::<Vec<u8>>::new(),
+            "{flags:?}"
+        );
     }
 }
 
