@@ -7,8 +7,10 @@ use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
 
 use saiga_gateway::settings::Settings;
+use saiga_process::network::{Namespace, within};
 use saiga_trials::snapshot::ip;
 use saiga_trials::witness::await_true;
+use serde_json::Value;
 
 mod support;
 #[path = "support/gateway.rs"]
@@ -135,6 +137,78 @@ fn an_interface_of_the_kernel_is_shared() {
         assert_eq!(network(), world.before);
         assert_eq!(world.client(ping), "PONG\n");
     });
+}
+
+/// A router behind which packets must be smaller tells so once: the next connections know it, in
+/// both versions of IP.
+#[test]
+fn the_mtu_of_a_path_is_kept() {
+    in_namespace(|| {
+        let world = World::over(Wire::Xdp);
+        let _server = world.redis(false);
+        // The client's host is the router.
+        let beyond = Namespace::new().unwrap();
+        for line in [
+            "link add far type veth peer name beyond",
+            "link set beyond mtu 1300 up",
+            "address add 10.10.0.1/24 dev beyond",
+            "address add fd10::1/64 dev beyond nodad",
+            &format!("link set far netns {}", beyond.path().display()),
+        ] {
+            world.client(&format!("ip {line}"));
+        }
+        world.client("sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1");
+        for line in [
+            "link set far mtu 1300 up",
+            "address add 10.10.0.2/24 dev far",
+            "address add fd10::2/64 dev far nodad",
+            "route add default via 10.10.0.1",
+            "-6 route add default via fd10::1",
+        ] {
+            within(Some(&beyond.path()), || Ok(ip(line))).unwrap();
+        }
+        ip("route add 10.10.0.0/24 via 10.9.0.2");
+        ip("-6 route add fd10::/64 via fd09::2");
+        let gateway = world.gateway();
+        let value = "x".repeat(50_000);
+        let set = format!("redis-cli -h 10.9.0.1 set key {value}");
+        assert_eq!(run(&set), "OK\n");
+        for (server, headers) in [("10.9.0.1", 40), ("fd09::1", 60)] {
+            let cli = || {
+                let mut cli = Command::new("nsenter");
+                cli.arg(format!("--net={}", beyond.path().display()));
+                cli.args(["redis-cli", "-h", server]);
+                cli
+            };
+            let got = said(cli().args(["get", "key"])).stdout;
+            assert_eq!(got.trim_end(), value);
+            let _next = Talk::new(cli());
+            // 12 bytes are those of the timestamps.
+            assert_eq!(segment_size(&world), 1300 - headers - 12);
+        }
+        gateway.stop();
+    });
+}
+
+/// Runs a command on the server's host; returns its output.
+fn run(line: &str) -> String {
+    let words: Vec<&str> = line.split(' ').collect();
+    said(Command::new(words[0]).args(&words[1..])).stdout
+}
+
+/// Bytes of the segments of the connection that is open.
+fn segment_size(world: &World) -> u64 {
+    let words = ["gateway", "status", "--json", "--connections", "--config"];
+    let mut status = world.saiga.saiga(&words);
+    let status = said(status.arg(world.saiga.path("gateway.toml"))).stdout;
+    let status: Value = serde_json::from_str(&status).unwrap();
+    let connections = status["connections"].as_array().unwrap();
+    let mut open = connections
+        .iter()
+        .filter(|one| one["state"] == "ESTABLISHED");
+    let size = open.next().and_then(|one| one["tcp"]["mss_bytes"].as_u64());
+    assert_eq!(open.next(), None);
+    size.unwrap()
 }
 
 /// A connection from before the gateway stays with the kernel, and its host comes to the gateway

@@ -36,6 +36,8 @@ pub struct Anchors {
     diag: Netlink,
     /// Tells the addresses of this host from those of others.
     routes: Netlink,
+    /// Of the path to the last client.
+    path_mtu: Option<u32>,
 }
 
 /// What follows from the attempt to open an anchor.
@@ -139,7 +141,15 @@ impl Anchors {
             ephemeral: ephemeral_ports()?,
             diag: Netlink::open(NETLINK_SOCK_DIAG)?,
             routes: Netlink::open(NETLINK_ROUTE)?,
+            path_mtu: None,
         })
+    }
+
+    /// The MTU of the path to the client of the last [`Self::connect`], if the kernel's routes know
+    /// one: errors of routers can come to the kernel alone.
+    #[must_use]
+    pub const fn path_mtu(&self) -> Option<u32> {
+        self.path_mtu
     }
 
     /// Opens an anchor from `client` to `server`, the destination of its SYN. IPv4-mapped addresses
@@ -156,8 +166,10 @@ impl Anchors {
         server: SocketAddr,
     ) -> Result<Opening, ConnectError> {
         let ends = Ends::fit(client, server)?;
-        let is_own = table::is_own(&mut self.routes, ends.client.ip());
-        if is_own.map_err(|error| ends.fault("RTM_GETROUTE", error))? {
+        let known = table::look_up(&mut self.routes, ends.client.ip());
+        let known = known.map_err(|error| ends.fault("RTM_GETROUTE", error))?;
+        self.path_mtu = known.mtu;
+        if known.is_own {
             let Ends { client, server } = ends;
             return Err(ConnectError::Unfit { client, server });
         }

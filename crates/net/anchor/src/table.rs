@@ -13,7 +13,7 @@ use ipnet::IpNet;
 use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL};
 use netlink_packet_route::address::{AddressAttribute, AddressMessage};
 use netlink_packet_route::route::{
-    RouteAddress, RouteAttribute, RouteMessage, RouteScope, RouteType,
+    RouteAddress, RouteAttribute, RouteMessage, RouteMetric, RouteScope, RouteType,
 };
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 
@@ -47,27 +47,54 @@ pub(crate) enum Target {
     Throw,
 }
 
-/// Whether packets to `address` are for this host: it is one of the host's addresses, or a
-/// broadcast or anycast address of its networks. The routing tables decide, so that
-/// `net.ipv4.ip_nonlocal_bind` does not matter.
-pub(crate) fn is_own(netlink: &mut Netlink, address: IpAddr) -> io::Result<bool> {
+/// What the routing tables say of an address.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Known {
+    /// Whether packets to it are for this host: it is one of the host's addresses, or a broadcast
+    /// or anycast address of its networks.
+    pub(crate) is_own: bool,
+    /// The MTU of its path, if a route has one, or a router has told of it (RTAX_MTU).
+    pub(crate) mtu: Option<u32>,
+}
+
+/// Asks the routing tables for `address`, so that `net.ipv4.ip_nonlocal_bind` does not matter.
+pub(crate) fn look_up(netlink: &mut Netlink, address: IpAddr) -> io::Result<Known> {
     let mut request = RouteMessage::default();
     request.header.address_family = family(address);
     request.header.destination_prefix_length = IpNet::from(address).prefix_len();
     let to = RouteAddress::from(address);
     request.attributes.push(RouteAttribute::Destination(to));
     match netlink.ask(RouteNetlinkMessage::GetRoute(request)) {
-        Ok(RouteNetlinkMessage::NewRoute(found)) => Ok(matches!(
-            found.header.kind,
-            RouteType::Local | RouteType::Broadcast | RouteType::Anycast | RouteType::Multicast
-        )),
+        Ok(RouteNetlinkMessage::NewRoute(found)) => Ok(Known {
+            is_own: matches!(
+                found.header.kind,
+                RouteType::Local | RouteType::Broadcast | RouteType::Anycast | RouteType::Multicast
+            ),
+            mtu: mtu(&found.attributes),
+        }),
         Ok(_) => Err(io::ErrorKind::InvalidData.into()),
         // There is no route, or one of the types unreachable, prohibit and blackhole.
         Err(error) => match error.raw_os_error() {
-            Some(libc::ENETUNREACH | libc::EHOSTUNREACH | libc::EACCES | libc::EINVAL) => Ok(false),
+            Some(libc::ENETUNREACH | libc::EHOSTUNREACH | libc::EACCES | libc::EINVAL) => {
+                Ok(Known::default())
+            }
             _ => Err(error),
         },
     }
+}
+
+fn mtu(attributes: &[RouteAttribute]) -> Option<u32> {
+    for attribute in attributes {
+        let RouteAttribute::Metrics(metrics) = attribute else {
+            continue;
+        };
+        for metric in metrics {
+            if let RouteMetric::Mtu(mtu) = metric {
+                return Some(*mtu);
+            }
+        }
+    }
+    None
 }
 
 /// All addresses of this host.

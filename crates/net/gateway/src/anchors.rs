@@ -109,8 +109,14 @@ impl Admitted {
         server: SocketAddr,
     ) -> Result<Opened, Silence> {
         let seat = seats.map(|seats| seats.take(client.ip())).transpose()?;
-        let anchor = |stream| Anchor { stream, seat };
-        match self.anchors.connect(client, server) {
+        let opening = self.anchors.connect(client, server);
+        let path_mtu = self.anchors.path_mtu();
+        let anchor = |stream| Anchor {
+            stream,
+            seat,
+            path_mtu,
+        };
+        match opening {
             Ok(Opening::Established(stream)) => Ok(Opened::Established(anchor(stream))),
             Ok(Opening::Waiting(stream)) => Ok(Opened::Waiting(anchor(stream))),
             Ok(Opening::Refused) | Err(ConnectError::LinkLocal { .. }) => Ok(Opened::Refused),

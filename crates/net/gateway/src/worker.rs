@@ -84,6 +84,8 @@ pub struct Anchor {
     pub stream: TcpStream,
     /// Its place among the connections of its port, if these are limited.
     pub seat: Option<Seat>,
+    /// The MTU of the path to the client, if the kernel knows it.
+    pub path_mtu: Option<u32>,
 }
 
 /// What became of an anchor.

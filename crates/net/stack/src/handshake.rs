@@ -48,9 +48,15 @@ impl Stack {
             }
             State::Proven(proven) => {
                 proven.connection.resize(buffer);
-                let connection = proven.connection.clone();
+                let mut connection = proven.connection.clone();
                 let held = self.connections.take_held(id);
-                self.begin(id, |_| connection, now);
+                let size = self.paths.to(flow.remote().ip(), now);
+                let known = |context: &mut Context<'_>| {
+                    size.iter()
+                        .for_each(|size| connection.on_path_mtu(*size, context));
+                    connection
+                };
+                self.begin(id, known, now);
                 let established = Events {
                     is_established: true,
                     ..Events::default()

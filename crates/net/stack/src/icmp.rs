@@ -3,7 +3,7 @@
 //! Spec: RFC 1122 §3.2.2, RFC 4443 §2.4 (when no error is sent), RFC 1812 §4.3.2.8 (rates), RFC
 //! 5927 (what an error may do to a connection).
 
-use saiga_tcp::{IcmpError, Instant};
+use saiga_tcp::{Connection, Context, IcmpError, Instant};
 use saiga_wire::frame::{Network, Packet};
 use saiga_wire::icmp::Echo;
 use saiga_wire::ip::{Addresses, Protocol};
@@ -15,15 +15,13 @@ use crate::flow::Flow;
 use crate::fragment::Expired;
 use crate::host::{header_v4, header_v6};
 use crate::owner::Owner;
+use crate::path::segment_size;
 use crate::stack::{Stack, Verdict};
 
 /// Codes of "destination unreachable" by which a host refuses (RFC 1122 §4.2.3.9): protocol and
 /// port of IPv4, port of IPv6.
 const REFUSING_V4: [u8; 2] = [2, 3];
 const REFUSING_V6: u8 = 4;
-/// Bytes of the IP and TCP headers.
-const HEADERS_V4: u32 = 40;
-const HEADERS_V6: u32 = 60;
 
 /// An error for the source of a packet.
 enum Answer<'a> {
@@ -52,7 +50,7 @@ impl Stack {
                 IcmpError::Unreachable
             }
             icmp4::Message::FragmentationNeeded { mtu, .. } => IcmpError::TooBig {
-                mss: segment_size(mtu.into(), HEADERS_V4),
+                mss: segment_size(mtu.into(), false),
             },
             // Nothing that a host can act on, or no error.
             icmp4::Message::ParameterProblem { .. }
@@ -85,7 +83,7 @@ impl Stack {
                 IcmpError::Unreachable
             }
             icmp6::Message::PacketTooBig { mtu, .. } => IcmpError::TooBig {
-                mss: segment_size(*mtu, HEADERS_V6),
+                mss: segment_size(*mtu, true),
             },
             icmp6::Message::ParameterProblem { .. }
             | icmp6::Message::EchoReply(_)
@@ -146,14 +144,29 @@ impl Stack {
         let found = self.connections.find(&flow);
         let found = found.and_then(|index| self.connections.slots.id(index));
         let Some(id) = found else {
-            return Verdict::NotOurs;
+            // On a device with several queues, errors come to any of them.
+            let is_size = matches!(error, IcmpError::TooBig { .. });
+            return match is_size && self.host.routing.is_own(flow.addresses.source()) {
+                true => Verdict::Shared,
+                false => Verdict::NotOurs,
+            };
         };
-        let events =
-            self.connections
-                .with_engine(id, &mut self.counters, now, |connection, context| {
-                    connection.on_icmp(error, seq, context)
-                });
-        if let Some(events) = events {
+        let run = |connection: &mut Connection, context: &mut Context<'_>| {
+            let size = |connection: &Connection, context: &Context<'_>| {
+                connection.info(context).map(|info| info.mss)
+            };
+            let before = size(connection, context);
+            let events = connection.on_icmp(error, seq, context);
+            (events, size(connection, context) < before)
+        };
+        let done = self
+            .connections
+            .with_engine(id, &mut self.counters, now, run);
+        if let Some((events, is_smaller)) = done {
+            // Other connections believe what this one could examine.
+            if let (IcmpError::TooBig { mss }, true) = (error, is_smaller) {
+                self.paths.learn(flow.remote().ip(), mss, now);
+            }
             self.connections.report(id, &events, owner);
         }
         Verdict::Taken
@@ -319,9 +332,4 @@ impl Stack {
                 }
             });
     }
-}
-
-/// The segment size of an MTU; 0 if the MTU is none.
-fn segment_size(mtu: u32, headers: u32) -> u16 {
-    u16::try_from(mtu.saturating_sub(headers)).unwrap_or(u16::MAX)
 }

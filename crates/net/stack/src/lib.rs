@@ -32,6 +32,7 @@ mod listener;
 mod neighbour;
 mod network;
 mod owner;
+mod path;
 mod receive;
 mod settings;
 mod slab;

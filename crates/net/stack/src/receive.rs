@@ -332,6 +332,11 @@ impl Stack {
             counters: &mut self.counters.tcp,
         };
         let events = connection.on_segment(&arrival, &mut place, &mut context);
+        if events.is_established
+            && let Some(size) = self.paths.to(slot.flow.remote().ip(), now)
+        {
+            connection.on_path_mtu(size, &mut context);
+        }
         let epoch = self.host.neighbours.epoch();
         // Progress shows that the neighbour is there (RFC 4861 §7.3.1).
         if (events.acked > 0 || events.is_established)

@@ -2,6 +2,7 @@
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
+use core::net::IpAddr;
 
 use saiga_tcp::{CookieSecret, Instant};
 use saiga_wire::offload::ChecksumState;
@@ -15,6 +16,7 @@ use crate::host::Host;
 use crate::limit::RateLimit;
 use crate::network::{Network, NetworkError};
 use crate::owner::Owner;
+use crate::path::{Paths, segment_size};
 
 /// Answers to packets that have no connection, in a second and at once (Linux's
 /// `icmp_msgs_per_sec` and `icmp_msgs_burst`).
@@ -33,6 +35,7 @@ pub struct Stack {
     pub(crate) reassembly: Reassembly,
     /// Packets put together from fragments that the kernel should get.
     pub(crate) handed_back: VecDeque<Vec<u8>>,
+    pub(crate) paths: Paths,
     pub(crate) counters: Counters,
     pub(crate) limits: Limits,
     /// The secret of SYN cookies.
@@ -80,6 +83,7 @@ impl Stack {
             connections: Connections::new(&config, secrets, now),
             reassembly: Reassembly::default(),
             handed_back: VecDeque::new(),
+            paths: Paths::default(),
             counters: Counters::default(),
             limits: Limits {
                 resets: RateLimit::new(ERRORS_PER_SECOND, ERRORS_AT_ONCE),
@@ -99,6 +103,13 @@ impl Stack {
     /// If the network cannot work; the old one stays.
     pub fn configure(&mut self, network: Network, now: Instant) -> Result<(), NetworkError> {
         self.host.configure(network, now)
+    }
+
+    /// Packets of `mtu` bytes reach a host, and larger ones do not, as somebody knows who cannot be
+    /// deceived. It holds for connections that are established in the next ten minutes.
+    pub fn learn_path_mtu(&mut self, host: IpAddr, mtu: u32, now: Instant) {
+        let size = segment_size(mtu, host.is_ipv6());
+        self.paths.learn(host, size, now);
     }
 
     /// The counts.

@@ -22,6 +22,9 @@ impl<D: Device, A: Anchors> Worker<D, A> {
             Opened::Refused => return self.stack.refuse(id, now),
             Opened::Ignored => return self.stack.ignore(id),
         };
+        if let Some(mtu) = anchor.path_mtu {
+            self.stack.learn_path_mtu(client.ip(), mtu, now);
+        }
         let conversation = Conversation::new(id, anchor, is_accepted);
         let key = self.table.add(id, conversation);
         if !self.watch(key) {

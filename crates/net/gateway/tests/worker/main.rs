@@ -28,6 +28,7 @@ impl Anchors for Loopback {
                 Opened::Established(Anchor {
                     stream: anchor,
                     seat: None,
+                    path_mtu: None,
                 })
             }
             Err(_) => Opened::Refused,

@@ -5,7 +5,8 @@
 //! frame is redirected if it is of the VLAN and is TCP to a served endpoint, over IPv4 without
 //! options and fragments, or over IPv6 without extension headers, and neither from a host that is
 //! left to the kernel nor from a link-local address of IPv6. All headers then have fixed lengths:
-//! every offset here is a constant, and the verifier sees each bound.
+//! every offset here is a constant, and the verifier sees each bound. Errors of routers about the
+//! size of such packets to such hosts are redirected as well (RFC 1191, RFC 8201).
 //!
 //! Deliberately absent: checks of anything else in the headers, which are the stack's.
 
@@ -72,6 +73,44 @@ const HOST: i16 = -40;
 const FLOW: i16 = HOST;
 
 const TCP: u32 = 6;
+const ICMP: u32 = 1;
+const ICMP6: u32 = 58;
+/// Type and code of the errors: fragmentation needed, packet too big.
+const TOO_BIG_V4: u16 = 0x0304;
+const TOO_BIG_V6: u16 = 0x0200;
+/// Bytes of both headers before the packet that an error quotes: IP and ICMP.
+const V4_QUOTE: i32 = 28;
+const V6_QUOTE: i32 = 48;
+/// The end of the ports.
+const V4_ENDS: i32 = 38;
+const V6_ENDS: i32 = 58;
+
+/// Where a frame has the end that is served, or that of a connection of this host, and the other
+/// one: offsets of their addresses and ports.
+#[derive(Clone, Copy)]
+struct Ends {
+    own: (i16, i16),
+    other: (i16, i16),
+}
+
+impl Ends {
+    const V4: Self = Self {
+        own: (V4_DESTINATION, V4_PORTS + 2),
+        other: (V4_SOURCE, V4_PORTS),
+    };
+    const V6: Self = Self {
+        own: (V6_DESTINATION, V6_PORTS + 2),
+        other: (V6_SOURCE, V6_PORTS),
+    };
+
+    /// Those of a packet that this host has sent.
+    const fn sent(self) -> Self {
+        Self {
+            own: self.other,
+            other: self.own,
+        }
+    }
+}
 /// The bits of a tag that are the number of the VLAN. 0 is none: the tag has a priority alone (IEEE
 /// 802.1Q §9.6).
 const VLAN_ID: u16 = 0x0fff;
@@ -142,23 +181,9 @@ pub(super) fn program(maps: Maps, vlan: Option<u16>) -> Option<Vec<Instruction>>
     code.jump(pass);
 
     code.bind(v4);
-    load_v4(&mut code, pass);
-    look_up_flow(&mut code, maps, V4_PORTS, redirect);
-    look_up(&mut code, maps.endpoints, ENDPOINT);
-    code.jump_if_null(Reg::R0, Condition::NotEqual, served);
-    zero(&mut code, &[ENDPOINT + 12]);
-    look_up(&mut code, maps.endpoints, ENDPOINT);
-    code.jump_if_null(Reg::R0, Condition::NotEqual, served);
-    code.jump(pass);
-
+    find_v4(&mut code, maps, [pass, served, redirect]);
     code.bind(v6);
-    load_v6(&mut code, pass);
-    look_up_flow(&mut code, maps, V6_PORTS, redirect);
-    look_up(&mut code, maps.endpoints, ENDPOINT);
-    code.jump_if_null(Reg::R0, Condition::NotEqual, served);
-    zero(&mut code, &[0, 4, 8, 12].map(|at| ENDPOINT + at));
-    look_up(&mut code, maps.endpoints, ENDPOINT);
-    code.jump_if_null(Reg::R0, Condition::Equal, pass);
+    find_v6(&mut code, maps, [pass, served, redirect]);
 
     code.bind(served);
     look_up(&mut code, maps.hosts, HOST);
@@ -177,6 +202,53 @@ pub(super) fn program(maps: Maps, vlan: Option<u16>) -> Option<Vec<Instruction>>
     code.finish()
 }
 
+/// Finds out whose a frame of IPv4 is.
+fn find_v4(code: &mut Assembler, maps: Maps, [pass, served, redirect]: [Label; 3]) {
+    let [tcp, known] = [(); 2].map(|()| code.label());
+    check_v4(code, pass);
+    code.jump_if(Reg::R3, Condition::Equal, TCP, tcp);
+    code.jump_if(Reg::R3, Condition::NotEqual, ICMP, pass);
+    enter_quote(code, (V4_PORTS, TOO_BIG_V4), V4_QUOTE, pass);
+    require(code, V4_ENDS, pass);
+    check_v4(code, pass);
+    code.jump_if(Reg::R3, Condition::NotEqual, TCP, pass);
+    load_v4(code, maps, Ends::V4.sent(), redirect);
+    code.jump(known);
+    code.bind(tcp);
+    load_v4(code, maps, Ends::V4, redirect);
+    code.bind(known);
+    look_up(code, maps.endpoints, ENDPOINT);
+    code.jump_if_null(Reg::R0, Condition::NotEqual, served);
+    zero(code, &[ENDPOINT + 12]);
+    look_up(code, maps.endpoints, ENDPOINT);
+    code.jump_if_null(Reg::R0, Condition::NotEqual, served);
+    code.jump(pass);
+}
+
+/// As [`find_v4`], of IPv6.
+fn find_v6(code: &mut Assembler, maps: Maps, [pass, served, redirect]: [Label; 3]) {
+    let [tcp, known] = [(); 2].map(|()| code.label());
+    require(code, V6_HEADERS, pass);
+    check_v6(code, pass);
+    code.jump_if(Reg::R3, Condition::Equal, TCP, tcp);
+    code.jump_if(Reg::R3, Condition::NotEqual, ICMP6, pass);
+    enter_quote(code, (V6_PORTS, TOO_BIG_V6), V6_QUOTE, pass);
+    require(code, V6_ENDS, pass);
+    check_v6(code, pass);
+    code.jump_if(Reg::R3, Condition::NotEqual, TCP, pass);
+    load_v6(code, maps, Ends::V6.sent(), (pass, redirect));
+    code.jump(known);
+    code.bind(tcp);
+    load_v6(code, maps, Ends::V6, (pass, redirect));
+    code.bind(known);
+    look_up(code, maps.endpoints, ENDPOINT);
+    code.jump_if_null(Reg::R0, Condition::NotEqual, served);
+    zero(code, &[0, 4, 8, 12].map(|at| ENDPOINT + at));
+    look_up(code, maps.endpoints, ENDPOINT);
+    code.jump_if_null(Reg::R0, Condition::NotEqual, served);
+    code.jump(pass);
+}
+
 /// Jumps to `pass` unless the frame has `bytes` bytes from R7 on.
 fn require(code: &mut Assembler, bytes: i32, pass: Label) {
     code.copy(Reg::R2, Reg::R7);
@@ -184,41 +256,55 @@ fn require(code: &mut Assembler, bytes: i32, pass: Label) {
     code.jump_if_greater(Reg::R2, Reg::R8, pass);
 }
 
-/// Stores both keys of a TCP segment over IPv4; jumps to `pass` if the frame has something else.
-fn load_v4(code: &mut Assembler, pass: Label) {
+/// Loads the protocol of a packet of IPv4 that is whole and has no options; jumps to `pass` for
+/// others.
+fn check_v4(code: &mut Assembler, pass: Label) {
     code.load(Width::Byte, Reg::R3, Reg::R7, V4_VERSION);
     code.jump_if(Reg::R3, Condition::NotEqual, V4_WITHOUT_OPTIONS, pass);
     code.load(Width::Half, Reg::R3, Reg::R7, V4_FRAGMENT);
     code.jump_if(Reg::R3, Condition::CommonBit, be(IS_FRAGMENT), pass);
     code.load(Width::Byte, Reg::R3, Reg::R7, V4_PROTOCOL);
-    code.jump_if(Reg::R3, Condition::NotEqual, TCP, pass);
-    for (key, address) in [(ENDPOINT, V4_DESTINATION), (HOST, V4_SOURCE)] {
+}
+
+/// As [`check_v4`], of IPv6 without extension headers.
+fn check_v6(code: &mut Assembler, pass: Label) {
+    code.load(Width::Byte, Reg::R3, Reg::R7, V6_VERSION);
+    code.and(Reg::R3, 0xf0);
+    code.jump_if(Reg::R3, Condition::NotEqual, 0x60, pass);
+    code.load(Width::Byte, Reg::R3, Reg::R7, V6_NEXT_HEADER);
+}
+
+/// Moves R7 to where a frame with the quoted packet would begin; jumps to `pass` for messages of
+/// another type or code.
+fn enter_quote(code: &mut Assembler, (at, kind): (i16, u16), bytes: i32, pass: Label) {
+    code.load(Width::Half, Reg::R3, Reg::R7, at);
+    code.jump_if(Reg::R3, Condition::NotEqual, be(kind), pass);
+    code.add(Reg::R7, bytes);
+}
+
+/// Stores both keys of a TCP segment over IPv4; jumps to `redirect` if it is of a known connection.
+fn load_v4(code: &mut Assembler, maps: Maps, ends: Ends, redirect: Label) {
+    for (key, address) in [(ENDPOINT, ends.own.0), (HOST, ends.other.0)] {
         let mapped = i32::from_ne_bytes([0, 0, 0xff, 0xff]);
         code.store_number(Width::Double, Reg::Stack, key, 0);
         code.store_number(Width::Word, Reg::Stack, key + 8, mapped);
         copy_word(code, key + 12, address);
     }
-    copy_port(code, V4_PORTS);
+    copy_ports(code, maps, ends, redirect);
 }
 
-/// As [`load_v4`], over IPv6.
-fn load_v6(code: &mut Assembler, pass: Label) {
-    require(code, V6_HEADERS, pass);
-    code.load(Width::Byte, Reg::R3, Reg::R7, V6_VERSION);
-    code.and(Reg::R3, 0xf0);
-    code.jump_if(Reg::R3, Condition::NotEqual, 0x60, pass);
-    code.load(Width::Byte, Reg::R3, Reg::R7, V6_NEXT_HEADER);
-    code.jump_if(Reg::R3, Condition::NotEqual, TCP, pass);
-    // The gateway's own connection to the server cannot have such a source.
-    code.load(Width::Half, Reg::R3, Reg::R7, V6_SOURCE);
+/// As [`load_v4`], over IPv6; jumps to `pass` if the other host has a link-local address: the
+/// gateway's own connection to the server cannot have such a source.
+fn load_v6(code: &mut Assembler, maps: Maps, ends: Ends, (pass, redirect): (Label, Label)) {
+    code.load(Width::Half, Reg::R3, Reg::R7, ends.other.0);
     code.and(Reg::R3, be(0xffc0).cast_signed());
     code.jump_if(Reg::R3, Condition::Equal, be(0xfe80), pass);
     // In words, because that is how the addresses are aligned.
     for word in [0, 4, 8, 12] {
-        copy_word(code, ENDPOINT + word, V6_DESTINATION + word);
-        copy_word(code, HOST + word, V6_SOURCE + word);
+        copy_word(code, ENDPOINT + word, ends.own.0 + word);
+        copy_word(code, HOST + word, ends.other.0 + word);
     }
-    copy_port(code, V6_PORTS);
+    copy_ports(code, maps, ends, redirect);
 }
 
 /// Copies four bytes of the frame to the stack.
@@ -227,23 +313,20 @@ fn copy_word(code: &mut Assembler, to: i16, from: i16) {
     code.store(Width::Word, Reg::Stack, to, Reg::R3);
 }
 
-/// Jumps to `redirect` for a connection beside those to endpoints.
-fn look_up_flow(code: &mut Assembler, maps: Maps, ports: i16, redirect: Label) {
+/// Copies the port to the key of the endpoint, with two zeros behind it; jumps to `redirect` for a
+/// connection beside those to endpoints.
+fn copy_ports(code: &mut Assembler, maps: Maps, ends: Ends, redirect: Label) {
+    zero(code, &[PORT]);
+    code.load(Width::Half, Reg::R3, Reg::R7, ends.own.1);
+    code.store(Width::Half, Reg::Stack, PORT, Reg::R3);
     let Some(flows) = maps.flows else {
         return;
     };
-    code.load(Width::Half, Reg::R3, Reg::R7, ports);
+    code.load(Width::Half, Reg::R3, Reg::R7, ends.other.1);
     code.store(Width::Half, Reg::Stack, PORT + 2, Reg::R3);
     look_up(code, flows, FLOW);
     code.jump_if_null(Reg::R0, Condition::NotEqual, redirect);
     code.store_number(Width::Half, Reg::Stack, PORT + 2, 0);
-}
-
-/// Copies the second port to the key of the endpoint, with two zeros behind it.
-fn copy_port(code: &mut Assembler, ports: i16) {
-    zero(code, &[PORT]);
-    code.load(Width::Half, Reg::R3, Reg::R7, ports + 2);
-    code.store(Width::Half, Reg::Stack, PORT, Reg::R3);
 }
 
 /// Sets words of the stack to zero.

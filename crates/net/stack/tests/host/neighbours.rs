@@ -1,5 +1,7 @@
 //! Neighbours that answer, neighbours that do not, and what connections learn of it.
 
+use std::net::IpAddr;
+
 use saiga_stack::{CloseReason, Config, Micros};
 use saiga_wire::ethernet::Mac;
 use saiga_wire::frame::Content;
@@ -76,6 +78,38 @@ fn smaller_segments_follow_an_error_about_the_mtu() {
         let frames = world.hosts[0].frames(now);
         let largest = frames.iter().map(|(_, frame)| frame.len()).max();
         assert_eq!(largest, Some(expected), "MTU {mtu}");
+    }
+    // The next connection to the host knows it.
+    assert_eq!(largest_of_next(&mut world, v4(1), v4(2)), 1314);
+}
+
+/// Bytes of the largest frame that a new connection sends before it can learn anything.
+fn largest_of_next(world: &mut World, own: IpAddr, peer: IpAddr) -> usize {
+    let id = world.connect(own, peer);
+    world.run(Micros::from_millis(10));
+    world.hosts[0].write(id, &[1; 10_000], world.now);
+    let now = world.now;
+    let frames = world.hosts[0].frames(now);
+    let lengths = frames.iter().map(|(_, frame)| frame.len());
+    lengths.max().unwrap()
+}
+
+/// The owner may know a path where errors go to the kernel. It may be the side that listens.
+#[test]
+fn a_path_that_the_owner_knows_holds_for_new_connections() {
+    let mut world = World::new();
+    let now = world.now;
+    for (own, peer) in [(v4(1), v4(2)), (v6(1), v6(2))] {
+        world.hosts[0].stack.learn_path_mtu(peer, 1400, now);
+        assert_eq!(largest_of_next(&mut world, own, peer), 1414);
+        world.hosts[1].stack.learn_path_mtu(own, 1350, now);
+        world.connect(own, peer);
+        world.run(Micros::from_millis(10));
+        let server = *world.hosts[1].accepted().last().unwrap();
+        world.hosts[1].write(server, &[1; 10_000], world.now);
+        let frames = world.hosts[1].frames(world.now);
+        assert!(frames.iter().all(|(_, frame)| frame.len() <= 1364));
+        assert!(frames.iter().any(|(_, frame)| frame.len() == 1364));
     }
 }
 
