@@ -14,8 +14,13 @@ pub fn by_scale<T>(quick: T, soak: T) -> T {
 
 /// `limit`, times `SAIGA_PATIENCE` if that is set: an emulated machine needs longer for everything.
 pub fn patient(limit: Duration) -> Duration {
+    limit * patience()
+}
+
+/// How many times as slow as others this machine is.
+pub fn patience() -> u32 {
     let times = env::var("SAIGA_PATIENCE").ok();
-    limit * times.and_then(|text| text.parse().ok()).unwrap_or(1)
+    times.and_then(|text| text.parse().ok()).unwrap_or(1)
 }
 
 /// The seed of this run: `SAIGA_TRIALS_SEED`, or the test's own fixed seed. Prints it, so that a
