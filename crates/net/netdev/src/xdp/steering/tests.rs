@@ -81,6 +81,26 @@ fn v6() -> Vec<u8> {
     frame
 }
 
+/// Errors of a router about the size of an answer to that SYN: 28 and 48 bytes before the packet.
+fn too_big_v4() -> Vec<u8> {
+    let answer = with(v4(), 26, &[10, 0, 0, 2, 10, 0, 0, 9]);
+    let answer = with(answer, 34, &[0, 7, 0x12, 0x34]);
+    let mut frame = with(v4()[..34].to_vec(), 23, &[1]);
+    frame.extend([3, 4, 0, 0, 0, 0, 5, 0x78]);
+    frame.extend(&answer[14..42]);
+    frame
+}
+
+fn too_big_v6() -> Vec<u8> {
+    let mut answer = v6();
+    answer[22..54].rotate_left(16);
+    let answer = with(answer, 54, &[0, 7, 0x12, 0x34]);
+    let mut frame = with(v6()[..54].to_vec(), 20, &[58]);
+    frame.extend([2, 0, 0, 0, 0, 0, 5, 0x78]);
+    frame.extend(&answer[14..]);
+    frame
+}
+
 fn tagged(mut frame: Vec<u8>, tag: [u8; 4]) -> Vec<u8> {
     drop(frame.splice(12..12, tag));
     frame
@@ -116,6 +136,16 @@ fn segments_to_served_endpoints_are_redirected() {
         ("class and flow label", with(v6(), 14, &[0x6f, 0xff])),
         ("may be fragmented", with(v4(), 20, &[0, 0])),
         ("beyond link-local addresses", with(v6(), 22, &[0xfe, 0xc0])),
+        ("fragmentation needed", too_big_v4()),
+        ("packet too big", too_big_v6()),
+        (
+            "too big, in a frame with a priority",
+            tagged(too_big_v6(), PRIORITY),
+        ),
+        (
+            "too big, from a link-local router",
+            with(too_big_v6(), 22, &[0xfe, 0x80]),
+        ),
     ] {
         assert!(world.redirects(&frame), "{name}");
     }
@@ -147,6 +177,25 @@ fn all_else_is_passed() {
         ("wrong version, IPv6", with(v6(), 14, &[0x45])),
         ("from a link-local address", with(v6(), 22, &[0xfe, 0x80])),
         ("the last link-local prefix", with(v6(), 22, &[0xfe, 0xbf])),
+        ("port unreachable", with(too_big_v4(), 35, &[3])),
+        ("time exceeded", with(too_big_v6(), 54, &[3])),
+        (
+            "about a client's port",
+            with(too_big_v4(), 62, &[0x12, 0x34, 0, 7]),
+        ),
+        ("about another address", with(too_big_v6(), 71, &[9])),
+        ("about UDP", with(too_big_v4(), 51, &[17])),
+        ("about UDP over IPv6", with(too_big_v6(), 68, &[17])),
+        ("about a fragment", with(too_big_v4(), 48, &[0, 0xb9])),
+        (
+            "about a packet with options",
+            with(too_big_v4(), 42, &[0x46]),
+        ),
+        (
+            "about a link-local client",
+            with(too_big_v6(), 86, &[0xfe, 0x80]),
+        ),
+        ("about less than the ports", too_big_v4()[..64].to_vec()),
         ("ARP", with(v4(), 12, &[8, 6])),
         ("802.3 length", with(v4(), 12, &[0, 40])),
         ("a VLAN", tagged(v4(), TAG)),
@@ -235,6 +284,10 @@ fn hosts_with_older_connections_are_left_to_the_kernel() {
         assert!(world.redirects(&neighbour));
         world.steering.take(host).unwrap();
         assert!(world.redirects(&frame));
+        world.steering.pass(host).unwrap();
+        assert!(!world.redirects(&too_big_v4()) || !world.redirects(&too_big_v6()));
+        world.steering.take(host).unwrap();
+        assert!(world.redirects(&too_big_v4()) && world.redirects(&too_big_v6()));
         // Neither is an error.
         world.steering.take(host).unwrap();
     }
