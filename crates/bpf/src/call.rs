@@ -23,6 +23,7 @@ pub(crate) enum Command {
     InfoByFd = 15,
     RawTracepointOpen = 17,
     LinkCreate = 28,
+    LinkDetach = 34,
 }
 
 /// Calls bpf(2). `attributes` may end before `union bpf_attr` does; the kernel reads the rest as

@@ -1,8 +1,8 @@
 //! Links: programs that are attached until the link is dropped, or its process ends.
 //!
-//! Kernel: `BPF_LINK_CREATE` (Linux 5.9 for XDP), `BPF_RAW_TRACEPOINT_OPEN`. The kernel detaches
-//! the program when the last descriptor of the link is closed, so a killed process leaves nothing
-//! behind.
+//! Kernel: `BPF_LINK_CREATE` (Linux 5.9 for XDP), `BPF_LINK_DETACH`, `BPF_RAW_TRACEPOINT_OPEN`. The
+//! kernel detaches the program when the last descriptor of the link is closed, so a killed process
+//! leaves nothing behind.
 #![expect(unsafe_code, reason = "bpf(2) takes names by pointer")]
 
 use std::ffi::CStr;
@@ -10,7 +10,7 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
 use rustix::io::Errno;
 
-use crate::call::{Command, number, open};
+use crate::call::{Command, bpf, number, open};
 use crate::program::{Program, ProgramKind};
 
 /// `BPF_XDP` and `BPF_TCX_INGRESS` of `enum bpf_attach_type`.
@@ -38,6 +38,11 @@ struct LinkCreate {
 }
 
 #[repr(C)]
+struct LinkDetach {
+    link: u32,
+}
+
+#[repr(C)]
 struct RawTracepointOpen {
     name: u64,
     program: u32,
@@ -47,7 +52,7 @@ struct RawTracepointOpen {
 /// A program that is attached while this value lives.
 #[derive(Debug)]
 pub struct Link {
-    _fd: OwnedFd,
+    fd: OwnedFd,
 }
 
 impl Link {
@@ -64,7 +69,7 @@ impl Link {
         // SAFETY: these are the attributes of the command, which returns a new descriptor; the name
         // ends with a zero.
         let fd = unsafe { open(Command::RawTracepointOpen, &mut attributes) }?;
-        Ok(Self { _fd: fd })
+        Ok(Self { fd })
     }
 
     /// Attaches a program of [`ProgramKind::Xdp`] to the network interface with this index.
@@ -102,6 +107,19 @@ impl Link {
     }
 }
 
+impl Drop for Link {
+    /// Detaches the program at once. A child that was just forked can have a copy of the descriptor
+    /// until it executes a program.
+    fn drop(&mut self) {
+        let mut attributes = LinkDetach {
+            link: number(self.fd.as_fd()),
+        };
+        // SAFETY: these are the attributes of the command, which have no pointers. Links to
+        // tracepoints end with their descriptor alone (EOPNOTSUPP).
+        let _detached = unsafe { bpf(Command::LinkDetach, &mut attributes) };
+    }
+}
+
 fn attach(program: &Program, target: u32, attach_type: u32, flags: u32) -> Result<Link, Errno> {
     let mut attributes = LinkCreate {
         program: number(program.as_fd()),
@@ -112,5 +130,5 @@ fn attach(program: &Program, target: u32, attach_type: u32, flags: u32) -> Resul
     // SAFETY: these are the attributes of the command, which have no pointers. The command returns
     // a new descriptor.
     let fd = unsafe { open(Command::LinkCreate, &mut attributes) }?;
-    Ok(Link { _fd: fd })
+    Ok(Link { fd })
 }

@@ -3,8 +3,9 @@
 use std::io::{ErrorKind, Read as _};
 use std::net::{SocketAddr, TcpListener};
 
-use saiga_anchor::{Anchors, ConnectError, Opening};
+use saiga_anchor::{Anchors, ConnectError, Opening, existing};
 use saiga_trials::snapshot::ip;
+use saiga_trials::witness::await_true;
 use socket2::{Domain, Socket, Type};
 
 use crate::world::{
@@ -206,6 +207,9 @@ fn an_anchor_that_no_process_has_does_not_keep_its_client_away() {
                 // Without the rule, the server's acknowledgement of the FIN does not come by lo.
                 gateway.close();
                 drop(anchor);
+                // A child of another test can have a copy of the descriptor until it executes.
+                let has_gone = || existing::is_orphaned(client, address(server, 6000)).unwrap();
+                await_true(has_gone, || "the anchor has a process".to_owned());
                 let mut gateway = Gateway::new(address(server, 6000));
                 // If the first SYN comes to the server's end from before, that end is reset, and
                 // the second SYN opens the connection.
