@@ -129,7 +129,8 @@ impl Chan {
     pub(crate) fn put(&self, socket: &Socket, what: Gather<'_>) -> Put {
         let bytes = self.tx_bytes();
         let put = self.tx_ring().write(&bytes, what.parts(), |shift| {
-            let grown = !chaos::starves() && bytes.populate(shift);
+            let permitted = !chaos::starves() && allowance::permits(socket, shift);
+            let grown = permitted && bytes.populate(shift);
             if grown {
                 allowance::lend(socket, shift);
             }

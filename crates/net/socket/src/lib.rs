@@ -25,6 +25,7 @@ mod kernel;
 mod leaving;
 mod links;
 mod lock;
+mod memory;
 pub mod namespaces;
 mod nonblock;
 mod offers;

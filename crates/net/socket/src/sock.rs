@@ -110,7 +110,7 @@ pub(crate) struct Socket {
     pub(crate) quiet_at: AtomicU64,
     /// When that check was (CLOCK_MONOTONIC, ns).
     pub(crate) quiet_since: AtomicU64,
-    /// Bytes beyond 1 MiB of the ring that this side writes.
+    /// Bytes of the ring that this side writes, since it last grew or got memory again.
     pub(crate) lent: AtomicU64,
     /// Fork epoch in which the connection was bound, or the last attempt began; older means
     /// possibly shared by fork.
