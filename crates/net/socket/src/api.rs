@@ -38,6 +38,13 @@ pub fn is_hidden(fd: Fd) -> bool {
     matches!(table::get(fd), Entry::Hidden)
 }
 
+/// Prepares for a new descriptor of the application at `fd`: one of the library's own moves to
+/// another number. False if it cannot move.
+pub fn make_room(fd: Fd) -> bool {
+    // A vfork child has its own descriptors, which our records do not describe.
+    !is_hidden(fd) || !rt::in_own_process() || rt::move_away(fd)
+}
+
 /// Converts a result into libc's form: a count, or -1 with errno set.
 #[must_use]
 pub fn c_result(result: Sys<usize>) -> isize {

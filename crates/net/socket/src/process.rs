@@ -5,12 +5,17 @@
 use saiga_channel::sys;
 use syscalls::Sysno;
 
-/// RLIMIT_NOFILE (`man 2 getrlimit`).
-pub(crate) fn rlimit_nofile(limit: &mut libc::rlimit) {
+/// The soft limit of descriptors (RLIMIT_NOFILE, `man 2 getrlimit`).
+pub(crate) fn descriptor_limit() -> u64 {
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
     let resource = libc::RLIMIT_NOFILE as usize;
-    let args = [0, resource, 0, core::ptr::from_mut(limit) as usize, 0, 0];
-    // SAFETY: writes one rlimit, which the caller lent us.
+    let args = [0, resource, 0, &raw mut limit as usize, 0, 0];
+    // SAFETY: writes one rlimit, which outlives the call.
     let _ = unsafe { sys::call(Sysno::prlimit64, args) };
+    limit.rlim_cur
 }
 
 /// Number of CPUs that the process may run on (`man 2 sched_getaffinity`).

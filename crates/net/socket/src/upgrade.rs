@@ -190,9 +190,7 @@ fn make_offer(socket: &'static Socket, tuple: &Tuple) {
     }
     match rendezvous::offer(tuple, rt::floor()) {
         Ok(listener) => {
-            socket
-                .rendezvous
-                .store(rt::hidden(listener), Ordering::Relaxed);
+            rt::keep(&socket.rendezvous, listener);
             socket.phase.transition(PhaseEvent::Offer);
             socket.pause();
             socket.show(State::Offering, Reason::None);
@@ -228,7 +226,7 @@ fn look_for_visitor(fd: Fd, socket: &'static Socket) {
             break;
         };
         if rendezvous::credentials(visitor).is_ok_and(|c| c.uid == uid) {
-            replace_rendezvous(socket, rt::hidden(visitor));
+            replace_rendezvous(socket, visitor);
             socket.phase.transition(PhaseEvent::Visit);
             let end = socket.messages.load(Ordering::Relaxed);
             let end = end.saturating_add(VISITOR_MESSAGES);
@@ -372,7 +370,7 @@ fn find_or_adopt(
 /// Connects to the other end's offer and proposes a slot.
 fn propose(socket: &'static Socket, tuple: &Tuple, fresh: bool) {
     let visitor = match rendezvous::connect(tuple, rt::floor()) {
-        Ok(fd) => rt::hidden(fd),
+        Ok(fd) => fd,
         Err(Errno(libc::ECONNREFUSED)) if !socket.peer_marked.load(Ordering::Relaxed) => {
             return socket.back_off(Reason::PeerNotSaiga);
         }
@@ -548,11 +546,14 @@ pub(crate) fn forked(socket: &'static Socket) {
     socket.step_soon();
 }
 
-fn replace_rendezvous(socket: &Socket, fd: Fd) {
-    let gone = socket.rendezvous.swap(fd, Ordering::Relaxed);
+fn replace_rendezvous(socket: &'static Socket, fd: Fd) {
+    let gone = socket.rendezvous.swap(-1, Ordering::Relaxed);
     if gone >= 0 {
         rt::unhide_and_close(gone);
         offers::give_back(socket);
+    }
+    if fd >= 0 {
+        rt::keep(&socket.rendezvous, fd);
     }
 }
 
