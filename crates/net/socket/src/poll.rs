@@ -22,7 +22,7 @@ use crate::chan::Chan;
 use crate::sock::{Pin, Socket};
 use crate::table::{self, Entry};
 use crate::thread_bells;
-use crate::{allowance, clock, epoll_wait, idle, kernel, policy, process, readiness};
+use crate::{clock, epoll_wait, idle, kernel, policy, process, readiness};
 use core::cell::Cell;
 use libc::pollfd;
 use saiga_channel::direction::{RxMode, TxMode};
@@ -160,7 +160,7 @@ fn any_event(fds: &[pollfd]) -> bool {
             let receives = chan.own().rx_mode.peek() == RxMode::Ring;
             let sends = chan.own().tx_mode.peek() == TxMode::Ring;
             (reads && receives && incoming.readable())
-                || (writes && sends && !outgoing.frozen() && outgoing.writable(allowance::limit()))
+                || (writes && sends && !outgoing.frozen() && chan.writable())
         })
     })
 }

@@ -7,7 +7,7 @@
 mod checks;
 
 use checks::{Totals, is_tcp, may_wait, totals, waits_unseen};
-pub(crate) use checks::{leave_for_unseen_wait, waits_for_more_than_a_byte};
+pub(crate) use checks::{leave_for_unseen_wait, read_unsent_mark, waits_for_more_than_a_byte};
 
 use crate::chan::Chan;
 use crate::links::{self, Known, Link};
@@ -564,6 +564,7 @@ fn bind(fd: Fd, socket: &'static Socket, link: &'static Link, slot: SlotIndex) -
     let Some(chan) = Chan::at(link, slot) else {
         return false;
     };
+    read_unsent_mark(fd, socket);
     set_channel(socket, link, slot);
     socket.mode.transition(ModeEvent::Bind);
     let alone = socket.pins.load(Ordering::SeqCst) == 1 && !poll::has_pollers();

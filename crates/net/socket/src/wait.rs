@@ -10,7 +10,7 @@ use crate::chan::Chan;
 use crate::policy::wake_cost;
 use crate::sock::Socket;
 use crate::thread_bells::Borrowed;
-use crate::{allowance, asleep, clock, idle, kernel, lock, policy, send, thread_bells};
+use crate::{asleep, clock, idle, kernel, lock, policy, send, thread_bells};
 use saiga_channel::direction::{RxMode, TxMode};
 use saiga_channel::sys::{self, Errno, Fd, Sys};
 use saiga_status::Reason;
@@ -122,7 +122,7 @@ impl Wait {
                 }
             }
             WaitFor::Space => match chan.own().tx_mode.peek() {
-                TxMode::Ring => chan.tx_ring().writable(allowance::limit()),
+                TxMode::Ring => chan.writable(),
                 TxMode::Ended => chan.tx_ring().acknowledged(),
                 TxMode::Tcp | TxMode::After => false,
             },
@@ -137,7 +137,7 @@ impl Wait {
                 chan.own().rx_mode.peek() == RxMode::Ring && something
             }
             WaitFor::Space => {
-                let space = chan.tx_ring().arm_space(allowance::limit());
+                let space = chan.arm_space();
                 chan.own().tx_mode.peek() == TxMode::Ring && space
             }
         }

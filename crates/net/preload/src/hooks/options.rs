@@ -54,10 +54,12 @@ pub(crate) unsafe extern "C" fn setsockopt(
     }
     // SAFETY: arguments pass unchanged.
     let result = unsafe { next::setsockopt(fd, level, name, value, len) };
-    if (level, name, result) == (libc::SOL_SOCKET, libc::SO_RCVLOWAT, 0)
-        && let Some(handle) = lookup(fd)
-    {
-        handle.low_water_changed(fd);
+    match (level, name, lookup(fd).filter(|_| result == 0)) {
+        (libc::SOL_SOCKET, libc::SO_RCVLOWAT, Some(handle)) => handle.low_water_changed(fd),
+        (libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, Some(handle)) => {
+            handle.unsent_mark_changed(fd);
+        }
+        _ => {}
     }
     result
 }
