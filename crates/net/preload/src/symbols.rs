@@ -27,6 +27,8 @@ macro_rules! symbols {
             ("execl", "as execve; its arguments are passed on untouched"),
             ("execlp", "as execl"),
             ("execle", "as execl"),
+            ("dlopen", "RTLD_DEEPBIND: the object's waits pass by our hooks: downgrade"),
+            ("dlmopen", "as dlopen, also for another namespace"),
             ("dprintf", "stdio writes without our hooks: downgrade; its arguments are passed on untouched"),
             ("__dprintf_chk", "fortified dprintf"),
         ];

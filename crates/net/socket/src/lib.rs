@@ -14,6 +14,7 @@ mod chan;
 mod chaos;
 mod clock;
 mod close;
+pub mod deep_bound;
 mod epoll;
 mod epoll_wait;
 pub mod fork;

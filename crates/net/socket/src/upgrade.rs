@@ -13,7 +13,7 @@ use crate::chan::Chan;
 use crate::links::{self, Known, Link};
 use crate::sock::{self, Socket};
 use crate::state::{Mode, ModeEvent, Phase, PhaseEvent};
-use crate::{epoll, fork, offers, poll, rt, settings, uring};
+use crate::{deep_bound, epoll, fork, offers, poll, rt, settings, uring};
 use core::sync::atomic::Ordering;
 use saiga_channel::layout::{START_SHIFT, Side, SlotIndex};
 use saiga_channel::rendezvous::{self, Credentials, Proposal, Refusal};
@@ -82,6 +82,9 @@ fn begin(fd: Fd, socket: &'static Socket) {
     }
     if uring::is_in_the_way() {
         return socket.back_off(Reason::IoUring);
+    }
+    if deep_bound::is_in_the_way() {
+        return socket.back_off(Reason::DeepBound);
     }
     if rt::NAMESPACE_LEFT.load(Ordering::Relaxed) {
         return socket.never(fd, Reason::Namespace);
@@ -568,7 +571,8 @@ fn bind(fd: Fd, socket: &'static Socket, link: &'static Link, slot: SlotIndex) -
     set_channel(socket, link, slot);
     socket.mode.transition(ModeEvent::Bind);
     let alone = socket.pins.load(Ordering::SeqCst) == 1 && !poll::has_pollers();
-    if !alone || !epoll::bind_all(socket, &chan) {
+    // An object may have been loaded since the first step.
+    if !alone || deep_bound::is_in_the_way() || !epoll::bind_all(socket, &chan) {
         socket.mode.transition(ModeEvent::Unbind);
         return false;
     }
