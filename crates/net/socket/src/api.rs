@@ -39,10 +39,11 @@ pub fn is_hidden(fd: Fd) -> bool {
 }
 
 /// Prepares for a new descriptor of the application at `fd`: one of the library's own moves to
-/// another number. False if it cannot move.
+/// another number. False if it cannot move; a sandbox may end the process for such a system call.
 pub fn make_room(fd: Fd) -> bool {
+    let may_move = || !rt::SANDBOXED.load(Ordering::Relaxed) && rt::move_away(fd);
     // A vfork child has its own descriptors, which our records do not describe.
-    !is_hidden(fd) || !rt::in_own_process() || rt::move_away(fd)
+    !is_hidden(fd) || !rt::in_own_process() || may_move()
 }
 
 /// Converts a result into libc's form: a count, or -1 with errno set.

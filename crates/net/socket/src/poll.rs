@@ -82,7 +82,8 @@ pub fn poll(
 ) -> Sys<usize> {
     // With more entries than the limit of descriptors the kernel changes no entry. It has taken as
     // many as this thread passed last.
-    if fds.len() > LOOKED.get().1 && fds.len() as u64 > process::descriptor_limit() {
+    let most = || Some(process::descriptor_limit()).filter(|limit| *limit != 0);
+    if fds.len() > LOOKED.get().1 && most().is_some_and(|most| fds.len() as u64 > most) {
         return Err(Errno(libc::EINVAL));
     }
     let deadline = timeout_ns.map(|t| clock::monotonic_ns().saturating_add(t));

@@ -5,7 +5,7 @@
 use saiga_channel::sys;
 use syscalls::Sysno;
 
-/// The soft limit of descriptors (RLIMIT_NOFILE, `man 2 getrlimit`).
+/// The soft limit of descriptors (RLIMIT_NOFILE, `man 2 getrlimit`); 0 if the call fails.
 pub(crate) fn descriptor_limit() -> u64 {
     let mut limit = libc::rlimit {
         rlim_cur: 0,
