@@ -139,6 +139,33 @@ fn static_programs_are_named() {
 }
 
 #[test]
+fn programs_that_end_if_another_library_precedes_their_sanitizer_are_named() {
+    let saiga = Installation::with_library();
+    let program = saiga.compile(RAN, &["-fsanitize=address"], "sanitized");
+    let library = saiga.path("lib/saiga/libsaiga.so");
+    cannot_be_accelerated(&saiga, text(&program), &format!(":{}\n", library.display()));
+
+    // As the message says.
+    let said_now = said(&mut saiga.saiga(&["run", text(&program)])).stderr;
+    let (_, preload) = said_now.trim().split_once("LD_PRELOAD=").unwrap();
+    let mut command = std::process::Command::new(&program);
+    let out = said(command.env("LD_PRELOAD", preload));
+    assert_eq!(
+        (out.code, out.stdout.as_str()),
+        (Some(0), "ran\n"),
+        "{out:?}"
+    );
+
+    let program = saiga.compile(RAN, &["-fsanitize=undefined"], "other");
+    let out = said(&mut saiga.saiga(&["run", "--require", text(&program)]));
+    assert_eq!(
+        (out.code, out.stdout.as_str()),
+        (Some(0), "ran\n"),
+        "{out:?}"
+    );
+}
+
+#[test]
 fn scripts_of_dynamic_interpreters_are_accelerated() {
     let saiga = Installation::with_library();
     for first_line in ["#!/bin/sh\n", ""] {

@@ -1,4 +1,4 @@
-//! The ELF headers that decide whether a library can be preloaded: machine and loader.
+//! What of an ELF file decides whether a library can be preloaded: machine, loader, sanitizer.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use object::LittleEndian;
-use object::elf::{ELFMAG, FileHeader64};
+use object::elf::{DT_NEEDED, ELFMAG, FileHeader64};
 use object::read::ReadCache;
 use object::read::elf::{FileHeader as _, ProgramHeader as _};
 
@@ -18,7 +18,13 @@ pub(crate) struct Elf {
     pub(crate) machine: Option<u16>,
     /// The path in PT_INTERP; `None` for a static program and for most libraries.
     pub(crate) loader: Option<PathBuf>,
+    /// The runtime library of AddressSanitizer that the program is linked with.
+    pub(crate) sanitizer: Option<String>,
 }
+
+/// How the names of such libraries begin: gcc's, and clang's with `-shared-libasan`. Those of the
+/// other sanitizers may be loaded behind other libraries.
+const SANITIZERS: [&[u8]; 2] = [b"libasan.so", b"libclang_rt.asan"];
 
 impl Elf {
     /// Reads the headers of the file at `path`; `None` for a file of another format.
@@ -40,9 +46,17 @@ fn headers(file: &ReadCache<File>) -> object::Result<Elf> {
     let loader = segments
         .iter()
         .find_map(|segment| segment.interpreter(endian, file).ok().flatten());
+    // A program may have no section headers.
+    let sections = header.sections(endian, file).unwrap_or_default();
+    let dynamic = sections.dynamic_table(endian, file).unwrap_or_default();
+    let needed = dynamic.iter().filter(|entry| entry.tag == DT_NEEDED);
+    let sanitizer = needed
+        .filter_map(|entry| dynamic.string(entry).ok())
+        .find(|name| SANITIZERS.iter().any(|known| name.starts_with(known)));
     Ok(Elf {
         machine: Some(header.e_machine(endian).0),
         loader: loader.map(|path| PathBuf::from(OsStr::from_bytes(path))),
+        sanitizer: sanitizer.map(|name| String::from_utf8_lossy(name).into_owned()),
     })
 }
 

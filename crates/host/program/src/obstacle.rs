@@ -23,6 +23,17 @@ pub enum Obstacle {
     },
     #[error("{} is not built for glibc (its loader is {})", program.display(), loader.display())]
     OtherLoader { program: PathBuf, loader: PathBuf },
+    /// The runtime ends the program if another library precedes it.
+    #[error(
+        "{} is built with AddressSanitizer; to accelerate it, start it without saiga run and with \
+         LD_PRELOAD={runtime}:{}",
+        program.display(), library.display()
+    )]
+    Sanitizer {
+        program: PathBuf,
+        runtime: String,
+        library: PathBuf,
+    },
     #[error("{} is setuid, and the loader preloads nothing into such a program", .0.display())]
     SetUser(PathBuf),
     #[error("{} is setgid, and the loader preloads nothing into such a program", .0.display())]

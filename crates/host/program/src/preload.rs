@@ -56,28 +56,35 @@ pub fn check_for(
     credentials: &Credentials,
     root: &Path,
 ) -> Result<PathBuf, Obstacle> {
-    let library = library::machine(library)?;
+    let library_machine = library::machine(library)?;
     let program = executed(program, root);
     check_privileges(&program, credentials)?;
-    let Ok(Some(Elf { machine, loader })) = Elf::read(&program) else {
+    let Ok(Some(elf)) = Elf::read(&program) else {
         return Ok(program);
     };
-    let Some(machine) = machine else {
+    let Some(machine) = elf.machine else {
         return Err(Obstacle::OtherClass(program));
     };
-    if machine != library {
+    if machine != library_machine {
         return Err(Obstacle::OtherMachine {
             program,
             machine,
-            library,
+            library: library_machine,
         });
     }
-    let Some(loader) = loader else {
+    let Some(loader) = elf.loader else {
         return Err(Obstacle::Static(program));
     };
     let name = loader.file_name().unwrap_or_default().as_bytes();
     if !name.starts_with(b"ld-linux") {
         return Err(Obstacle::OtherLoader { program, loader });
+    }
+    if let Some(runtime) = elf.sanitizer {
+        return Err(Obstacle::Sanitizer {
+            program,
+            runtime,
+            library: library.to_owned(),
+        });
     }
     Ok(program)
 }

@@ -146,6 +146,12 @@ impl Ringer {
         self.fd.load(Ordering::Relaxed)
     }
 
+    /// The word with the number of the socket.
+    #[must_use]
+    pub fn holder(&self) -> &AtomicI32 {
+        &self.fd
+    }
+
     /// Forgets the socket, in a forked child, and returns it; -1 when there is none.
     pub fn forget(&self) -> Fd {
         let fd = self.fd();

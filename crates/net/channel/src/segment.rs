@@ -20,7 +20,7 @@ use crate::ring::Storage;
 use crate::sys::{self, Errno, Fd, Sys};
 use crate::wait_slot::WaitSlot;
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 
 const SEALS: i32 = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
 
@@ -31,7 +31,7 @@ pub struct Segment {
     /// Memory of this process and its forks; the peer does not have it.
     own: NonNull<Own>,
     own_block: &'static Block,
-    fd: Fd,
+    fd: AtomicI32,
     /// Number of slots whose rings are accessible in this process.
     open_slots: AtomicUsize,
     watch: Watch,
@@ -97,7 +97,7 @@ impl Segment {
                 at,
                 own,
                 own_block,
-                fd,
+                fd: AtomicI32::new(fd),
                 open_slots: AtomicUsize::new(0),
                 watch: Watch::begin(at.as_ptr()),
                 side,
@@ -139,13 +139,19 @@ impl Segment {
         // SAFETY: promised by our caller.
         unsafe { sys::unmap(self.at.as_ptr().cast(), SEGMENT_BYTES) };
         self.own_block.leave();
-        sys::close(self.fd);
+        sys::close(self.fd());
     }
 
     /// Descriptor of the memfd.
     #[must_use]
     pub fn fd(&self) -> Fd {
-        self.fd
+        self.fd.load(Ordering::Relaxed)
+    }
+
+    /// The word with the number of the descriptor.
+    #[must_use]
+    pub fn fd_holder(&self) -> &AtomicI32 {
+        &self.fd
     }
 
     /// Whether some of its memory was missing and was replaced ([`crate::bus_error`]). Its
@@ -282,14 +288,14 @@ impl Segment {
     /// # Errors
     /// ENOSPC or ENOMEM when memory is short.
     pub fn populate_start(&self, slot: SlotIndex) -> Sys<()> {
-        sys::fallocate(self.fd, 0, data_at(slot.get(), 0), 1 << START_SHIFT)?;
-        sys::fallocate(self.fd, 0, data_at(slot.get(), 1), 1 << START_SHIFT)
+        sys::fallocate(self.fd(), 0, data_at(slot.get(), 0), 1 << START_SHIFT)?;
+        sys::fallocate(self.fd(), 0, data_at(slot.get(), 1), 1 << START_SHIFT)
     }
 
     /// Releases the memory of both rings of an unused slot.
     pub fn depopulate(&self, slot: SlotIndex) {
         let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
-        let _ = sys::fallocate(self.fd, mode, data_at(slot.get(), 0), 2 << STRIDE_SHIFT);
+        let _ = sys::fallocate(self.fd(), mode, data_at(slot.get(), 0), 2 << STRIDE_SHIFT);
     }
 }
 
@@ -313,13 +319,13 @@ impl RingBytes<'_> {
     #[must_use]
     pub fn populate(&self, shift: u32) -> bool {
         let shift = shift.min(STRIDE_SHIFT);
-        sys::fallocate(self.segment.fd, 0, self.at, 1 << shift).is_ok()
+        sys::fallocate(self.segment.fd(), 0, self.at, 1 << shift).is_ok()
     }
 
     /// Releases all of the ring's memory. Later reads find zeros there.
     pub fn depopulate(&self) {
         let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
-        let _ = sys::fallocate(self.segment.fd, mode, self.at, 1 << STRIDE_SHIFT);
+        let _ = sys::fallocate(self.segment.fd(), mode, self.at, 1 << STRIDE_SHIFT);
     }
 
     /// Address of `offset`, if `len` bytes from there lie inside the ring.

@@ -27,6 +27,8 @@ macro_rules! symbols {
             ("execl", "as execve; its arguments are passed on untouched"),
             ("execlp", "as execl"),
             ("execle", "as execl"),
+            ("dlopen", "RTLD_DEEPBIND: the object's waits pass by our hooks: downgrade"),
+            ("dlmopen", "as dlopen, also for another namespace"),
             ("dprintf", "stdio writes without our hooks: downgrade; its arguments are passed on untouched"),
             ("__dprintf_chk", "fortified dprintf"),
         ];
@@ -209,7 +211,7 @@ symbols! {
     sendfile(out: c_int, input: c_int, at: *mut off_t, n: size_t) [SYS_sendfile] -> ssize_t = "send file contents through the channel" also sendfile64;
     splice(from: c_int, from_at: *mut off_t, to: c_int, to_at: *mut off_t, n: size_t, flags: u32) [SYS_splice] -> ssize_t = "pipes to and from a channel";
     dup(fd: c_int) [SYS_dup] -> c_int = "one connection, two numbers";
-    dup2(old: c_int, new: c_int) [SYS_dup2 "x86_64"] -> c_int = "as dup; closes the new number first, unless it is our own descriptor" also __dup2;
+    dup2(old: c_int, new: c_int) [SYS_dup2 "x86_64"] -> c_int = "as dup; closes the new number first; our own descriptor moves away" also __dup2;
     dup3(old: c_int, new: c_int, flags: c_int) [SYS_dup3] -> c_int = "as dup2";
     poll(fds: *mut pollfd, n: nfds_t, timeout: c_int) [SYS_poll "x86_64"] -> c_int = "readiness of channels" also __poll;
     ppoll(fds: *mut pollfd, n: nfds_t, timeout: *const timespec, mask: *const sigset_t) -> c_int = "readiness of channels";

@@ -1,28 +1,40 @@
-//! Limits the memory that the rings written by this process may have beyond 1 MiB each.
+//! Limits the memory of the rings that this process writes.
 //!
 //! A ring whose reader lags grows to the size that TCP's buffers would have. The kernel bounds
-//! TCP's buffers for the whole machine (tcp_mem). Here each process has its own bound; without a
-//! bound, a thousand lagging readers would take gigabytes. A ring that cannot grow is full, like a
-//! socket's buffer.
+//! TCP's buffers for the whole machine (tcp_mem) and for a cgroup. Here each process has two bounds
+//! of its own; without them, a thousand lagging readers would take gigabytes, and the kernel would
+//! end a process of a small container. What rings have beyond 1 MiB each has a bound: above it, a
+//! ring of 1 MiB is full, like a socket's buffer. All rings together have the other bound: above
+//! it, a connection whose ring would have to grow goes back to TCP, as when memory is short.
 
 use crate::sock::Socket;
-use crate::{process, rt};
+use crate::{memory, rt};
 use core::sync::atomic::{AtomicU64, Ordering};
-use saiga_channel::ring::PLENTY_SHIFT;
+use saiga_channel::ring::{PLENTY_SHIFT, START_SHIFT};
 
-/// Divisor of the machine's memory: larger rings may use 1/16 of it.
-const PART: u64 = 16;
-/// Upper bound in bytes for each process: a container may have less memory than the machine.
-const MOST: u64 = 256 << 20;
+/// Part of the memory for what rings have beyond 1 MiB each: 1/16.
+const PART_BEYOND: u64 = 16;
+/// Upper bound in bytes for the same.
+const MOST_BEYOND: u64 = 256 << 20;
+/// Part of the memory for all rings: both ends of a connection may be in one cgroup, and have as
+/// much as the programs themselves.
+const PART_ALL: u64 = 4;
 
-/// Bytes that may be lent to rings.
-static ALL: AtomicU64 = AtomicU64::new(0);
-/// Bytes that are lent to rings now.
+/// Bytes that rings may have beyond 1 MiB each.
+static BEYOND: AtomicU64 = AtomicU64::new(0);
+/// Bytes that all rings may have.
+static ALL: AtomicU64 = AtomicU64::new(u64::MAX);
+/// Bytes that rings have now beyond 1 MiB each.
+static LENT_BEYOND: AtomicU64 = AtomicU64::new(0);
+/// Bytes that all rings have now, as far as they grew or were given memory again.
 static LENT: AtomicU64 = AtomicU64::new(0);
 
-/// Sets the limit from the machine's memory.
+/// Sets the limits from the memory that the process may use.
 pub(crate) fn start() {
-    ALL.store((process::memory() / PART).min(MOST), Ordering::Relaxed);
+    if let Some(memory) = memory::usable() {
+        BEYOND.store((memory / PART_BEYOND).min(MOST_BEYOND), Ordering::Relaxed);
+        ALL.store(memory / PART_ALL, Ordering::Relaxed);
+    }
 }
 
 /// Logarithm of the capacity to which a ring may grow now. Threads that ask at the same time may
@@ -30,8 +42,8 @@ pub(crate) fn start() {
 pub(crate) fn limit() -> u32 {
     limit_of(
         rt::max_shift(),
-        LENT.load(Ordering::Relaxed),
-        ALL.load(Ordering::Relaxed),
+        LENT_BEYOND.load(Ordering::Relaxed),
+        BEYOND.load(Ordering::Relaxed),
     )
 }
 
@@ -43,26 +55,40 @@ fn limit_of(largest: u32, lent: u64, all: u64) -> u32 {
     }
 }
 
+/// Whether the ring that `socket` writes may take `1 << shift` bytes now. The first capacity is
+/// always allowed: a connection on TCP takes as much.
+pub(crate) fn permits(socket: &Socket, shift: u32) -> bool {
+    let own = socket.lent.load(Ordering::Relaxed);
+    let others = LENT.load(Ordering::Relaxed).saturating_sub(own);
+    fits(shift, others, ALL.load(Ordering::Relaxed))
+}
+
+fn fits(shift: u32, others: u64, all: u64) -> bool {
+    shift <= START_SHIFT || others.saturating_add(1 << shift) <= all
+}
+
 /// Records that the ring which `socket` writes has `1 << shift` bytes. The caller holds the send
 /// lock of our side.
 pub(crate) fn lend(socket: &Socket, shift: u32) {
-    let beyond = (1u64 << shift.min(63)).saturating_sub(1 << PLENTY_SHIFT);
-    // A process that shares the connection may have given its memory back.
-    if beyond != socket.lent.load(Ordering::Relaxed) {
-        note(socket, beyond);
-    }
+    note(socket, 1 << shift);
 }
 
 /// Records that the memory of the ring which `socket` writes was released.
 pub(crate) fn take_back(socket: &Socket) {
+    // A process that shares the connection may have given its memory back.
     if socket.lent.load(Ordering::Relaxed) > 0 {
         note(socket, 0);
     }
 }
 
-fn note(socket: &Socket, beyond: u64) {
-    let before = socket.lent.swap(beyond, Ordering::Relaxed);
-    LENT.fetch_add(beyond.wrapping_sub(before), Ordering::Relaxed);
+fn note(socket: &Socket, bytes: u64) {
+    let before = socket.lent.swap(bytes, Ordering::Relaxed);
+    LENT.fetch_add(bytes.wrapping_sub(before), Ordering::Relaxed);
+    let beyond = |bytes: u64| bytes.saturating_sub(1 << PLENTY_SHIFT);
+    if beyond(bytes) != beyond(before) {
+        let more = beyond(bytes).wrapping_sub(beyond(before));
+        LENT_BEYOND.fetch_add(more, Ordering::Relaxed);
+    }
 }
 
 #[cfg(test)]
@@ -83,17 +109,29 @@ mod tests {
     }
 
     #[test]
-    fn memory_lent_beyond_a_mebibyte_is_returned_once() {
+    fn a_ring_that_all_rings_have_no_memory_for_does_not_grow() {
+        for (shift, others, all, expected) in [
+            (14, 0, 1 << 14, true),
+            (14, 1, 1 << 14, false),
+            (13, 1 << 20, 1 << 14, true),
+            (22, u64::MAX, u64::MAX, true),
+        ] {
+            assert_eq!(fits(shift, others, all), expected, "{others} of {all}");
+        }
+    }
+
+    #[test]
+    fn memory_of_a_ring_is_counted_and_returned_once() {
         let socket = Socket::open(-1, crate::sock::Origin::Connected).expect("a record");
-        let before = LENT.load(Ordering::Relaxed);
-        lend(socket, 20);
-        assert_eq!(LENT.load(Ordering::Relaxed) - before, 0);
-        lend(socket, 21);
-        assert_eq!(LENT.load(Ordering::Relaxed) - before, 1 << 20);
-        lend(socket, 22);
-        assert_eq!(LENT.load(Ordering::Relaxed) - before, 3 << 20);
+        let now = || [&LENT, &LENT_BEYOND].map(|sum| sum.load(Ordering::Relaxed));
+        let before = now();
+        for (shift, [all, beyond]) in [(20, [1, 0]), (21, [2, 1]), (22, [4, 3])] {
+            lend(socket, shift);
+            let grown = now().into_iter().zip(before).map(|(now, then)| now - then);
+            assert!(grown.eq([all << 20, beyond << 20]), "{shift}");
+        }
         take_back(socket);
         take_back(socket);
-        assert_eq!(LENT.load(Ordering::Relaxed), before);
+        assert_eq!(now(), before);
     }
 }

@@ -11,8 +11,8 @@ use crate::sock::{NOT_BOUND, Origin, Socket};
 use crate::state::Phase;
 use crate::table::Entry;
 use crate::{
-    allowance, asleep, chaos, close, epoll, idle, iov, kernel, recv, reset, rt, send, settings,
-    table, tcp_use, upgrade,
+    asleep, chaos, close, epoll, idle, iov, kernel, recv, reset, rt, send, settings, table,
+    tcp_use, upgrade,
 };
 use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering;
@@ -36,6 +36,14 @@ pub fn lookup(fd: Fd) -> Option<Handle> {
 #[must_use]
 pub fn is_hidden(fd: Fd) -> bool {
     matches!(table::get(fd), Entry::Hidden)
+}
+
+/// Prepares for a new descriptor of the application at `fd`: one of the library's own moves to
+/// another number. False if it cannot move; a sandbox may end the process for such a system call.
+pub fn make_room(fd: Fd) -> bool {
+    let may_move = || !rt::SANDBOXED.load(Ordering::Relaxed) && rt::move_away(fd);
+    // A vfork child has its own descriptors, which our records do not describe.
+    !is_hidden(fd) || !rt::in_own_process() || may_move()
 }
 
 /// Converts a result into libc's form: a count, or -1 with errno set.
@@ -146,6 +154,17 @@ impl Handle {
         }
     }
 
+    /// Handles a change of TCP_NOTSENT_LOWAT, which may make the socket writable.
+    pub fn unsent_mark_changed(self, fd: Fd) {
+        let Some(_pin) = self.0.pin_as(fd) else {
+            return;
+        };
+        upgrade::read_unsent_mark(fd, self.0);
+        if let Some(chan) = Chan::of(self.0).filter(|_| self.0.is_bound()) {
+            chan.wake_own_threads();
+        }
+    }
+
     /// Whether calls on the socket are served by the channel now.
     #[must_use]
     pub fn is_bound(self) -> bool {
@@ -213,7 +232,7 @@ impl Handle {
         let _pin = self.0.pin();
         let chan = self.0.is_bound().then(|| Chan::of(self.0)).flatten()?;
         let in_ring = chan.own().tx_mode.peek() == TxMode::Ring;
-        (in_ring && !chan.tx_ring().frozen()).then(|| chan.tx_ring().room(allowance::limit()))
+        (in_ring && !chan.tx_ring().frozen()).then(|| chan.room())
     }
 
     /// Releases the memory of the ring that we write if the ring is empty, as an idle second does.

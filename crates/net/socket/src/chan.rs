@@ -24,6 +24,8 @@ pub(crate) struct Chan {
     pub(crate) segment: &'static Segment,
     pub(crate) index: SlotIndex,
     slot: &'static Slot,
+    /// Unread bytes at which our ring counts as full.
+    most_unread: u64,
 }
 
 impl Chan {
@@ -31,7 +33,15 @@ impl Chan {
     pub(crate) fn of(socket: &Socket) -> Option<Chan> {
         // SAFETY: a bound socket is a user of its link, which is a pool record.
         let link: &'static Link = unsafe { socket.link.load(Ordering::Acquire).as_ref() }?;
-        Chan::at(link, SlotIndex::stored(socket.slot.load(Ordering::Relaxed)))
+        let chan = Chan::at(link, SlotIndex::stored(socket.slot.load(Ordering::Relaxed)))?;
+        let most_unread = match socket.most_unread.load(Ordering::Relaxed) {
+            0 => u64::MAX,
+            most => most,
+        };
+        Some(Chan {
+            most_unread,
+            ..chan
+        })
     }
 
     /// Slot `index` of a link that the caller uses.
@@ -42,6 +52,7 @@ impl Chan {
             segment,
             index,
             slot: segment.slot(index),
+            most_unread: u64::MAX,
         })
     }
 
@@ -125,11 +136,39 @@ impl Chan {
         &self.slot.sides[self.segment.side.peer().0]
     }
 
+    /// Whether the ring that this side writes takes bytes now, or has ended.
+    pub(crate) fn writable(&self) -> bool {
+        self.tx_ring().writable(allowance::limit()) && self.is_below_mark()
+    }
+
+    /// Asks the peer to wake us when the ring takes bytes; true if it does already.
+    pub(crate) fn arm_space(&self) -> bool {
+        self.tx_ring().arm_space(allowance::limit()) && self.is_below_mark()
+    }
+
+    /// Bytes that writes would take now.
+    pub(crate) fn room(&self) -> usize {
+        let room = self.tx_ring().room(allowance::limit());
+        if self.is_below_mark() { room } else { 0 }
+    }
+
+    /// Whether the unread bytes are below the mark that the application has set; true for a ring
+    /// that has ended.
+    fn is_below_mark(&self) -> bool {
+        let below = |unread| unread < self.most_unread;
+        let unread = || self.tx_ring().pending(saiga_channel::layout::STRIDE_SHIFT);
+        self.most_unread == u64::MAX || unread().is_none_or(below) || self.tx_ring().frozen()
+    }
+
     /// Writes to the ring and wakes the peer. The caller holds the sender's lock.
     pub(crate) fn put(&self, socket: &Socket, what: Gather<'_>) -> Put {
+        if !self.is_below_mark() {
+            return Put::Full;
+        }
         let bytes = self.tx_bytes();
         let put = self.tx_ring().write(&bytes, what.parts(), |shift| {
-            let grown = !chaos::starves() && bytes.populate(shift);
+            let permitted = !chaos::starves() && allowance::permits(socket, shift);
+            let grown = permitted && bytes.populate(shift);
             if grown {
                 allowance::lend(socket, shift);
             }

@@ -129,7 +129,7 @@ fn others_inside(socket: &'static Socket) -> bool {
 /// kernel has its file, and if woken it would find the number closed (POLLNVAL).
 fn keep_for_callers(fd: Fd, socket: &'static Socket) {
     if let Ok(copy) = sys::fcntl(fd, libc::F_DUPFD_CLOEXEC, rt::floor()) {
-        socket.own_copy.store(rt::hidden(copy), Ordering::SeqCst);
+        rt::keep(&socket.own_copy, copy);
         if let Some(chan) = Chan::of(socket) {
             chan.wake_own_callers();
         }

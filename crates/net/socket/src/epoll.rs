@@ -522,18 +522,17 @@ impl EpollSet {
     }
 
     /// Makes the set's bell and adds it to the kernel's set, so that a ring wakes sleepers at once.
-    fn ensure_bell(&self, epfd: Fd) -> Sys<()> {
+    fn ensure_bell(&'static self, epfd: Fd) -> Sys<()> {
         if self.bell().is_some() {
             return Ok(());
         }
         let bell = Bell::create(rt::floor())?;
-        table::hide(bell.fd);
         let watch = libc::EPOLLIN.cast_unsigned();
         if let Err(e) = sys::epoll_ctl(epfd, libc::EPOLL_CTL_ADD, bell.fd, watch, BELL_DATA) {
-            rt::unhide_and_close(bell.fd);
+            sys::close(bell.fd);
             return Err(e);
         }
-        self.bell_fd.store(bell.fd, Ordering::Relaxed);
+        rt::keep(&self.bell_fd, bell.fd);
         self.sleepers.hang_bell(bell.name); // Then check for sleepers: see `plain`.
         Ok(())
     }

@@ -6,7 +6,7 @@
 
 #![expect(unsafe_code, reason = "records that hold a mapped segment")]
 
-use crate::lock::{self, Lock};
+use crate::lock::{self, Guard, Lock};
 use crate::pool::{Pool, Record};
 use crate::{fork, rt, table};
 use core::cell::UnsafeCell;
@@ -128,6 +128,12 @@ pub(crate) fn of(word: *mut Link) -> Option<&'static Link> {
     unsafe { word.as_ref() }
 }
 
+/// Keeps every segment mapped while the caller has the guard. `None` in a signal handler above the
+/// holder of the lock.
+pub(crate) fn keep_all() -> Option<Guard<'static>> {
+    LOCK.lock()
+}
+
 fn iter() -> impl Iterator<Item = &'static Link> {
     let mut at = FIRST.load(Ordering::Relaxed);
     core::iter::from_fn(move || {
@@ -144,9 +150,9 @@ fn register(segment: Segment, peer: Credentials) -> Option<&'static Link> {
         unsafe { segment.release() };
         return None;
     };
-    table::hide(segment.fd());
     // SAFETY: the record is not in the list: no other thread looks at it.
-    unsafe { *link.segment.get() = Some(segment) };
+    let segment = unsafe { &mut *link.segment.get() }.insert(segment);
+    table::hide(segment.fd(), segment.fd_holder());
     link.peer_pid.store(peer.pid, Ordering::Relaxed);
     link.peer_uid.store(peer.uid, Ordering::Relaxed);
     link.taken.store(0, Ordering::Relaxed);

@@ -64,12 +64,7 @@ pub(crate) fn take(socket: &'static Socket, end: impl Fn(&'static Socket) -> boo
 
 /// Half of the descriptor numbers at and above the library's lowest one.
 fn allowance() -> usize {
-    let mut limit = libc::rlimit {
-        rlim_cur: 0,
-        rlim_max: 0,
-    };
-    process::rlimit_nofile(&mut limit);
-    let numbers = usize::try_from(limit.rlim_cur).unwrap_or(usize::MAX);
+    let numbers = usize::try_from(process::descriptor_limit()).unwrap_or(usize::MAX);
     (numbers.saturating_sub(rt::floor()) / 2).clamp(1, ENTRIES)
 }
 

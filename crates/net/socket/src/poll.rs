@@ -22,7 +22,7 @@ use crate::chan::Chan;
 use crate::sock::{Pin, Socket};
 use crate::table::{self, Entry};
 use crate::thread_bells;
-use crate::{allowance, clock, epoll_wait, idle, kernel, policy, readiness};
+use crate::{clock, epoll_wait, idle, kernel, policy, process, readiness};
 use core::cell::Cell;
 use libc::pollfd;
 use saiga_channel::direction::{RxMode, TxMode};
@@ -74,12 +74,18 @@ fn bound(fd: Fd) -> Option<(Pin, &'static Socket, Chan)> {
 /// descriptors. A timeout of `None` is for ever.
 ///
 /// # Errors
-/// As `man 2 poll`: EINTR, ENOMEM.
+/// As `man 2 poll`: EINTR, EINVAL, ENOMEM.
 pub fn poll(
     fds: &mut [pollfd],
     timeout_ns: Option<u64>,
     mask: *const libc::sigset_t,
 ) -> Sys<usize> {
+    // With more entries than the limit of descriptors the kernel changes no entry. It has taken as
+    // many as this thread passed last.
+    let most = || Some(process::descriptor_limit()).filter(|limit| *limit != 0);
+    if fds.len() > LOOKED.get().1 && most().is_some_and(|most| fds.len() as u64 > most) {
+        return Err(Errno(libc::EINVAL));
+    }
     let deadline = timeout_ns.map(|t| clock::monotonic_ns().saturating_add(t));
     let mut scratch = Scratch::new(fds.len())?;
     let mut napped = false;
@@ -155,7 +161,7 @@ fn any_event(fds: &[pollfd]) -> bool {
             let receives = chan.own().rx_mode.peek() == RxMode::Ring;
             let sends = chan.own().tx_mode.peek() == TxMode::Ring;
             (reads && receives && incoming.readable())
-                || (writes && sends && !outgoing.frozen() && outgoing.writable(allowance::limit()))
+                || (writes && sends && !outgoing.frozen() && chan.writable())
         })
     })
 }
@@ -234,7 +240,7 @@ fn sleep(
     asleep.hold(borrowed.held());
     pins.note(&asleep);
     wait_slots.note(&asleep, memory.is_some());
-    let bell = Some(borrowed.bell.fd);
+    let bell = Some(borrowed.bell().fd);
     let result = if !wait_slots.complete {
         // Not every segment has a free wait slot: check again soon instead of sleeping.
         ask_kernel(fds, asked, bell, at_most(BRIEF_NS), mask)
@@ -255,6 +261,6 @@ fn sleep(
     }
     let is_our_bell = wait_slots.are_ours();
     drop(wait_slots);
-    let _ = is_our_bell && borrowed.bell.drain();
+    let _ = is_our_bell && borrowed.bell().drain();
     result
 }

@@ -1,28 +1,21 @@
-//! Properties of the process and the machine that the kernel reports: limits, memory, CPUs.
+//! Properties of the process that the kernel reports: limit of descriptors, CPUs.
 
 #![expect(unsafe_code, reason = "system calls with out-parameters")]
 
-use core::mem::MaybeUninit;
 use saiga_channel::sys;
 use syscalls::Sysno;
 
-/// RLIMIT_NOFILE (`man 2 getrlimit`).
-pub(crate) fn rlimit_nofile(limit: &mut libc::rlimit) {
+/// The soft limit of descriptors (RLIMIT_NOFILE, `man 2 getrlimit`); 0 if the call fails.
+pub(crate) fn descriptor_limit() -> u64 {
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
     let resource = libc::RLIMIT_NOFILE as usize;
-    let args = [0, resource, 0, core::ptr::from_mut(limit) as usize, 0, 0];
-    // SAFETY: writes one rlimit, which the caller lent us.
+    let args = [0, resource, 0, &raw mut limit as usize, 0, 0];
+    // SAFETY: writes one rlimit, which outlives the call.
     let _ = unsafe { sys::call(Sysno::prlimit64, args) };
-}
-
-/// Memory of the machine in bytes (`man 2 sysinfo`); 0 when the kernel does not say.
-pub(crate) fn memory() -> u64 {
-    let mut known = MaybeUninit::<libc::sysinfo>::zeroed();
-    let args = [known.as_mut_ptr() as usize, 0, 0, 0, 0, 0];
-    // SAFETY: the kernel writes one sysinfo.
-    let asked = unsafe { sys::call(Sysno::sysinfo, args) };
-    // SAFETY: a structure of integers, for which zero is valid.
-    let known = unsafe { known.assume_init() };
-    asked.map_or(0, |_| known.totalram.saturating_mul(known.mem_unit.into()))
+    limit.rlim_cur
 }
 
 /// Number of CPUs that the process may run on (`man 2 sched_getaffinity`).

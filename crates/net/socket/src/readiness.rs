@@ -5,7 +5,7 @@
 
 use crate::chan::Chan;
 use crate::sock::Socket;
-use crate::{allowance, recv, reset, send};
+use crate::{recv, reset, send};
 use core::sync::atomic::Ordering;
 use saiga_channel::direction::{RxMode, TxMode};
 use saiga_channel::sys::{self, Fd};
@@ -115,7 +115,7 @@ fn outgoing(fd: Fd, socket: &'static Socket, chan: &Chan, tx_mode: TxMode, seen:
             sys::poll_now(fd, OUT) & OUT
         }
         TxMode::Ring if chan.tx_ring().frozen() => sys::poll_now(fd, OUT) & OUT,
-        TxMode::Ring if chan.tx_ring().writable(allowance::limit()) => OUT,
+        TxMode::Ring if chan.writable() => OUT,
         TxMode::Ring => 0,
         TxMode::Ended if socket.tx_shut.load(Ordering::Relaxed) => seen & OUT,
         TxMode::Ended if !chan.tx_ring().acknowledged() && seen & ENDED == 0 => {
@@ -134,8 +134,8 @@ pub(crate) fn arm(chan: &Chan, wanted: i16) {
     if wanted & IN != 0 {
         chan.rx_ring().arm();
     }
-    if wanted & OUT != 0 && !chan.tx_ring().writable(allowance::limit()) {
-        chan.tx_ring().arm_space(allowance::limit());
+    if wanted & OUT != 0 && !chan.writable() {
+        chan.arm_space();
     }
 }
 

@@ -6,7 +6,7 @@
 use crate::fork::CHANGED;
 use crate::lock::Lock;
 use crate::signals_blocked::SignalsBlocked;
-use crate::table;
+use crate::{kernel, links, process, table, thread, thread_bells};
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use saiga_channel::bell::Ringer;
 use saiga_channel::diag::{self, SocketInfo};
@@ -63,8 +63,7 @@ pub(crate) fn open_page() {
         return;
     };
     if let Ok(fd) = sys::move_up(fd, floor()) {
-        PAGE_FD.store(fd, Ordering::Relaxed);
-        table::hide(fd);
+        keep(&PAGE_FD, fd);
     }
     let _ = PAGE.set(page);
 }
@@ -100,8 +99,7 @@ fn own_page() {
     unhide_and_close(PAGE_FD.swap(-1, Ordering::Relaxed));
     let made = page.replace_after_fork();
     if let Ok(Ok(fd)) = made.map(|fd| sys::move_up(fd, floor())) {
-        PAGE_FD.store(fd, Ordering::Relaxed);
-        table::hide(fd);
+        keep(&PAGE_FD, fd);
     }
     // If that failed, the page is private memory by now.
     CHANGED.parents_page.store(false, Ordering::Release);
@@ -115,11 +113,49 @@ pub(crate) fn unhide_and_close(fd: Fd) {
     }
 }
 
-/// Marks a descriptor as the library's own and returns it.
-pub(crate) fn hidden(fd: Fd) -> Fd {
-    table::hide(fd);
-    fd
+/// Stores a descriptor of the library's own in `holder` and hides it from the application.
+pub(crate) fn keep(holder: &'static AtomicI32, fd: Fd) {
+    holder.store(fd, Ordering::SeqCst);
+    table::hide(fd, holder);
 }
+
+/// Moves one of the library's own descriptors to another number, because the application makes a
+/// descriptor with this one. False if no other number is free, or the descriptor is just being
+/// closed.
+pub(crate) fn move_away(fd: Fd) -> bool {
+    // As in `own_page`.
+    let _blocked = SignalsBlocked::begin();
+    // A holder inside a segment stays as long as no segment is unmapped.
+    let Some(turn) = links::keep_all() else {
+        return false;
+    };
+    let Some(holder) = table::holder(fd) else {
+        return true; // Another thread was faster.
+    };
+    let floors = core::iter::successors(Some(floor()), |at| Some(at / 2).filter(|at| *at >= 8));
+    let copy = |floor| sys::fcntl(fd, libc::F_DUPFD_CLOEXEC, floor).ok();
+    let Some(copy) = floors.into_iter().find_map(copy) else {
+        return false;
+    };
+    table::hide(copy, holder);
+    let order = (Ordering::SeqCst, Ordering::Relaxed);
+    if holder.compare_exchange(fd, copy, order.0, order.1).is_err() {
+        unhide_and_close(copy);
+        return false;
+    }
+    thread_bells::moved(holder);
+    drop(turn);
+    if !thread::alone() {
+        // Another thread may have loaded the number, and must not use the application's file.
+        let _ = sys::ppoll(&mut [], Some(kernel::timespec(LOADED_NS)));
+    }
+    unhide_and_close(fd);
+    true
+}
+
+/// Longest time between the load of a number and its use in a system call, where no thread is
+/// kept from running for longer.
+const LOADED_NS: u64 = 10_000_000;
 
 /// Whether the caller runs in the process that the records describe, and not in a vfork child,
 /// which shares our memory but has its own descriptors.
@@ -131,14 +167,9 @@ pub(crate) fn in_own_process() -> bool {
 /// Lowest number for the library's own descriptors under the present limit. Programs lower their
 /// limit at run time (memcached does), and the kernel gives no number above it.
 pub(crate) fn floor() -> usize {
-    let mut limit = libc::rlimit {
-        rlim_cur: 0,
-        rlim_max: 0,
-    };
-    crate::process::rlimit_nofile(&mut limit);
     // Above what select(2) can name, but not so high that the kernel's table for this process
     // becomes large: its size is copied at every fork.
-    let soft = usize::try_from(limit.rlim_cur).unwrap_or(usize::MAX);
+    let soft = usize::try_from(process::descriptor_limit()).unwrap_or(usize::MAX);
     soft.saturating_sub(128).max(soft / 2).min(libc::FD_SETSIZE)
 }
 
@@ -157,20 +188,15 @@ pub(crate) fn spin_us() -> u64 {
     SPIN_US.load(Ordering::Relaxed)
 }
 
-/// The sock_diag socket, opened at its first use.
+/// The sock_diag socket, opened at its first use. The caller has the turn to use it.
 fn diag() -> Sys<Fd> {
     let fd = DIAG.load(Ordering::Acquire);
     if fd >= 0 {
         return Ok(fd);
     }
-    let fd = hidden(diag::open(floor())?);
-    if DIAG
-        .compare_exchange(-1, fd, Ordering::AcqRel, Ordering::Acquire)
-        .is_err()
-    {
-        unhide_and_close(fd);
-    }
-    Ok(DIAG.load(Ordering::Acquire))
+    let fd = diag::open(floor())?;
+    keep(&DIAG, fd);
+    Ok(fd)
 }
 
 /// Asks the kernel about one connection. One request at a time: threads share the socket, and an
@@ -194,7 +220,7 @@ pub(crate) fn look_up(tuple: &Tuple) -> Sys<SocketInfo> {
 /// Opens the socket for ringing bells, if necessary.
 pub(crate) fn open_ringer() -> Sys<()> {
     RINGER.open(floor())?;
-    table::hide(RINGER.fd());
+    table::hide(RINGER.fd(), RINGER.holder());
     Ok(())
 }
 

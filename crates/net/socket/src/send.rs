@@ -9,7 +9,7 @@ use crate::gather::Gather;
 use crate::signals_blocked::SignalsBlocked;
 use crate::sock::{NOT_BOUND, Socket, count_one};
 use crate::wait::{Until, Wait, WaitFor};
-use crate::{allowance, clock, epoll, kernel, reset, tcp_use};
+use crate::{clock, epoll, kernel, reset, tcp_use};
 use core::sync::atomic::Ordering;
 use saiga_channel::barriers;
 use saiga_channel::direction::{TxEvent, TxMode};
@@ -158,7 +158,7 @@ fn send_as(
 /// check for it otherwise. True when there is room already.
 fn is_room_after_all(socket: &'static Socket, chan: &Chan) -> bool {
     if chan.own().tx_mode.peek() == TxMode::Ring {
-        return chan.tx_ring().arm_space(allowance::limit());
+        return chan.arm_space();
     }
     epoll::watch_edges_for_room(socket);
     false

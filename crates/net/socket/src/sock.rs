@@ -110,8 +110,11 @@ pub(crate) struct Socket {
     pub(crate) quiet_at: AtomicU64,
     /// When that check was (CLOCK_MONOTONIC, ns).
     pub(crate) quiet_since: AtomicU64,
-    /// Bytes beyond 1 MiB of the ring that this side writes.
+    /// Bytes of the ring that this side writes, since it last grew or got memory again.
     pub(crate) lent: AtomicU64,
+    /// Unread bytes of the ring at which the socket is not writable (TCP_NOTSENT_LOWAT), as of the
+    /// last upgrade or change; 0: none.
+    pub(crate) most_unread: AtomicU64,
     /// Fork epoch in which the connection was bound, or the last attempt began; older means
     /// possibly shared by fork.
     pub(crate) epoch: AtomicU32,
@@ -151,6 +154,12 @@ impl Drop for Pin {
         {
             crate::close::release(self.0);
         }
+    }
+}
+
+fn zero(words: &[&AtomicU64]) {
+    for word in words {
+        word.store(0, Ordering::Relaxed);
     }
 }
 
@@ -218,6 +227,7 @@ impl Socket {
             quiet_at,
             quiet_since,
             lent,
+            most_unread: _,
             epoch,
             ended_for: _,
             state_lock: _,
@@ -242,9 +252,8 @@ impl Socket {
         }
         refs.store(1, Ordering::Relaxed);
         pace.reset(chaos::evidence(rt::evidence()));
-        for zero in [sent, received, cookie, quiet_at, quiet_since, lent] {
-            zero.store(0, Ordering::Relaxed);
-        }
+        zero(&[sent, received, cookie]);
+        zero(&[quiet_at, quiet_since, lent]);
         link.store(core::ptr::null_mut(), Ordering::Relaxed);
         rendezvous.store(-1, Ordering::Relaxed);
         own_copy.store(-1, Ordering::Relaxed);

@@ -133,11 +133,19 @@ pub(crate) fn any_of(socket: &Socket) -> Option<Fd> {
     (0..=top).find(|fd| matches!(get(*fd), Entry::Socket(s) if s == socket))
 }
 
-/// Marks a descriptor as the library's own.
-pub(crate) fn hide(fd: Fd) {
+/// Marks a descriptor as the library's own. `holder` is the word that has its number.
+pub(crate) fn hide(fd: Fd, holder: &'static AtomicI32) {
     if let Some(word) = new_word(fd) {
-        word.swap(TAG_HIDDEN, Ordering::AcqRel);
+        let address = core::ptr::from_ref(holder).expose_provenance();
+        word.swap(address | TAG_HIDDEN, Ordering::AcqRel);
     }
+}
+
+/// The word that has the number of one of the library's own descriptors.
+pub(crate) fn holder(fd: Fd) -> Option<&'static AtomicI32> {
+    let word = word(fd)?.load(Ordering::Acquire);
+    // SAFETY: only `hide` stores this tag, and the record around the word is never unmapped.
+    (word & TAG == TAG_HIDDEN).then(|| unsafe { &*core::ptr::with_exposed_provenance(word & !TAG) })
 }
 
 /// Clears a number and returns its former entry.

@@ -32,7 +32,6 @@ impl Record for ThreadBell {
 #[derive(Debug)]
 pub(crate) struct Borrowed {
     record: &'static ThreadBell,
-    pub(crate) bell: Bell,
 }
 
 /// Borrows a bell record, and makes its bell if it has none in this process.
@@ -43,11 +42,7 @@ pub(crate) fn borrow() -> Sys<Borrowed> {
     let record = POOL.take().ok_or(Errno(libc::ENOMEM))?;
     let (name, epoch) = (record.name.load(Ordering::Relaxed), lock::epoch());
     if name != 0 && record.epoch.load(Ordering::Relaxed) == epoch {
-        let bell = Bell {
-            fd: record.fd.load(Ordering::Relaxed),
-            name,
-        };
-        return Ok(Borrowed { record, bell });
+        return Ok(Borrowed { record });
     }
     if name != 0 {
         // Inherited over fork: the bell is our parent's. Close our copy.
@@ -56,10 +51,10 @@ pub(crate) fn borrow() -> Sys<Borrowed> {
     }
     match Bell::create(rt::floor()) {
         Ok(bell) => {
-            record.fd.store(rt::hidden(bell.fd), Ordering::Relaxed);
+            rt::keep(&record.fd, bell.fd);
             record.epoch.store(epoch, Ordering::Relaxed);
             record.name.store(bell.name, Ordering::Relaxed);
-            Ok(Borrowed { record, bell })
+            Ok(Borrowed { record })
         }
         Err(e) => {
             POOL.put(record);
@@ -68,7 +63,21 @@ pub(crate) fn borrow() -> Sys<Borrowed> {
     }
 }
 
+impl ThreadBell {
+    fn bell(&self) -> Bell {
+        Bell {
+            fd: self.fd.load(Ordering::Relaxed),
+            name: self.name.load(Ordering::Relaxed),
+        }
+    }
+}
+
 impl Borrowed {
+    /// The bell, whose descriptor may get another number ([`rt::move_away`]).
+    pub(crate) fn bell(&self) -> Bell {
+        self.record.bell()
+    }
+
     /// The resource that the thread notes before it sleeps.
     pub(crate) fn held(&self) -> Held {
         Held::Bell(self.record)
@@ -83,12 +92,19 @@ impl Drop for Borrowed {
 
 /// Returns a bell that an abandoned frame had borrowed.
 pub(crate) fn give_back(record: &'static ThreadBell) {
-    let bell = Bell {
-        fd: record.fd.load(Ordering::Relaxed),
-        name: record.name.load(Ordering::Relaxed),
-    };
     if record.epoch.load(Ordering::Relaxed) == lock::epoch() {
-        let _ = bell.drain();
+        let _ = record.bell().drain();
     }
     POOL.put(record);
+}
+
+/// Wakes the thread that waits at the bell whose descriptor has got another number, if `holder` is
+/// that of a bell: the kernel begins some interrupted waits again, with the former number.
+pub(crate) fn moved(holder: &AtomicI32) {
+    if let Some(record) = POOL
+        .all()
+        .find(|record| core::ptr::eq(&raw const record.fd, holder))
+    {
+        rt::ring(record.bell().name);
+    }
 }

@@ -7,13 +7,13 @@
 mod checks;
 
 use checks::{Totals, is_tcp, may_wait, totals, waits_unseen};
-pub(crate) use checks::{leave_for_unseen_wait, waits_for_more_than_a_byte};
+pub(crate) use checks::{leave_for_unseen_wait, read_unsent_mark, waits_for_more_than_a_byte};
 
 use crate::chan::Chan;
 use crate::links::{self, Known, Link};
 use crate::sock::{self, Socket};
 use crate::state::{Mode, ModeEvent, Phase, PhaseEvent};
-use crate::{epoll, fork, offers, poll, rt, settings, uring};
+use crate::{deep_bound, epoll, fork, offers, poll, rt, settings, uring};
 use core::sync::atomic::Ordering;
 use saiga_channel::layout::{START_SHIFT, Side, SlotIndex};
 use saiga_channel::rendezvous::{self, Credentials, Proposal, Refusal};
@@ -82,6 +82,9 @@ fn begin(fd: Fd, socket: &'static Socket) {
     }
     if uring::is_in_the_way() {
         return socket.back_off(Reason::IoUring);
+    }
+    if deep_bound::is_in_the_way() {
+        return socket.back_off(Reason::DeepBound);
     }
     if rt::NAMESPACE_LEFT.load(Ordering::Relaxed) {
         return socket.never(fd, Reason::Namespace);
@@ -190,9 +193,7 @@ fn make_offer(socket: &'static Socket, tuple: &Tuple) {
     }
     match rendezvous::offer(tuple, rt::floor()) {
         Ok(listener) => {
-            socket
-                .rendezvous
-                .store(rt::hidden(listener), Ordering::Relaxed);
+            rt::keep(&socket.rendezvous, listener);
             socket.phase.transition(PhaseEvent::Offer);
             socket.pause();
             socket.show(State::Offering, Reason::None);
@@ -228,7 +229,7 @@ fn look_for_visitor(fd: Fd, socket: &'static Socket) {
             break;
         };
         if rendezvous::credentials(visitor).is_ok_and(|c| c.uid == uid) {
-            replace_rendezvous(socket, rt::hidden(visitor));
+            replace_rendezvous(socket, visitor);
             socket.phase.transition(PhaseEvent::Visit);
             let end = socket.messages.load(Ordering::Relaxed);
             let end = end.saturating_add(VISITOR_MESSAGES);
@@ -372,7 +373,7 @@ fn find_or_adopt(
 /// Connects to the other end's offer and proposes a slot.
 fn propose(socket: &'static Socket, tuple: &Tuple, fresh: bool) {
     let visitor = match rendezvous::connect(tuple, rt::floor()) {
-        Ok(fd) => rt::hidden(fd),
+        Ok(fd) => fd,
         Err(Errno(libc::ECONNREFUSED)) if !socket.peer_marked.load(Ordering::Relaxed) => {
             return socket.back_off(Reason::PeerNotSaiga);
         }
@@ -548,11 +549,14 @@ pub(crate) fn forked(socket: &'static Socket) {
     socket.step_soon();
 }
 
-fn replace_rendezvous(socket: &Socket, fd: Fd) {
-    let gone = socket.rendezvous.swap(fd, Ordering::Relaxed);
+fn replace_rendezvous(socket: &'static Socket, fd: Fd) {
+    let gone = socket.rendezvous.swap(-1, Ordering::Relaxed);
     if gone >= 0 {
         rt::unhide_and_close(gone);
         offers::give_back(socket);
+    }
+    if fd >= 0 {
+        rt::keep(&socket.rendezvous, fd);
     }
 }
 
@@ -563,10 +567,12 @@ fn bind(fd: Fd, socket: &'static Socket, link: &'static Link, slot: SlotIndex) -
     let Some(chan) = Chan::at(link, slot) else {
         return false;
     };
+    read_unsent_mark(fd, socket);
     set_channel(socket, link, slot);
     socket.mode.transition(ModeEvent::Bind);
     let alone = socket.pins.load(Ordering::SeqCst) == 1 && !poll::has_pollers();
-    if !alone || !epoll::bind_all(socket, &chan) {
+    // An object may have been loaded since the first step.
+    if !alone || deep_bound::is_in_the_way() || !epoll::bind_all(socket, &chan) {
         socket.mode.transition(ModeEvent::Unbind);
         return false;
     }

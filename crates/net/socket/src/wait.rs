@@ -9,7 +9,8 @@ use crate::asleep::{Asleep, Held};
 use crate::chan::Chan;
 use crate::policy::wake_cost;
 use crate::sock::Socket;
-use crate::{allowance, asleep, clock, idle, kernel, lock, policy, send, thread_bells};
+use crate::thread_bells::Borrowed;
+use crate::{asleep, clock, idle, kernel, lock, policy, send, thread_bells};
 use saiga_channel::direction::{RxMode, TxMode};
 use saiga_channel::sys::{self, Errno, Fd, Sys};
 use saiga_status::Reason;
@@ -80,7 +81,7 @@ impl Wait {
         let Ok(borrowed) = thread_bells::borrow() else {
             return self.go_by_tcp(chan, Reason::OutOfDescriptors);
         };
-        let Some(index) = chan.segment.claim_wait_slot(borrowed.bell.name) else {
+        let Some(index) = chan.segment.claim_wait_slot(borrowed.bell().name) else {
             // All wait slots of this segment are in use.
             return self.go_by_tcp(chan, Reason::UnsupportedCall);
         };
@@ -93,7 +94,7 @@ impl Wait {
         let asleep = Asleep::begin(self);
         asleep.hold(borrowed.held());
         asleep.hold(Held::FirstClaim(self.socket, index)); // Includes our caller's pin.
-        let slept = self.sleep(chan, index, borrowed.bell.fd);
+        let slept = self.sleep(chan, index, &borrowed);
         if !asleep.end() {
             asleep::pin_again(self.socket);
             core::mem::forget(borrowed);
@@ -105,7 +106,7 @@ impl Wait {
         word.leave(index);
         wake_cost::end_sleep(chan.segment.wait_slot(chan.segment.side, index));
         chan.segment.release_wait_slot(index);
-        let _ = borrowed.bell.drain();
+        let _ = borrowed.bell().drain();
         slept
     }
 
@@ -121,7 +122,7 @@ impl Wait {
                 }
             }
             WaitFor::Space => match chan.own().tx_mode.peek() {
-                TxMode::Ring => chan.tx_ring().writable(allowance::limit()),
+                TxMode::Ring => chan.writable(),
                 TxMode::Ended => chan.tx_ring().acknowledged(),
                 TxMode::Tcp | TxMode::After => false,
             },
@@ -136,7 +137,7 @@ impl Wait {
                 chan.own().rx_mode.peek() == RxMode::Ring && something
             }
             WaitFor::Space => {
-                let space = chan.tx_ring().arm_space(allowance::limit());
+                let space = chan.arm_space();
                 chan.own().tx_mode.peek() == TxMode::Ring && space
             }
         }
@@ -168,7 +169,7 @@ impl Wait {
         Some(*self.deadline.get_or_insert_with(until))
     }
 
-    fn sleep(&mut self, chan: &Chan, index: usize, bell: Fd) -> Sys<()> {
+    fn sleep(&mut self, chan: &Chan, index: usize, bell: &Borrowed) -> Sys<()> {
         let wait_slot = chan.segment.wait_slot(chan.segment.side, index);
         if self.arm(chan) || wait_slot.sleep() || self.ready(chan) {
             return Ok(());
@@ -183,9 +184,9 @@ impl Wait {
         };
         let mut fds = [
             poll(self.fd, self.events_to_watch(chan)),
-            poll(bell, libc::POLLIN),
+            poll(bell.bell().fd, libc::POLLIN),
         ];
-        match self.rest(chan, &mut fds, deadline) {
+        match self.rest(chan, bell, &mut fds, deadline) {
             Ok(0) => Err(Errno(libc::EAGAIN)),
             Ok(_) => {
                 if fds[0].revents != 0 {
@@ -260,7 +261,13 @@ impl Wait {
     ///
     /// A sender whose ring has ended checks again after naps of up to 50 ms: the peer may have left
     /// a receive without noticing the switch to the ring, which wakes no thread.
-    fn rest(&mut self, chan: &Chan, fds: &mut [libc::pollfd], deadline: Option<u64>) -> Sys<usize> {
+    fn rest(
+        &mut self,
+        chan: &Chan,
+        bell: &Borrowed,
+        fds: &mut [libc::pollfd; 2],
+        deadline: Option<u64>,
+    ) -> Sys<usize> {
         loop {
             let now = clock::monotonic_ns();
             let left = deadline.map(|d| d.saturating_sub(now));
@@ -271,8 +278,9 @@ impl Wait {
                 return self.nap(fds, left);
             }
             let (time, naps) = idle::shorter(idle::look(self.fd, self.socket, chan, now), left);
-            // The number may refer to another file by now. A close from here on wakes this wait.
+            // The numbers may refer to other files by now. A change from here on wakes this wait.
             fds[0].fd = self.socket.anchor(self.fd);
+            fds[1].fd = bell.bell().fd;
             // SAFETY: no signal mask.
             let n = unsafe { kernel::ppoll(fds, time, core::ptr::null()) }?;
             if n > 0 || !naps {

@@ -75,6 +75,7 @@ reasons! {
     40 PeerExcess "peer-excess" "peer asked for more segments or wake-ups than its connections need";
     41 PeerStalled "peer-stalled" "peer did not read the remaining bytes before the connection ended";
     42 WaitsUnseen "waits-unseen" "receives do not wait, and Saiga has seen no other wait (the program has not waited yet, or waits by direct system calls)";
+    43 DeepBound "deep-bound" "an object that was loaded with RTLD_DEEPBIND (as PHP loads extensions) waits by libc's functions, which Saiga does not see";
 }
 
 impl Reason {

@@ -164,16 +164,21 @@ pub(crate) unsafe extern "C" fn dup(fd: c_int) -> c_int {
     copied(fd, unsafe { next::dup(fd) })
 }
 
-/// Prepares for a copy onto `new`: its former file is closed. False if a descriptor is hidden.
-fn make_room(old: c_int, new: c_int) -> bool {
-    if is_hidden(old) || is_hidden(new) {
+/// Prepares for a copy onto `new`: its former file is closed. False if `old` is hidden, or `new` is
+/// and cannot move.
+fn replace(old: c_int, new: c_int) -> bool {
+    if is_hidden(old) {
         return false;
     }
     // SAFETY: no pointers. If `old` is not open, the copy fails and `new` stays as it is.
     let open = unsafe { next::fcntl(old, libc::F_GETFD, 0) } >= 0;
-    if open && old != new {
-        before_close(new);
+    if !open || old == new {
+        return true;
     }
+    if !sockets::make_room(new) {
+        return false;
+    }
+    before_close(new);
     true
 }
 
@@ -181,7 +186,7 @@ fn make_room(old: c_int, new: c_int) -> bool {
 /// The arguments are valid for `dup2(2)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn dup2(old: c_int, new: c_int) -> c_int {
-    if !make_room(old, new) {
+    if !replace(old, new) {
         return fail(libc::EBADF);
     }
     // SAFETY: no pointers.
@@ -192,7 +197,7 @@ pub(crate) unsafe extern "C" fn dup2(old: c_int, new: c_int) -> c_int {
 /// The arguments are valid for `dup3(2)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn dup3(old: c_int, new: c_int, flags: c_int) -> c_int {
-    if old != new && flags & !libc::O_CLOEXEC == 0 && !make_room(old, new) {
+    if old != new && flags & !libc::O_CLOEXEC == 0 && !replace(old, new) {
         return fail(libc::EBADF);
     }
     // SAFETY: no pointers.
@@ -208,6 +213,9 @@ pub(crate) unsafe extern "C" fn dup3(old: c_int, new: c_int, flags: c_int) -> c_
 pub(crate) unsafe extern "C" fn fcntl(fd: c_int, cmd: c_int, arg: c_long) -> c_int {
     if is_hidden(fd) {
         return fail(libc::EBADF);
+    }
+    if let (libc::F_DUPFD | libc::F_DUPFD_CLOEXEC, Ok(first)) = (cmd, c_int::try_from(arg)) {
+        sockets::make_room(first); // Else the copy gets the next free number.
     }
     // SAFETY: arguments pass unchanged.
     after_fcntl(fd, cmd, arg, unsafe { next::fcntl(fd, cmd, arg) })

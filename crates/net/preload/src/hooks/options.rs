@@ -54,10 +54,12 @@ pub(crate) unsafe extern "C" fn setsockopt(
     }
     // SAFETY: arguments pass unchanged.
     let result = unsafe { next::setsockopt(fd, level, name, value, len) };
-    if (level, name, result) == (libc::SOL_SOCKET, libc::SO_RCVLOWAT, 0)
-        && let Some(handle) = lookup(fd)
-    {
-        handle.low_water_changed(fd);
+    match (level, name, lookup(fd).filter(|_| result == 0)) {
+        (libc::SOL_SOCKET, libc::SO_RCVLOWAT, Some(handle)) => handle.low_water_changed(fd),
+        (libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, Some(handle)) => {
+            handle.unsent_mark_changed(fd);
+        }
+        _ => {}
     }
     result
 }
@@ -93,6 +95,12 @@ pub(crate) unsafe extern "C" fn getsockopt(
     value: *mut c_void,
     len: *mut socklen_t,
 ) -> c_int {
+    if (level, name) == (libc::IPPROTO_TCP, libc::TCP_ZEROCOPY_RECEIVE)
+        // SAFETY: promised by our caller.
+        && unsafe { leaves_all_to_recv(fd, value, len) }
+    {
+        return 0;
+    }
     // SAFETY: arguments pass unchanged.
     let result = unsafe { next::getsockopt(fd, level, name, value, len) };
     let asks_error = level == libc::SOL_SOCKET && name == libc::SO_ERROR && result == 0;
@@ -105,6 +113,45 @@ pub(crate) unsafe extern "C" fn getsockopt(
         }
     }
     result
+}
+
+/// Answers TCP_ZEROCOPY_RECEIVE on a channel as the kernel does for bytes that it cannot map: none
+/// are mapped, and all are left to recv. The kernel would take bytes of TCP that no hook counts.
+///
+/// # Safety
+/// As for `getsockopt(2)`.
+unsafe fn leaves_all_to_recv(fd: c_int, value: *mut c_void, len: *mut socklen_t) -> bool {
+    // Words of `struct tcp_zerocopy_receive` (include/uapi/linux/tcp.h).
+    const LENGTH: usize = 2;
+    const RECV_SKIP_HINT: usize = 3;
+    const INQ: usize = 4;
+    const ERR: usize = 5;
+    const COPYBUF_LEN: usize = 8;
+    let unread = || lookup(fd)?.readable_bytes(fd);
+    if value.is_null() || len.is_null() {
+        return false;
+    }
+    // SAFETY: not null, so readable.
+    let words = unsafe { len.read() } as usize / size_of::<c_int>();
+    let Some(bytes) = Some(words)
+        .filter(|n| *n > RECV_SKIP_HINT)
+        .and_then(|_| unread())
+    else {
+        return false;
+    };
+    let zeros = [LENGTH, ERR, COPYBUF_LEN].map(|word| (word, 0));
+    for (word, number) in zeros
+        .into_iter()
+        .chain([(RECV_SKIP_HINT, bytes), (INQ, bytes)])
+    {
+        if word < words {
+            // SAFETY: the word lies within the length that the caller passed.
+            let at = unsafe { value.cast::<c_int>().add(word) };
+            // SAFETY: as above.
+            unsafe { at.write_unaligned(number) };
+        }
+    }
+    true
 }
 
 /// `ioctl(2)`; its argument is passed like that of `fcntl`.

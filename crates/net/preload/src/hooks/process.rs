@@ -7,7 +7,7 @@ use super::variadic::forwards;
 use crate::symbols::{Strings, next};
 use core::ffi::{c_char, c_int, c_long, c_void};
 use libc::FILE;
-use saiga_socket::{self as sockets, fork as forks, namespaces};
+use saiga_socket::{self as sockets, deep_bound, fork as forks, namespaces};
 
 /// `fork(2)`. libc runs our handlers (`pthread_atfork`), also in its own functions such as
 /// `daemon(3)`.
@@ -92,6 +92,32 @@ forwards! {
     execlp 1;
     execle 2;
 }
+
+extern "C" fn before_dlopen(_name: *const c_char, flags: c_int) {
+    if flags & (libc::RTLD_DEEPBIND | libc::RTLD_NOLOAD) == libc::RTLD_DEEPBIND {
+        deep_bound::loading(false);
+    }
+}
+
+extern "C" fn before_dlmopen(namespace: c_long, name: *const c_char, flags: c_int) {
+    if namespace == libc::LM_ID_BASE {
+        before_dlopen(name, flags);
+    } else if flags & libc::RTLD_NOLOAD == 0 {
+        deep_bound::loading(true);
+    }
+}
+
+/// Address of the loader's next function after ours.
+extern "C" fn loader(which: usize) -> *mut c_void {
+    let name = [c"dlopen", c"dlmopen"][which % 2];
+    // SAFETY: a terminated name.
+    unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) }
+}
+
+// The loader searches folders that the calling object names, so it must find that object's address
+// as the one to return to.
+forwards! { before_dlopen, loader: dlopen 0; }
+forwards! { before_dlmopen, loader: dlmopen 1; }
 
 /// `posix_spawn_file_actions_adddup2(3)`: libc makes that copy, and starts the program, without our
 /// hooks.

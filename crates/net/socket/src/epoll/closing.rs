@@ -38,7 +38,7 @@ fn closed(set: &'static EpollSet, fd: Option<Fd>) {
         && let Ok(copy) = sys::fcntl(fd, libc::F_DUPFD_CLOEXEC, rt::floor())
     {
         // At the descriptor limit there is no copy: then a wait ends with EBADF.
-        set.own_copy.store(rt::hidden(copy), Ordering::SeqCst);
+        rt::keep(&set.own_copy, copy);
     }
 }
 

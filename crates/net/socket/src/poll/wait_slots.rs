@@ -208,7 +208,7 @@ fn wait_slot_in(chan: &Chan, bell: &Borrowed, call: u64) -> Option<(usize, bool)
     if let Some(wait_slot) = mark {
         return Some((wait_slot, false));
     }
-    let wait_slot = chan.segment.claim_wait_slot(bell.bell.name)?;
+    let wait_slot = chan.segment.claim_wait_slot(bell.bell().name)?;
     // Another thread may overwrite our mark; then this call claims a second slot.
     chan.link.note_polled(call, wait_slot);
     Some((wait_slot, true))

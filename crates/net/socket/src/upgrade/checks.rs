@@ -80,6 +80,14 @@ pub(super) fn is_tcp(fd: Fd) -> bool {
     known && protocol == libc::IPPROTO_TCP
 }
 
+/// Takes TCP_NOTSENT_LOWAT over, which a connection also inherits from its listener.
+pub(crate) fn read_unsent_mark(fd: Fd, socket: &Socket) {
+    let mut bytes = 0u32;
+    let known = sys::getsockopt(fd, libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, &mut bytes).is_ok();
+    let bytes = if known { bytes } else { 0 };
+    socket.most_unread.store(bytes.into(), Ordering::Relaxed);
+}
+
 /// Whether SO_RCVLOWAT is above one; a connection also inherits it from its listener.
 pub(crate) fn waits_for_more_than_a_byte(fd: Fd) -> bool {
     let mut bytes = 0i32;

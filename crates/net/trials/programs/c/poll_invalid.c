@@ -55,7 +55,15 @@ static void client(int fd)
     for (int i = 0; i < 65; i++)
         many[i] = (struct pollfd){.fd = fd, .events = POLLIN};
     SAY(poll(many, 64, 0));
+    for (int i = 0; i < 65; i++)
+        many[i].revents = POLLMSG;
     SAY(poll(many, 65, 0)); /* more than the limit */
+    SAY(poll(many, 65, LONG_MS));
+    SAY(ppoll(many, 65, NULL, NULL));
+    int kept = 0;
+    for (int i = 0; i < 65; i++)
+        kept += many[i].revents == POLLMSG;
+    say("entries as before: %d", kept);
     struct timespec odd = {.tv_nsec = 1000000000};
     SAY(ppoll(many, 1, &odd, NULL));
     meet();

@@ -4,7 +4,7 @@
 
 /* How a connection's ends wait at first, and then. */
 static const enum way ways[][2] = {
-    {RAW_PPOLL, LIBC_POLL}, {LIBC_CTL, LIBC_EPOLL}, {RAW_PPOLL, LIBC_RECV}, {DEEP_POLL, LIBC_RECV},
+    {RAW_PPOLL, LIBC_POLL}, {LIBC_CTL, LIBC_EPOLL}, {RAW_PPOLL, LIBC_RECV},
 };
 
 static void trips(int fd, enum role role, int pair)
