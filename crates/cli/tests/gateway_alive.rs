@@ -1,0 +1,166 @@
+//! `saiga gateway` on a host where other programs take its rules, routes and devices: it puts them
+//! back, or ends and says why. Needs what `support/gateway.rs` needs.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use saiga_trials::snapshot::ip;
+use saiga_trials::witness::await_true;
+
+mod support;
+#[path = "support/gateway.rs"]
+mod world;
+use support::program::Ended;
+use world::{Talk, Wire, World, in_namespace, network};
+
+/// A gateway and what it has said so far.
+struct Gateway(Ended, Arc<Mutex<String>>);
+
+impl Gateway {
+    fn new(world: &World) -> Self {
+        let mut up = world.saiga.saiga(&["gateway", "up", "--config"]);
+        up.stderr(Stdio::piped());
+        let mut gateway = world.gateway_by(up);
+        let lines = BufReader::new(gateway.0.stderr.take().unwrap()).lines();
+        let said = Arc::new(Mutex::new(String::new()));
+        let to = Arc::clone(&said);
+        thread::spawn(move || lines.for_each(|line| *to.lock().unwrap() += &line.unwrap()));
+        Self(gateway, said)
+    }
+
+    /// Waits until the gateway says this.
+    fn says(&self, expected: &str) {
+        let said = || self.1.lock().unwrap().clone();
+        await_true(|| said().contains(expected), || said());
+    }
+}
+
+/// A connection from before goes on, and a new one begins.
+#[test]
+fn connections_outlive_programs_that_take_rules_and_routes() {
+    in_namespace(|| {
+        let world = World::over(Wire::Xdp);
+        let _server = world.redis(false);
+        let gateway = Gateway::new(&world);
+        let mut talk = Talk::new(world.on_client("redis-cli -h 10.9.0.1"));
+        for (taken, expected) in [
+            (
+                "-4 rule del pref 100",
+                "has removed or changed rule pref 100 iif lo from 10.9.0.1 ipproto tcp sport 6379",
+            ),
+            (
+                "-4 route flush table 79",
+                "has removed or changed route local 0.0.0.0/0 table 79: put back",
+            ),
+            (
+                "link set saigal down",
+                "has removed or changed route local ::/0 table 79: put back",
+            ),
+            (
+                "address del 10.9.0.1/24 dev veth0",
+                "veth0 has lost 10.9.0.1: new connections to it are not served",
+            ),
+            (
+                "address add 10.9.0.1/24 dev veth0",
+                "veth0 has 10.9.0.1: it is served",
+            ),
+        ] {
+            ip(taken);
+            gateway.says(expected);
+            if taken.contains("del 10.9.0.1/24") {
+                continue;
+            }
+            talk.ping();
+            for server in ["10.9.0.1", "fd09::1"] {
+                assert_eq!(
+                    world.client(&format!("redis-cli -h {server} ping")),
+                    "PONG\n"
+                );
+            }
+        }
+        drop(talk);
+        gateway.0.stop();
+        assert_eq!(network(), world.before);
+    });
+}
+
+/// What is taken cannot be put back.
+#[test]
+fn a_gateway_without_its_device_ends_with_the_reason() {
+    for (wire, is_here, taken, expected) in [
+        (
+            Wire::Tap,
+            true,
+            "saigal",
+            "has removed the TUN device saigal",
+        ),
+        (
+            Wire::Xdp,
+            true,
+            "saigal",
+            "has removed the TUN device saigal",
+        ),
+        (
+            Wire::Xdp,
+            true,
+            "veth0",
+            "network interface veth0 was removed",
+        ),
+        (
+            Wire::Tap,
+            false,
+            "tap0",
+            "network interface tap0 was removed",
+        ),
+    ] {
+        in_namespace(|| {
+            let world = World::over(wire);
+            let _server = world.redis(false);
+            let mut gateway = Gateway::new(&world);
+            let _talk = Talk::new(world.on_client("redis-cli -h 10.9.0.1"));
+            let delete = format!("link delete {taken}");
+            if is_here {
+                ip(&delete)
+            } else {
+                world.client(&format!("ip {delete}"))
+            };
+            gateway.says(expected);
+            assert_eq!(gateway.0.0.wait().unwrap().code(), Some(2));
+            assert_eq!(ip("rule").matches("lookup 79").count(), 0);
+        });
+    }
+}
+
+/// systemd-networkd in a network namespace, as on a host with udev. It takes all foreign rules when
+/// it starts, and all routes of the devices that it manages.
+const NETWORKD: &str = r#"
+mount -t sysfs none /sys
+mount -t tmpfs none /run
+mkdir -p /run/systemd/network /run/systemd/netif/{links,leases,lldp} /run/udev/data
+chown -R systemd-network:systemd-network /run/systemd/netif
+for link in /sys/class/net/*; do echo I:1 >/run/udev/data/n$(cat $link/ifindex); done
+printf '[Match]\nName=*\n[Network]\nKeepConfiguration=static\n' >/run/systemd/network/all.network
+exec /lib/systemd/systemd-networkd
+"#;
+
+#[test]
+fn a_start_of_networkd_takes_no_connection() {
+    in_namespace(|| {
+        let world = World::over(Wire::Xdp);
+        let _server = world.redis(false);
+        let gateway = Gateway::new(&world);
+        let mut talk = Talk::new(world.on_client("redis-cli -h fd09::1"));
+        let mut networkd = Command::new("unshare");
+        networkd.args(["-m", "bash", "-ec", NETWORKD]);
+        let quiet = networkd.stdout(Stdio::null()).stderr(Stdio::null());
+        let networkd = Ended(quiet.spawn().unwrap());
+        let by = format!("(\"systemd-network\", process {})", networkd.pid());
+        gateway.says(&format!("another program {by} has removed or changed"));
+        talk.ping();
+        drop(networkd);
+        gateway.0.stop();
+    });
+}
