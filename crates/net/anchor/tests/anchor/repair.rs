@@ -1,10 +1,7 @@
 //! What other programs remove or change is noticed, and put back.
 
-use std::net::SocketAddr;
-use std::process::Command;
-
 use rustix::event::{PollFd, PollFlags, poll};
-use saiga_anchor::{Routes, RoutesError, Watch};
+use saiga_anchor::{RoutesError, Watch};
 use saiga_trials::snapshot::ip;
 
 use crate::world::{SERVER, address, in_world, up};
@@ -32,12 +29,6 @@ fn present() -> Vec<String> {
     lines
 }
 
-/// As [`up`]. Otherwise the kernel gives the TUN device an address a moment later.
-fn quietly_up(served: &[SocketAddr]) -> Routes {
-    std::fs::write("/proc/sys/net/ipv6/conf/default/addr_gen_mode", "1").unwrap();
-    up(served)
-}
-
 /// Reads what was announced before now.
 fn drain(watch: &mut Watch) -> bool {
     watch.read().unwrap().is_concerned
@@ -47,7 +38,7 @@ fn drain(watch: &mut Watch) -> bool {
 fn what_others_take_is_put_back() {
     in_world(|_| {
         let served = SERVER.map(|one| address(one, 6000));
-        let mut routes = quietly_up(&served);
+        let mut routes = up(&served);
         routes.leave("192.0.2.7".parse().unwrap()).unwrap();
         routes
             .bring(&[
@@ -105,7 +96,7 @@ fn what_others_take_is_put_back() {
 #[test]
 fn changes_of_others_do_not_count() {
     in_world(|_| {
-        let routes = quietly_up(&[address(SERVER[0], 6000)]);
+        let routes = up(&[address(SERVER[0], 6000)]);
         let mut watch = routes.watch().unwrap();
         ip("link add other type veth peer name rehto");
         ip("route add 198.51.100.0/24 dev vs table 80");
@@ -115,31 +106,9 @@ fn changes_of_others_do_not_count() {
 }
 
 #[test]
-fn the_program_that_takes_a_rule_is_named() {
-    in_world(|_| {
-        let routes = quietly_up(&[address(SERVER[0], 6000)]);
-        let mut watch = routes.watch().unwrap();
-        // It waits for its input afterwards.
-        let mut remover = Command::new("ip")
-            .args(["-batch", "-"])
-            .stdin(std::process::Stdio::piped())
-            .spawn()
-            .unwrap();
-        let input = remover.stdin.as_mut().unwrap();
-        std::io::Write::write_all(input, b"rule del pref 100\n").unwrap();
-        let expected = format!("\"ip\", process {}", remover.id());
-        wait(&mut watch);
-        assert_eq!(watch.remover(), Some(expected));
-        assert_eq!(watch.remover(), None);
-        drop(remover.stdin.take());
-        assert!(remover.wait().unwrap().success());
-    });
-}
-
-#[test]
 fn a_device_that_was_removed_is_named() {
     in_world(|_| {
-        let mut routes = quietly_up(&[address(SERVER[0], 6000)]);
+        let mut routes = up(&[address(SERVER[0], 6000)]);
         let mut watch = routes.watch().unwrap();
         ip("link delete saigal");
         wait(&mut watch);
