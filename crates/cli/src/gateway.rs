@@ -19,6 +19,7 @@ use std::thread;
 
 use anyhow::Context as _;
 use saiga_gateway::provision;
+use saiga_gateway::requirements;
 use saiga_gateway::service::Gateway;
 use saiga_gateway::settings::{FILE, Settings};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -161,6 +162,9 @@ fn announce(gateway: &Gateway) -> anyhow::Result<()> {
     notify::ready();
     for left_out in gateway.left_out() {
         exit::say(&format!("not served: {left_out}"));
+    }
+    if let Some(warning) = requirements::other_programs() {
+        exit::say(&warning);
     }
     for host in gateway.left() {
         exit::say(&format!(

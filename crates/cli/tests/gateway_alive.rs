@@ -2,6 +2,7 @@
 //! back, or ends and says why. Needs what `support/gateway.rs` needs.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
@@ -14,6 +15,7 @@ mod support;
 #[path = "support/gateway.rs"]
 mod world;
 use support::program::Ended;
+use support::said;
 use world::{Talk, Wire, World, in_namespace, network};
 
 /// A gateway and what it has said so far.
@@ -134,17 +136,41 @@ fn a_gateway_without_its_device_ends_with_the_reason() {
     }
 }
 
+/// The lines that keep networkd from that are printed before.
+#[test]
+fn networkd_is_named_before_it_takes_anything() {
+    in_namespace(|| {
+        let world = World::over(Wire::Xdp);
+        let script = "mount -t tmpfs none /run; mkdir -p /run/systemd/netif; touch \
+                      /run/systemd/netif/state; exec \"$0\" gateway check --config \"$1\"";
+        let mut check = Command::new("unshare");
+        check.args(["-m", "bash", "-ec", script]);
+        check.args([
+            world.saiga.path("bin/saiga"),
+            world.saiga.path("gateway.toml"),
+        ]);
+        let out = said(&mut check);
+        let lines = "[Network]\nManageForeignRoutingPolicyRules=no\nManageForeignRoutes=no\n";
+        assert!(out.stdout.contains(lines), "{}{}", out.stdout, out.stderr);
+    });
+}
+
 /// systemd-networkd in a network namespace, as on a host with udev. It takes all foreign rules when
-/// it starts, and all routes of the devices that it manages.
+/// it starts, and those of all devices but the gateway's: it is told to leave that one alone.
 const NETWORKD: &str = r#"
 mount -t sysfs none /sys
 mount -t tmpfs none /run
 mkdir -p /run/systemd/network /run/systemd/netif/{links,leases,lldp} /run/udev/data
 chown -R systemd-network:systemd-network /run/systemd/netif
 for link in /sys/class/net/*; do echo I:1 >/run/udev/data/n$(cat $link/ifindex); done
+cp "$0" /run/systemd/network/00-saiga-gateway.network
 printf '[Match]\nName=*\n[Network]\nKeepConfiguration=static\n' >/run/systemd/network/all.network
 exec /lib/systemd/systemd-networkd
 "#;
+const UNMANAGED: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../packaging/saiga-gateway.network"
+);
 
 #[test]
 fn a_start_of_networkd_takes_no_connection() {
@@ -154,13 +180,23 @@ fn a_start_of_networkd_takes_no_connection() {
         let gateway = Gateway::new(&world);
         let mut talk = Talk::new(world.on_client("redis-cli -h fd09::1"));
         let mut networkd = Command::new("unshare");
-        networkd.args(["-m", "bash", "-ec", NETWORKD]);
+        networkd.args(["-m", "bash", "-ec", NETWORKD, UNMANAGED]);
         let quiet = networkd.stdout(Stdio::null()).stderr(Stdio::null());
         let networkd = Ended(quiet.spawn().unwrap());
         let by = format!("(\"systemd-network\", process {})", networkd.pid());
         gateway.says(&format!("another program {by} has removed or changed"));
         talk.ping();
-        drop(networkd);
+        let link = ip("-o link show saigal");
+        let index = link.split(':').next().unwrap();
+        let state = format!(
+            "/proc/{}/root/run/systemd/netif/links/{index}",
+            networkd.pid()
+        );
+        let is_alone = || {
+            let state = fs::read_to_string(&state).unwrap_or_default();
+            state.contains("ADMIN_STATE=unmanaged")
+        };
+        await_true(is_alone, || "networkd manages saigal".to_owned());
         gateway.0.stop();
     });
 }

@@ -86,6 +86,7 @@ fn what_is_installed_works_and_can_be_uninstalled() {
         "share/fish/vendor_completions.d/saiga.fish",
         "lib/systemd/system/saiga-gateway.service",
         "lib/sysusers.d/saiga.conf",
+        "lib/systemd/network/00-saiga-gateway.network",
     ] {
         assert!(
             files.iter().any(|file| file == expected),

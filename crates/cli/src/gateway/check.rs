@@ -75,6 +75,9 @@ fn checked(settings: &Settings, path: &Path) -> (String, bool) {
     for warning in requirements::packet_filters(settings) {
         let _ = writeln!(text, "packet filter: {warning}");
     }
+    if let Some(warning) = requirements::other_programs() {
+        let _ = writeln!(text, "{warning}");
+    }
     (text, is_lacking)
 }
 

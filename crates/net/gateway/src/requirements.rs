@@ -5,9 +5,11 @@
 
 mod dpdk;
 mod network;
+mod networkd;
 mod process;
 
 use saiga_anchor::firewall;
+use saiga_process::root::Root;
 
 use crate::settings::{Need, Requirement, Settings};
 
@@ -84,6 +86,12 @@ pub fn look(settings: &Settings, need: &Need) -> Found {
         Requirement::Capability(capability) => process::capability(*capability),
         Requirement::Folder(path) => process::folder(path),
     }
+}
+
+/// What other programs of this host can take from a gateway, with what to do against it.
+#[must_use]
+pub fn other_programs() -> Option<String> {
+    networkd::warning(&Root::host())
 }
 
 /// Lines about packet filters: rules that do not apply to clients of the gateway, and programs
