@@ -15,7 +15,6 @@ mod support;
 #[path = "support/gateway.rs"]
 mod world;
 use support::program::Ended;
-use support::said;
 use world::{Talk, Wire, World, in_namespace, network};
 
 /// A gateway and what it has said so far.
@@ -141,17 +140,31 @@ fn a_gateway_without_its_device_ends_with_the_reason() {
 fn networkd_is_named_before_it_takes_anything() {
     in_namespace(|| {
         let world = World::over(Wire::Xdp);
-        let script = "mount -t tmpfs none /run; mkdir -p /run/systemd/netif; touch \
-                      /run/systemd/netif/state; exec \"$0\" gateway check --config \"$1\"";
-        let mut check = Command::new("unshare");
-        check.args(["-m", "bash", "-ec", script]);
-        check.args([
-            world.saiga.path("bin/saiga"),
-            world.saiga.path("gateway.toml"),
-        ]);
-        let out = said(&mut check);
+        let prepare = "mount -t tmpfs none /run; mkdir -p /run/systemd/netif
+                       touch /run/systemd/netif/state";
+        let out = world.second("check", prepare);
         let lines = "[Network]\nManageForeignRoutingPolicyRules=no\nManageForeignRoutes=no\n";
         assert!(out.stdout.contains(lines), "{}{}", out.stdout, out.stderr);
+    });
+}
+
+/// `check` finds what `up` refuses, and both name the owner of an XDP program.
+#[test]
+fn an_xdp_program_of_another_is_named() {
+    in_namespace(|| {
+        let world = World::made(Wire::Xdp, "[tcp]\nconnections = 100\n");
+        let run = |verb| world.second(verb, "");
+        assert_eq!(run("check").code, Some(0));
+        let gateway = world.gateway();
+        let link = ip("-d link show veth0");
+        let id = link.split("prog/xdp id ").nth(1).unwrap();
+        let id = id.split(' ').next().unwrap();
+        let expected = format!("XDP program {id} \"saiga_xdp\" is attached to it: end the process");
+        let (check, up) = (run("check"), run("up"));
+        assert!(check.stdout.contains(&expected), "{}", check.stdout);
+        assert!(up.stderr.contains(&expected), "{}", up.stderr);
+        assert_eq!((check.code, up.code), (Some(1), Some(2)));
+        gateway.stop();
     });
 }
 

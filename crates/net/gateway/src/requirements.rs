@@ -4,7 +4,7 @@
 //! would show, such as XDP in a driver, is left to the start of the gateway.
 
 mod dpdk;
-mod network;
+pub(crate) mod network;
 mod networkd;
 mod process;
 

@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::path::Path;
 
 use saiga_anchor::own_addresses;
-use saiga_interface::{Interface, Scope, Snapshot, SnapshotError};
+use saiga_interface::{Interface, Link, Scope, Snapshot, SnapshotError};
 use saiga_process::root::Root;
 use saiga_wire::ethernet::{Tag, Tags};
 use socket2::{Domain, Socket, Type};
@@ -28,10 +28,33 @@ fn of(name: &InterfaceName, decide: impl FnOnce(&Snapshot) -> Found) -> Found {
 
 pub(super) fn interface(name: &InterfaceName) -> Found {
     of(name, |found| {
-        Found::when(found.device.link.mac.is_some(), || {
-            "it is not an interface of Ethernet".to_owned()
-        })
+        unfit(&found.device.link).map_or(Found::There, Found::Lacks)
     })
+}
+
+/// Why AF_XDP cannot serve an interface, and what to do.
+pub(crate) fn unfit(link: &Link) -> Option<String> {
+    let (kind, name) = (&link.kind, link.name.display());
+    // The kernel runs the program for the NICs below, whose frames a socket of the bond refuses
+    // (net/xdp/xsk.c, `xsk_rcv_check`). A team has more queues than it tells.
+    if ["bond", "team"].contains(&kind.as_str()) {
+        return Some(format!(
+            "it is a {kind}, whose frames do not reach AF_XDP: name a NIC that is not part of a \
+             {kind}; or make a bridge of {name} and a TAP device, and serve that (kind = \"tap\")"
+        ));
+    }
+    if link.mac.is_none() {
+        return Some("it is not an interface of Ethernet: use a TAP device or a NIC".to_owned());
+    }
+    let program = link.xdp_program?;
+    let program_name = match saiga_bpf::Program::name_of(program) {
+        Ok(program_name) => format!(" {program_name:?}"),
+        Err(_) => String::new(),
+    };
+    Some(format!(
+        "XDP program {program}{program_name} is attached to it: end the process that has attached \
+         it (a gateway's is \"saiga_xdp\"), or detach it (ip link set dev {name} xdp off)"
+    ))
 }
 
 /// The receive queues that sysfs shows.
@@ -146,6 +169,21 @@ fn version(release: &str) -> Option<(u32, u32)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Not every kernel has these kinds.
+    #[test]
+    fn a_bond_is_refused_with_what_to_name_instead() {
+        let Snapshot { device, .. } = Snapshot::take(OsStr::new("lo")).unwrap();
+        for kind in ["bond", "team"] {
+            let link = Link {
+                kind: kind.to_owned(),
+                ..device.link.clone()
+            };
+            let reason = unfit(&link).unwrap();
+            assert!(reason.contains("a NIC that is not part of a"), "{reason}");
+        }
+        assert!(unfit(&device.link).unwrap().contains("Ethernet"));
+    }
 
     #[test]
     fn versions_are_compared_as_numbers() {
