@@ -168,6 +168,37 @@ fn an_xdp_program_of_another_is_named() {
     });
 }
 
+/// `up` serves these, and says with `check` what would go wrong later.
+#[test]
+fn what_goes_wrong_later_is_told_before() {
+    in_namespace(|| {
+        let world = World::over(Wire::Xdp);
+        let check = || world.second("check", "mount -t sysfs none /sys").stdout;
+        ip("link set veth0 address 02:00:00:00:00:07");
+        assert!(!check().contains("link-local"), "{}", check());
+        ip("address del fe80::1/64 dev veth0");
+        let advice = "address add fe80::ff:fe00:7/64 dev veth0";
+        assert!(check().contains(advice), "{}", check());
+        ip(advice);
+        assert!(!check().contains("link-local"), "{}", check());
+        ip("link set veth0 down");
+        ip("link set veth0 name port0");
+        ip("link add veth0 type bridge");
+        ip("link set port0 master veth0");
+        ip("address add 10.9.0.1/24 dev veth0");
+        let merge = |value| {
+            let done = Command::new("ethtool")
+                .args(["-K", "port0", "gro", value])
+                .status();
+            assert!(done.unwrap().success());
+        };
+        merge("on");
+        assert!(check().contains("ethtool -K port0 gro off"), "{}", check());
+        merge("off");
+        assert!(!check().contains("gro"), "{}", check());
+    });
+}
+
 /// systemd-networkd in a network namespace, as on a host with udev. It takes all foreign rules when
 /// it starts, and those of all devices but the gateway's: it is told to leave that one alone.
 const NETWORKD: &str = r#"

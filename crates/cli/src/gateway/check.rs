@@ -75,7 +75,7 @@ fn checked(settings: &Settings, path: &Path) -> (String, bool) {
     for warning in requirements::packet_filters(settings) {
         let _ = writeln!(text, "packet filter: {warning}");
     }
-    if let Some(warning) = requirements::other_programs() {
+    for warning in requirements::warnings(settings) {
         let _ = writeln!(text, "{warning}");
     }
     (text, is_lacking)

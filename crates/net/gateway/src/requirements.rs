@@ -11,7 +11,7 @@ mod process;
 use saiga_anchor::firewall;
 use saiga_process::root::Root;
 
-use crate::settings::{Need, Requirement, Settings};
+use crate::settings::{Kind, Need, Requirement, Settings};
 
 /// The result of looking for one need.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,10 +88,15 @@ pub fn look(settings: &Settings, need: &Need) -> Found {
     }
 }
 
-/// What other programs of this host can take from a gateway, with what to do against it.
+/// What can go wrong on this host while a gateway serves, with what to do against it.
 #[must_use]
-pub fn other_programs() -> Option<String> {
-    networkd::warning(&Root::host())
+pub fn warnings(settings: &Settings) -> Vec<String> {
+    let devices = settings.devices.iter();
+    let devices = devices.flat_map(|device| match &device.kind {
+        Kind::Xdp { interface, .. } => network::warnings(interface, device.vlan),
+        Kind::Tap { .. } | Kind::Dpdk { .. } | Kind::Memif { .. } => Vec::new(),
+    });
+    devices.chain(networkd::warning(&Root::host())).collect()
 }
 
 /// Lines about packet filters: rules that do not apply to clients of the gateway, and programs
