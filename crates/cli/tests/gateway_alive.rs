@@ -35,7 +35,7 @@ impl Gateway {
     /// Waits until the gateway says this.
     fn says(&self, expected: &str) {
         let said = || self.1.lock().unwrap().clone();
-        await_true(|| said().contains(expected), || said());
+        await_true(|| said().contains(expected), said);
     }
 }
 
