@@ -27,6 +27,7 @@ zsh := $(DESTDIR)$(PREFIX)/share/zsh/site-functions
 fish := $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
 units := $(DESTDIR)$(PREFIX)/lib/systemd/system
 users := $(DESTDIR)$(PREFIX)/lib/sysusers.d
+networks := $(DESTDIR)$(PREFIX)/lib/systemd/network
 
 # The binary is documented by itself: it shares its name, and so its folder, with the library.
 doc := --no-deps --document-private-items --locked
@@ -169,7 +170,7 @@ install:
 	if command -v $(CARGO) >/dev/null; then $(MAKE) build; fi
 	test -x $(release)/saiga && test -f $(release)/libsaiga.so || \
 		{ echo "nothing to install: run make first" >&2; exit 2; }
-	install -d $(bin) $(lib) $(man) $(bash) $(zsh) $(fish) $(units) $(users)
+	install -d $(bin) $(lib) $(man) $(bash) $(zsh) $(fish) $(units) $(users) $(networks)
 	install -m 755 $(release)/saiga $(bin)/saiga
 	install -m 755 $(release)/libsaiga.so $(lib)/libsaiga.so
 	install -m 755 $(release)/libsaiga.so $(lib)/liblstack.so
@@ -181,12 +182,13 @@ install:
 	sed 's,/usr/local/bin/,$(PREFIX)/bin/,' packaging/saiga-gateway.service > $(units)/saiga-gateway.service
 	chmod 644 $(units)/saiga-gateway.service
 	install -m 644 packaging/sysusers.conf $(users)/saiga.conf
+	install -m 644 packaging/saiga-gateway.network $(networks)/00-saiga-gateway.network
 
 # Settings in /etc/saiga are the administrator's and stay.
 uninstall:
 	rm -f $(bin)/saiga $(lib)/libsaiga.so $(lib)/liblstack.so $(lib)/libsaiga_dpdk.so $(man)/saiga.1 $(man)/saiga-*.1
 	rm -f $(bash)/saiga $(zsh)/_saiga $(fish)/saiga.fish
-	rm -f $(units)/saiga-gateway.service $(users)/saiga.conf
+	rm -f $(units)/saiga-gateway.service $(users)/saiga.conf $(networks)/00-saiga-gateway.network
 	if [ -d $(lib) ]; then rmdir --ignore-fail-on-non-empty $(lib); fi
 
 clean:

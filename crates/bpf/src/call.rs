@@ -20,6 +20,7 @@ pub(crate) enum Command {
     MapNextKey = 4,
     ProgramLoad = 5,
     ProgramRun = 10,
+    ProgramById = 13,
     InfoByFd = 15,
     RawTracepointOpen = 17,
     LinkCreate = 28,

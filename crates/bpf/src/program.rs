@@ -91,6 +91,8 @@ struct InfoByFd {
 
 /// Bytes of `struct bpf_prog_info` that are requested, up to and with `recursion_misses`.
 const INFO_BYTES: usize = 216;
+/// Offset of `name`, which has 16 bytes.
+const NAME: usize = 64;
 /// Offset of `recursion_misses`, which stays 0 before Linux 5.12.
 const MISSES: usize = 208;
 
@@ -200,6 +202,27 @@ impl Program {
     /// # Errors
     /// Those of the kernel.
     pub fn misses(&self) -> Result<u64, Errno> {
+        let info = self.info()?;
+        let misses = info.get(MISSES..).and_then(|rest| rest.try_into().ok());
+        Ok(misses.map_or(0, u64::from_ne_bytes))
+    }
+
+    /// The name of the loaded program with this number; it may be empty, and is not always UTF-8.
+    ///
+    /// # Errors
+    /// `ENOENT` if there is no such program, `EPERM` without CAP_SYS_ADMIN.
+    pub fn name_of(id: u32) -> Result<String, Errno> {
+        // The number, and zeros for two members that other commands have.
+        let mut attributes = [id, 0, 0];
+        // SAFETY: these are the attributes of the command, which returns a new descriptor.
+        let fd = unsafe { open(Command::ProgramById, &mut attributes) }?;
+        let info = Self { fd }.info()?;
+        let name = info.iter().skip(NAME).take(16).copied();
+        let name: Vec<u8> = name.take_while(|byte| *byte != 0).collect();
+        Ok(String::from_utf8_lossy(&name).into_owned())
+    }
+
+    fn info(&self) -> Result<[u8; INFO_BYTES], Errno> {
         let mut info = [0_u8; INFO_BYTES];
         let mut attributes = InfoByFd {
             object: number(self.fd.as_fd()),
@@ -209,8 +232,7 @@ impl Program {
         // SAFETY: these are the attributes of the command; the kernel writes at most `bytes` bytes.
         // The pointers that it reads from `info` (buffers for listings) are null: no listing.
         unsafe { bpf(Command::InfoByFd, &mut attributes) }?;
-        let misses = info.get(MISSES..).and_then(|rest| rest.try_into().ok());
-        Ok(misses.map_or(0, u64::from_ne_bytes))
+        Ok(info)
     }
 }
 

@@ -19,6 +19,7 @@ use std::thread;
 
 use anyhow::Context as _;
 use saiga_gateway::provision;
+use saiga_gateway::requirements;
 use saiga_gateway::service::Gateway;
 use saiga_gateway::settings::{FILE, Settings};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -106,6 +107,7 @@ fn serve(up: &Up) -> anyhow::Result<ExitCode> {
     } else {
         provision::hold(&settings)?
     };
+    let warnings = requirements::warnings(&settings);
     let gateway = match Gateway::up(&settings) {
         Ok(gateway) => gateway,
         Err(error) if up.prepare => return down::after(&error.into()),
@@ -119,7 +121,7 @@ fn serve(up: &Up) -> anyhow::Result<ExitCode> {
         }
     });
     let begun = thread.context("cannot wait for signals");
-    let announced = begun.and_then(|_| announce(&gateway));
+    let announced = begun.and_then(|_| announce(&gateway, &warnings));
     if announced.is_err() {
         let _woken = gateway.stop().stop();
     }
@@ -146,7 +148,7 @@ fn prepare(settings: &Settings) -> anyhow::Result<Option<provision::Hold>> {
 }
 
 /// Says that the gateway serves, and what it does not.
-fn announce(gateway: &Gateway) -> anyhow::Result<()> {
+fn announce(gateway: &Gateway, warnings: &[String]) -> anyhow::Result<()> {
     let mut text = String::new();
     for served in gateway.served() {
         text += &format!("serving {served}\n");
@@ -161,6 +163,9 @@ fn announce(gateway: &Gateway) -> anyhow::Result<()> {
     notify::ready();
     for left_out in gateway.left_out() {
         exit::say(&format!("not served: {left_out}"));
+    }
+    for warning in warnings {
+        exit::say(warning);
     }
     for host in gateway.left() {
         exit::say(&format!(

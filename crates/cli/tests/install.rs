@@ -60,16 +60,15 @@ fn files_below(folder: &Path) -> Vec<String> {
     files
 }
 
+const PREFIX: &str = "PREFIX=/opt/saiga";
+
 #[test]
 fn what_is_installed_works_and_can_be_uninstalled() {
     let root = tempfile::tempdir().unwrap();
     let destination = format!("DESTDIR={}", root.path().display());
     let target = target();
     make(target.path(), &["plugin"]);
-    make(
-        target.path(),
-        &["install", &destination, "PREFIX=/opt/saiga"],
-    );
+    make(target.path(), &["install", &destination, PREFIX]);
 
     let prefix = root.path().join("opt/saiga");
     let files = files_below(&prefix);
@@ -86,6 +85,7 @@ fn what_is_installed_works_and_can_be_uninstalled() {
         "share/fish/vendor_completions.d/saiga.fish",
         "lib/systemd/system/saiga-gateway.service",
         "lib/sysusers.d/saiga.conf",
+        "lib/systemd/network/00-saiga-gateway.network",
     ] {
         assert!(
             files.iter().any(|file| file == expected),
@@ -130,9 +130,6 @@ fn what_is_installed_works_and_can_be_uninstalled() {
         String::from_utf8_lossy(&output.stderr)
     );
 
-    make(
-        target.path(),
-        &["uninstall", &destination, "PREFIX=/opt/saiga"],
-    );
+    make(target.path(), &["uninstall", &destination, PREFIX]);
     assert_eq!(files_below(&prefix), [""; 0]);
 }

@@ -75,6 +75,9 @@ fn checked(settings: &Settings, path: &Path) -> (String, bool) {
     for warning in requirements::packet_filters(settings) {
         let _ = writeln!(text, "packet filter: {warning}");
     }
+    for warning in requirements::warnings(settings) {
+        let _ = writeln!(text, "{warning}");
+    }
     (text, is_lacking)
 }
 

@@ -12,7 +12,7 @@ use saiga_trials::snapshot::{self, ip};
 use saiga_trials::witness::await_true;
 
 use crate::support::program::{Ended, start};
-use crate::support::{Installation, text};
+use crate::support::{Installation, Said, said, text};
 
 pub(crate) const SETTINGS: &str = r#"
 [[device]]
@@ -232,6 +232,18 @@ impl World {
         let addresses = ["10.9.0.2", "fd09::2"];
         let start = || Ok(self.saiga.redis(false, &addresses, 6379, &[]));
         within(Some(&self.client.path()), start).unwrap()
+    }
+
+    /// Runs a verb for another gateway with the same settings, in a mount namespace that `prepare`
+    /// changes first.
+    pub(crate) fn second(&self, verb: &str, prepare: &str) -> Said {
+        let settings = fs::read_to_string(self.saiga.path("gateway.toml")).unwrap();
+        let file = self.saiga.path("second.toml");
+        fs::write(&file, settings.replace("gateway.sock", "second.sock")).unwrap();
+        let script = format!("{prepare}\nexec \"$0\" gateway {verb} --config \"$1\"");
+        let mut command = Command::new("unshare");
+        command.args(["-m", "bash", "-ec", &script]);
+        said(command.args([self.saiga.path("bin/saiga"), file]))
     }
 
     /// The gateway, with the client's host at the other end of its device.

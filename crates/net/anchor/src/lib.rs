@@ -4,9 +4,9 @@
 //! client as its source and the destination of the client's SYN as its destination. The gateway
 //! opens one before it answers the SYN. So the server sees its client, and the kernel decides
 //! about listeners, backlog and refusal. [`Routes`] bring the server's replies to loopback,
-//! [`Anchors`] open anchors, [`end`] ends them, [`urgent`] finds urgent bytes, [`self_test()`] and
-//! [`firewall`] find what prevents or bypasses them. Everything acts on the network namespace of
-//! the calling thread.
+//! [`Watch`] notices that others change them, [`Anchors`] open anchors, [`end`] ends them,
+//! [`urgent`] finds urgent bytes, [`self_test()`] and [`firewall`] find what prevents or bypasses
+//! them. Everything acts on the network namespace of the calling thread.
 //!
 //! Deliberately absent: packet devices, the client's TCP, threads, and sysctls: none is changed.
 
@@ -24,9 +24,11 @@ mod sys;
 mod table;
 mod tun;
 pub mod urgent;
+mod watch;
 
 pub use connect::{Anchors, ConnectError, Opening, proceed};
 pub use routes::{Config, MARK, Routes, RoutesError, remove_leftovers};
 pub use self_test::{Fault, self_test};
 pub use table::own_addresses;
 pub use tun::TunError;
+pub use watch::{News, Watch};

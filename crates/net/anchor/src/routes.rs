@@ -24,6 +24,7 @@ use crate::netlink::Netlink;
 use crate::rule::{self, Packets, Rule};
 use crate::table::{self, Route, Target};
 use crate::tun::{Tun, TunError};
+use crate::watch::Watch;
 
 const ALL_V4: IpNet = IpNet::V4(Ipv4Net::new_assert(Ipv4Addr::UNSPECIFIED, 0));
 const ALL_V6: IpNet = IpNet::V6(Ipv6Net::new_assert(Ipv6Addr::UNSPECIFIED, 0));
@@ -88,6 +89,15 @@ pub enum RoutesError {
         /// Number of the table.
         table: u32,
     },
+    /// Another program has removed the TUN device.
+    #[error(
+        "another program has removed the TUN device {device}, through which the replies of servers \
+         reach the gateway: start the gateway again"
+    )]
+    Gone {
+        /// Name of the device.
+        device: String,
+    },
     /// The kernel refused a change.
     #[error("cannot {action}: {source}")]
     System {
@@ -104,8 +114,10 @@ pub struct Routes {
     table: u32,
     preference: u32,
     rules: Vec<Rule>,
-    /// Destinations of the local routes, which end with the device.
-    locals: Vec<IpNet>,
+    /// Name of the TUN device.
+    device: String,
+    /// The local routes, which end with the device.
+    locals: Vec<Route>,
     /// Routes without a device.
     throws: Vec<Route>,
     /// Dropped last, with its routes.
@@ -137,6 +149,7 @@ impl Routes {
             table,
             preference,
             rules: Vec::new(),
+            device: device.clone(),
             locals: Vec::new(),
             throws: Vec::new(),
             tun,
@@ -162,9 +175,8 @@ impl Routes {
             return Ok(());
         }
         let all = if served.is_ipv4() { ALL_V4 } else { ALL_V6 };
-        if !self.locals.contains(&all) {
+        if self.locals.iter().all(|route| route.network != all) {
             self.add_route(all, Target::Local(self.tun.index))?;
-            self.locals.push(all);
         }
         self.spare(served)?;
         self.serve(served)?;
@@ -246,6 +258,55 @@ impl Routes {
         Ok(())
     }
 
+    /// Notices that other programs change rules, routes or the TUN device.
+    ///
+    /// # Errors
+    /// The errors of netlink.
+    pub fn watch(&self) -> io::Result<Watch> {
+        Watch::open(self.table, self.tun.index)
+    }
+
+    /// Puts back what other programs have removed or changed, and adds it to `missing` in the words
+    /// of ip(8). Goes on after an error, and returns the first.
+    ///
+    /// # Errors
+    /// [`RoutesError::Gone`] if the TUN device was removed, or [`RoutesError::System`] with the
+    /// kernel's answer: a later call can succeed.
+    pub fn repair(&mut self, missing: &mut Vec<String>) -> Result<(), RoutesError> {
+        let Self {
+            netlink,
+            table,
+            rules,
+            device,
+            locals,
+            throws,
+            tun,
+            ..
+        } = self;
+        match tun.set_up(netlink) {
+            Err(error) if error.raw_os_error() == Some(libc::ENODEV) => {
+                let device = device.clone();
+                return Err(RoutesError::Gone { device });
+            }
+            done => done.map_err(|source| system(format!("set {device} up"), source))?,
+        }
+        let mut first = Ok(());
+        // Routes before rules, so that a rule never leads to a table without its exceptions.
+        let there = read(netlink, *table)?.ours;
+        for route in throws.iter().chain(&*locals) {
+            if !there.contains(route) {
+                let done = route.put_back(netlink);
+                first = first.and(restored(done, route, missing));
+            }
+        }
+        let there = list_rules(netlink)?;
+        for rule in rules.iter().filter(|rule| !there.contains(rule)) {
+            let done = rule.add(netlink);
+            first = first.and(restored(done, rule, missing));
+        }
+        first
+    }
+
     /// Removes rules, routes and device. Goes on after an error, and returns the first.
     ///
     /// # Errors
@@ -305,8 +366,9 @@ impl Routes {
         };
         let added = route.add(&mut self.netlink);
         added.map_err(|source| system(format!("add {route}"), source))?;
-        if target == Target::Throw {
-            self.throws.push(route);
+        match target {
+            Target::Throw => self.throws.push(route),
+            Target::Local(_) | Target::LocalFrom(..) => self.locals.push(route),
         }
         Ok(())
     }
@@ -342,8 +404,7 @@ pub fn remove_leftovers(table: u32) -> Result<Vec<String>, RoutesError> {
 }
 
 fn clean(netlink: &mut Netlink, table: u32) -> Result<Vec<String>, RoutesError> {
-    let rules = rule::made_by_gateways(netlink);
-    let rules = rules.map_err(|source| system("list routing rules".to_owned(), source))?;
+    let rules = list_rules(netlink)?;
     let mut tables: BTreeSet<u32> = rules.iter().map(|rule| rule.table).collect();
     tables.insert(table);
     let mut gone = Vec::new();
@@ -381,6 +442,11 @@ fn read(netlink: &mut Netlink, table: u32) -> Result<table::Contents, RoutesErro
     contents.map_err(|source| system(format!("read routing table {table}"), source))
 }
 
+fn list_rules(netlink: &mut Netlink) -> Result<Vec<Rule>, RoutesError> {
+    let rules = rule::made_by_gateways(netlink);
+    rules.map_err(|source| system("list routing rules".to_owned(), source))
+}
+
 /// The address in its plain form.
 fn fit(served: SocketAddr) -> Result<SocketAddr, RoutesError> {
     let address = served.ip().to_canonical();
@@ -410,6 +476,17 @@ fn removed(done: io::Result<()>, what: &impl std::fmt::Display) -> Result<(), Ro
         Err(error) if matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ESRCH)) => Ok(()),
         done => done.map_err(|source| system(format!("remove {what}"), source)),
     }
+}
+
+/// Adds what was put back to `missing`.
+fn restored(
+    done: io::Result<()>,
+    what: &impl std::fmt::Display,
+    missing: &mut Vec<String>,
+) -> Result<(), RoutesError> {
+    done.map_err(|source| system(format!("put back {what}"), source))?;
+    missing.push(what.to_string());
+    Ok(())
 }
 
 fn system(action: String, source: io::Error) -> RoutesError {

@@ -10,7 +10,7 @@ use std::io;
 use std::net::IpAddr;
 
 use ipnet::IpNet;
-use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL};
+use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE};
 use netlink_packet_route::address::{AddressAttribute, AddressMessage};
 use netlink_packet_route::route::{
     RouteAddress, RouteAttribute, RouteMessage, RouteMetric, RouteScope, RouteType,
@@ -131,6 +131,12 @@ impl Route {
         netlink.change(request, NLM_F_CREATE | NLM_F_EXCL)
     }
 
+    /// Adds the route, in place of one of another program with the same network and metric.
+    pub(crate) fn put_back(&self, netlink: &mut Netlink) -> io::Result<()> {
+        let request = RouteNetlinkMessage::NewRoute(self.message());
+        netlink.change(request, NLM_F_CREATE | NLM_F_REPLACE)
+    }
+
     /// Removes the route; ESRCH if it is not there.
     pub(crate) fn remove(&self, netlink: &mut Netlink) -> io::Result<()> {
         netlink.change(RouteNetlinkMessage::DelRoute(self.message()), 0)
@@ -171,7 +177,7 @@ impl Route {
     /// The route in `message`; `None` if no gateway has made it.
     fn parse(message: &RouteMessage, table: u32) -> Option<Self> {
         let header = &message.header;
-        let (mut to, mut device) = (None, None);
+        let (mut to, mut device, mut source) = (None, None, None);
         for attribute in &message.attributes {
             if let RouteAttribute::Destination(RouteAddress::Inet(address)) = attribute {
                 to = Some(IpAddr::V4(*address));
@@ -179,13 +185,20 @@ impl Route {
                 to = Some(IpAddr::V6(*address));
             } else if let RouteAttribute::Oif(index) = attribute {
                 device = Some(*index);
+            } else if let RouteAttribute::PrefSource(RouteAddress::Inet(address)) = attribute {
+                source = Some(IpAddr::V4(*address));
+            } else if let RouteAttribute::PrefSource(RouteAddress::Inet6(address)) = attribute {
+                source = Some(IpAddr::V6(*address));
             }
         }
         let to = to.unwrap_or(unspecified(header.address_family));
         let target = if header.kind == RouteType::Throw {
             Target::Throw
         } else if header.kind == RouteType::Local {
-            Target::Local(device?)
+            let device = device?;
+            source.map_or(Target::Local(device), |source| {
+                Target::LocalFrom(device, source)
+            })
         } else {
             return None;
         };

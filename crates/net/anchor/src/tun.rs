@@ -80,6 +80,11 @@ impl Tun {
             index,
         })
     }
+
+    /// Sets the device up, if it is down; ENODEV if it was removed.
+    pub(crate) fn set_up(&self, netlink: &mut Netlink) -> io::Result<()> {
+        set_up(netlink, self.index)
+    }
 }
 
 fn index(name: &str) -> io::Result<u32> {

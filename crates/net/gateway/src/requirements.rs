@@ -4,12 +4,14 @@
 //! would show, such as XDP in a driver, is left to the start of the gateway.
 
 mod dpdk;
-mod network;
+pub(crate) mod network;
+mod networkd;
 mod process;
 
 use saiga_anchor::firewall;
+use saiga_process::root::Root;
 
-use crate::settings::{Need, Requirement, Settings};
+use crate::settings::{Kind, Need, Requirement, Settings};
 
 /// The result of looking for one need.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,6 +86,17 @@ pub fn look(settings: &Settings, need: &Need) -> Found {
         Requirement::Capability(capability) => process::capability(*capability),
         Requirement::Folder(path) => process::folder(path),
     }
+}
+
+/// What can go wrong on this host while a gateway serves, with what to do against it.
+#[must_use]
+pub fn warnings(settings: &Settings) -> Vec<String> {
+    let devices = settings.devices.iter();
+    let devices = devices.flat_map(|device| match &device.kind {
+        Kind::Xdp { interface, .. } => network::warnings(interface, device.vlan),
+        Kind::Tap { .. } | Kind::Dpdk { .. } | Kind::Memif { .. } => Vec::new(),
+    });
+    devices.chain(networkd::warning(&Root::host())).collect()
 }
 
 /// Lines about packet filters: rules that do not apply to clients of the gateway, and programs

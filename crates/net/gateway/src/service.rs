@@ -13,6 +13,7 @@ mod device;
 mod dpdk;
 mod error;
 mod follow;
+mod guard;
 mod memif;
 mod memory;
 mod network;

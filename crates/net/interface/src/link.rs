@@ -15,6 +15,10 @@ use crate::message::{attributes, number, string};
 const IFLA_VLAN_ID: u16 = 1;
 const IFLA_VLAN_PROTOCOL: u16 = 5;
 
+/// The program in `IFLA_XDP`: where it runs by itself, in the driver, in the core, in the device.
+const IFLA_XDP: u16 = 43;
+const XDP_PROGRAMS: std::ops::RangeInclusive<u16> = 4..=7;
+
 /// A network interface of the kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Link {
@@ -30,6 +34,10 @@ pub struct Link {
     pub is_up: bool,
     /// Whether the link works (`IFF_LOWER_UP`).
     pub has_carrier: bool,
+    /// Its kind in the words of `ip link add type`, such as `bond`; empty for a network card.
+    pub kind: String,
+    /// Number of the XDP program that is attached to it.
+    pub xdp_program: Option<u32>,
     /// What makes the interface a VLAN; `None` if it is not one.
     pub vlan: Option<Vlan>,
 }
@@ -62,6 +70,8 @@ impl Link {
             mtu: 0,
             is_up: has(libc::IFF_UP),
             has_carrier: has(libc::IFF_LOWER_UP),
+            kind: String::new(),
+            xdp_program: None,
             vlan: None,
         };
         let (mut parent, mut tag, mut is_elsewhere) = (None, None, false);
@@ -71,7 +81,18 @@ impl Link {
                 libc::IFLA_MTU => link.mtu = number(value).unwrap_or(0),
                 libc::IFLA_ADDRESS if is_ethernet => link.mac = value.try_into().ok().map(Mac),
                 libc::IFLA_LINK => parent = number(value),
-                libc::IFLA_LINKINFO => tag = vlan_tag(value),
+                libc::IFLA_LINKINFO => {
+                    tag = vlan_tag(value);
+                    let mut info = attributes(value);
+                    let kind = info.find(|(kind, _)| *kind == libc::IFLA_INFO_KIND);
+                    let kind = string(kind.map_or(&[], |(_, name)| name));
+                    link.kind = String::from_utf8_lossy(kind).into_owned();
+                }
+                IFLA_XDP => {
+                    let mut programs = attributes(value);
+                    let program = programs.find(|(kind, _)| XDP_PROGRAMS.contains(kind));
+                    link.xdp_program = program.and_then(|(_, id)| number(id));
+                }
                 // The index of the parent is one of another network namespace.
                 libc::IFLA_LINK_NETNSID => is_elsewhere = true,
                 _ => {}
@@ -138,6 +159,7 @@ mod tests {
             (4, &1500_u32.to_ne_bytes()),
             (5, &3_u32.to_ne_bytes()),
             (18, &info(b"vlan\0")),
+            (43, &body(&[], &[(2, &[2]), (4, &9_u32.to_ne_bytes())])),
         ];
         let vlan = Vlan {
             parent: 3,
@@ -153,6 +175,8 @@ mod tests {
             mtu: 1500,
             is_up: true,
             has_carrier: true,
+            kind: "vlan".to_owned(),
+            xdp_program: Some(9),
             vlan: Some(vlan),
         };
         assert_eq!(read(0, 1, attributes), Some(expected));

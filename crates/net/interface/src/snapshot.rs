@@ -328,6 +328,8 @@ mod tests {
             mtu: 1500,
             is_up: true,
             has_carrier: true,
+            kind: String::new(),
+            xdp_program: None,
             vlan: vlan.map(|(parent, id)| Vlan {
                 parent,
                 tag: Tag::vlan(id),

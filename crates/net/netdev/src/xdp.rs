@@ -24,6 +24,7 @@ mod umem;
 
 pub use error::{OpenError, SteerError};
 pub use interface::Interface;
+pub use nic::merges;
 pub use options::{BusyPoll, Copies, FrameSize, Options, XdpMode};
 pub use queue::Queue;
 pub use steering::{Flows, MAX_ENDPOINTS, MAX_HOSTS};

@@ -9,6 +9,7 @@ mod end;
 mod existing;
 mod killed;
 mod ports;
+mod repair;
 mod routes;
 mod self_test;
 mod world;

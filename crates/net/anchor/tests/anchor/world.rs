@@ -58,6 +58,8 @@ pub(crate) fn in_world(test: impl FnOnce(&Remote) + Send + 'static) {
     let run = move || {
         leave_descriptors();
         leave_network();
+        // Otherwise the kernel gives the TUN device an address, some time after it is up.
+        std::fs::write("/proc/sys/net/ipv6/conf/default/addr_gen_mode", "1").unwrap();
         let remote = build();
         test(&remote);
     };

@@ -2,11 +2,12 @@
 
 use std::ffi::OsStr;
 use std::io;
-use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener};
 use std::path::Path;
 
 use saiga_anchor::own_addresses;
-use saiga_interface::{Interface, Scope, Snapshot, SnapshotError};
+use saiga_interface::{Address, Interface, Link, Scope, Snapshot, SnapshotError};
+use saiga_netdev::xdp;
 use saiga_process::root::Root;
 use saiga_wire::ethernet::{Tag, Tags};
 use socket2::{Domain, Socket, Type};
@@ -28,10 +29,82 @@ fn of(name: &InterfaceName, decide: impl FnOnce(&Snapshot) -> Found) -> Found {
 
 pub(super) fn interface(name: &InterfaceName) -> Found {
     of(name, |found| {
-        Found::when(found.device.link.mac.is_some(), || {
-            "it is not an interface of Ethernet".to_owned()
-        })
+        unfit(&found.device.link).map_or(Found::There, Found::Lacks)
     })
+}
+
+/// Why AF_XDP cannot serve an interface, and what to do.
+pub(crate) fn unfit(link: &Link) -> Option<String> {
+    let (kind, name) = (&link.kind, link.name.display());
+    // The kernel runs the program for the NICs below, whose frames a socket of the bond refuses
+    // (net/xdp/xsk.c, `xsk_rcv_check`). A team has more queues than it tells.
+    if ["bond", "team"].contains(&kind.as_str()) {
+        return Some(format!(
+            "it is a {kind}, whose frames do not reach AF_XDP: name a NIC that is not part of a \
+             {kind}; or make a bridge of {name} and a TAP device, and serve that (kind = \"tap\")"
+        ));
+    }
+    if link.mac.is_none() {
+        return Some("it is not an interface of Ethernet: use a TAP device or a NIC".to_owned());
+    }
+    let program = link.xdp_program?;
+    let program_name = match saiga_bpf::Program::name_of(program) {
+        Ok(program_name) => format!(" {program_name:?}"),
+        Err(_) => String::new(),
+    };
+    Some(format!(
+        "XDP program {program}{program_name} is attached to it: end the process that has attached \
+         it (a gateway's is \"saiga_xdp\"), or detach it (ip link set dev {name} xdp off)"
+    ))
+}
+
+/// What will not be served well at an interface, and what to do.
+pub(super) fn warnings(name: &InterfaceName, vlan: Option<u16>) -> Vec<String> {
+    let Ok(found) = snapshot(name) else {
+        return Vec::new();
+    };
+    let device = vlan.map_or(Some(&found.device), |vlan| with_tag(&found, vlan));
+    let link_local = device.and_then(missing_link_local);
+    let merging = merging(name.as_str()).into_iter().map(|port| {
+        format!(
+            "{name} loses large parts of what clients send: {port} merges their packets (GRO), \
+             which are then too large for AF_XDP: ethtool -K {port} gro off"
+        )
+    });
+    link_local.into_iter().chain(merging).collect()
+}
+
+/// The kernel asks for a neighbour without a packet at hand from a link-local address alone
+/// (net/ipv6/ndisc.c, `ndisc_solicit`).
+fn missing_link_local(device: &Interface) -> Option<String> {
+    let name = device.link.name.display();
+    let [a, b, c, d, e, f] = device.link.mac?.0;
+    let v6 = |one: &&Address| one.address.is_ipv6();
+    let mut addresses = device.addresses.iter().filter(v6).peekable();
+    addresses.peek()?;
+    if addresses.any(|one| one.scope == Scope::Link) {
+        return None;
+    }
+    // RFC 4291, appendix A: the host has it alone, as it has its MAC address.
+    let eui = [a ^ 2, b, c, 0xff, 0xfe, d, e, f];
+    let own = Ipv6Addr::from_bits(0xfe80 << 112 | u128::from(u64::from_be_bytes(eui)));
+    Some(format!(
+        "{name} has no link-local address, by which the kernel finds the MAC addresses of IPv6 \
+         clients on the link: they get no answer after some time; ip address add {own}/64 dev {name}"
+    ))
+}
+
+/// The interfaces below this one, such as the ports of a bridge, that merge received packets.
+fn merging(name: &str) -> Vec<String> {
+    let folder = format!("/sys/class/net/{name}");
+    let links = Root::host().names(folder).unwrap_or_default();
+    let below = links.iter().filter_map(|link| link.strip_prefix("lower_"));
+    below
+        .flat_map(|port| {
+            let itself = xdp::merges(port).then(|| port.to_owned());
+            itself.into_iter().chain(merging(port))
+        })
+        .collect()
 }
 
 /// The receive queues that sysfs shows.
@@ -146,6 +219,21 @@ fn version(release: &str) -> Option<(u32, u32)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Not every kernel has these kinds.
+    #[test]
+    fn a_bond_is_refused_with_what_to_name_instead() {
+        let Snapshot { device, .. } = Snapshot::take(OsStr::new("lo")).unwrap();
+        for kind in ["bond", "team"] {
+            let link = Link {
+                kind: kind.to_owned(),
+                ..device.link.clone()
+            };
+            let reason = unfit(&link).unwrap();
+            assert!(reason.contains("a NIC that is not part of a"), "{reason}");
+        }
+        assert!(unfit(&device.link).unwrap().contains("Ethernet"));
+    }
 
     #[test]
     fn versions_are_compared_as_numbers() {

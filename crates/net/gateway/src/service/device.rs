@@ -1,13 +1,16 @@
 //! The device of the settings and its queues, which the workers share out in turn.
 
+use std::ffi::OsStr;
 use std::num::NonZeroU16;
 
+use saiga_interface::Snapshot;
 use saiga_netdev::dpdk::Dpdk;
 use saiga_netdev::tap::{self, Tap};
 use saiga_netdev::xdp::{self, Copies, FrameSize, XdpMode};
 use saiga_netdev::{Device as Queue, Info};
 
 use super::{ServiceError, cpu, dpdk, memif};
+use crate::requirements::network;
 use crate::settings::{Copying, Device, Kind, Mode, Settings};
 use crate::socket::Owner;
 
@@ -175,6 +178,11 @@ fn options(device: &Device, mode: Mode, copy: Copying) -> xdp::Options {
 
 /// Opens an interface with the smallest frames that hold its packets.
 fn open_interface(name: &str, options: xdp::Options) -> Result<xdp::Interface, ServiceError> {
+    let link = Snapshot::take(OsStr::new(name))?.device.link;
+    if let Some(reason) = network::unfit(&link) {
+        let interface = name.to_owned();
+        return Err(ServiceError::Unfit { interface, reason });
+    }
     let opened = match xdp::Interface::open(name, &options) {
         Err(xdp::OpenError::Mtu { .. }) => {
             let options = xdp::Options {

@@ -91,6 +91,14 @@ pub enum ServiceError {
     /// The interface cannot be used with AF_XDP.
     #[error(transparent)]
     Xdp(#[from] xdp::OpenError),
+    /// AF_XDP cannot serve the interface.
+    #[error("network interface {interface}: {reason}")]
+    Unfit {
+        /// Name of the network interface.
+        interface: String,
+        /// Why, and what to do.
+        reason: String,
+    },
     /// The program cannot be told what to redirect.
     #[error(transparent)]
     Steer(#[from] xdp::SteerError),

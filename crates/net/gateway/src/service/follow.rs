@@ -2,7 +2,8 @@
 //!
 //! It tells the workers of changes of addresses, routes and neighbours, asks the kernel for
 //! neighbours, begins to serve new addresses, and takes hosts over that were left to the kernel.
-//! It owns rules and routes, and the program that redirects frames.
+//! It owns rules and routes, puts them back when other programs take them, and owns the program
+//! that redirects frames.
 //!
 //! A host is taken over when the kernel has no connection with it. A connection that the kernel
 //! accepts between the last look and the redirection, some microseconds, is reset.
@@ -18,10 +19,11 @@ use std::time::{Duration, Instant};
 
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token, Waker};
-use saiga_anchor::{Routes, existing};
+use saiga_anchor::{Routes, RoutesError, existing};
 use saiga_interface::{Cause, Changes, Neighbour, NeighbourState, Resolver, SnapshotError};
 use saiga_netdev::xdp;
 
+use super::guard::Guard;
 use super::network::{Plan, Source};
 use super::{Left, Served, ServiceError, locked, system};
 use crate::worker::{Change, Handle};
@@ -84,6 +86,7 @@ pub(super) struct Device {
 pub(super) struct Follow {
     devices: Vec<Device>,
     routes: Routes,
+    guard: Guard,
     /// All that was ever served: the rules stay.
     ruled: BTreeSet<SocketAddr>,
     served: Served,
@@ -174,19 +177,23 @@ impl Follow {
             left,
             asked,
         } = parts;
-        for device in &devices {
-            if let Source::Kernel(following) = &device.source {
-                let descriptor = following.follower.as_fd().as_raw_fd();
-                let registry = asked.poll.registry();
-                registry
-                    .register(&mut SourceFd(&descriptor), CHANGES, Interest::READABLE)
-                    .map_err(system("cannot wait for events"))?;
-            }
+        let guard = Guard::open(&routes)?;
+        let followers = devices.iter().filter_map(|device| match &device.source {
+            Source::Kernel(following) => Some(following.follower.as_fd()),
+            Source::Settings => None,
+        });
+        for descriptor in followers.chain([guard.watch().as_fd()]) {
+            let registry = asked.poll.registry();
+            let descriptor = descriptor.as_raw_fd();
+            registry
+                .register(&mut SourceFd(&descriptor), CHANGES, Interest::READABLE)
+                .map_err(system("cannot wait for events"))?;
         }
         let ruled = locked(&served).iter().copied().collect();
         Ok(Self {
             devices,
             routes,
+            guard,
             ruled,
             served,
             left,
@@ -237,7 +244,8 @@ impl Follow {
             }
             self.resolve_asked();
             // One round at a time: hosts on the link can cause changes without end.
-            has_more = false;
+            has_more = self.guard.read()?;
+            self.repair()?;
             for device in 0..self.devices.len() {
                 has_more |= self.read_changes(device)?;
             }
@@ -258,7 +266,20 @@ impl Follow {
         let renew = self.must_renew.then(|| rest(self.renewed_at, RENEW));
         let has_left = !locked(&self.left).is_empty();
         let look = has_left.then(|| rest(self.looked_at, LOOK));
-        renew.into_iter().chain(look).min()
+        renew.into_iter().chain(look).chain(self.guard.rest()).min()
+    }
+
+    /// Puts back what other programs have taken.
+    fn repair(&mut self) -> Result<(), ServiceError> {
+        let mut lines = Vec::new();
+        let done = self.guard.repair(&mut self.routes, &mut lines);
+        lines.iter().for_each(|line| say(line));
+        match done {
+            Err(error @ RoutesError::Gone { .. }) => return Err(error.into()),
+            Err(error) => self.tell(error.to_string()),
+            Ok(()) => {}
+        }
+        Ok(())
     }
 
     /// Asks the kernel for the neighbours that the stacks need.
@@ -348,10 +369,16 @@ impl Follow {
     /// Serves what is served now. The rules of what is not served any more stay: its anchors may
     /// have data on the way.
     fn serve(&mut self, number: usize, served: &[SocketAddr]) {
-        let Device { steering, plan, .. } = &self.devices[number];
+        let Device {
+            steering,
+            plan,
+            interface,
+            ..
+        } = &self.devices[number];
         let Some(steering) = steering else {
             return;
         };
+        tell_addresses(interface, &plan.served, served);
         let mut failed = Vec::new();
         for one in plan.served.iter().filter(|one| !served.contains(one)) {
             failed.extend(steering.stop(*one).err().map(ServiceError::from));
@@ -436,9 +463,28 @@ impl Follow {
     /// Tells what failed, each message once. The gateway goes on.
     fn tell(&mut self, message: String) {
         if self.told.len() < 64 && !self.told.contains(&message) {
-            // A closed stderr does not end the service.
-            let _told = writeln!(io::stderr(), "saiga: {message}");
+            say(&message);
             self.told.insert(message);
         }
     }
+}
+
+/// Tells which addresses of an interface have gone and come.
+fn tell_addresses(interface: &str, before: &[SocketAddr], now: &[SocketAddr]) {
+    let addresses =
+        |served: &[SocketAddr]| -> BTreeSet<IpAddr> { served.iter().map(SocketAddr::ip).collect() };
+    let (before, now) = (addresses(before), addresses(now));
+    for lost in &before - &now {
+        say(&format!(
+            "{interface} has lost {lost}: new connections to it are not served"
+        ));
+    }
+    for new in &now - &before {
+        say(&format!("{interface} has {new}: it is served"));
+    }
+}
+
+fn say(message: &str) {
+    // A closed stderr does not end the service.
+    let _told = writeln!(io::stderr(), "saiga: {message}");
 }

@@ -14,6 +14,8 @@ fn known() -> Known {
         mtu: 1500,
         is_up: true,
         has_carrier: true,
+        kind: String::new(),
+        xdp_program: None,
         vlan: None,
     };
     let vlan = Link {

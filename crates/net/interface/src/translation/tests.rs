@@ -29,6 +29,8 @@ fn interface(index: u32, tags: Tags) -> Interface {
             mtu: 1500,
             is_up: true,
             has_carrier: true,
+            kind: String::new(),
+            xdp_program: None,
             vlan: None,
         },
         tags,

@@ -18,6 +18,8 @@ use super::error::OpenError;
 const DRIVER: u32 = 0x03;
 const FLAGS: u32 = 0x25;
 const CHANNELS: u32 = 0x3c;
+/// `ETHTOOL_GGRO`
+const MERGING: u32 = 0x2b;
 /// `ETH_FLAG_RXVLAN`
 const RX_VLAN: u32 = 1 << 8;
 /// `ARPHRD_ETHER`
@@ -84,6 +86,14 @@ impl Nic {
             takes_tags_out: socket.flags().map_err(system("read its settings"))? & RX_VLAN != 0,
         })
     }
+}
+
+/// Whether the kernel merges the packets that an interface receives (`ethtool -K NAME gro on`). A
+/// device above it gets packets that are larger than a frame of AF_XDP, and loses them.
+#[must_use]
+pub fn merges(name: &str) -> bool {
+    let answer = Asking::new(name).map(|asking| asking.ask_driver::<2>(MERGING));
+    matches!(answer, Ok(Ok([_, value])) if value != 0)
 }
 
 /// A socket for requests about one interface.

@@ -22,6 +22,8 @@ fn interface(index: u32, tags: Tags, network: &str) -> saiga_interface::Interfac
             mtu: 1500,
             is_up: false,
             has_carrier: true,
+            kind: String::new(),
+            xdp_program: None,
             vlan: None,
         },
         tags,
