@@ -45,11 +45,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
 
 fn list(json: bool, root: &Root) -> anyhow::Result<String> {
     let pages = reader::accelerated().context("cannot list processes; is /proc mounted?")?;
-    // A process that ends during the scan is left out.
-    let processes: Vec<Process> = pages
-        .iter()
-        .filter_map(|page| Process::read(page).ok())
-        .collect();
+    let processes = Process::read_all(&pages);
     if json {
         return Ok(serde_json::to_string_pretty(&processes)? + "\n");
     }
