@@ -1,6 +1,9 @@
 //! One accelerated process for `status` and `top`: its status page joined with the kernel's view of
 //! its sockets.
 
+use std::collections::HashMap;
+use std::fs;
+
 use anyhow::Context;
 use saiga_process::{proc, sockets};
 use saiga_status::reader::{Page, Snapshot, Socket};
@@ -66,31 +69,30 @@ impl Process {
     /// # Errors
     /// The process has ended.
     pub(crate) fn read(page: &Page) -> anyhow::Result<Self> {
-        let pid = page.pid();
-        let descriptors = sockets::sockets_of(pid)
-            .with_context(|| format!("cannot read the descriptors of process {pid}"))?;
-        let last = descriptors.last().map_or(0, |(fd, _)| *fd);
-        let shown = page
-            .snapshot(last)
-            .with_context(|| format!("cannot read the status page of process {pid}"))?;
-        let connections = sockets::connections_of(pid);
-        let sockets = descriptors
-            .into_iter()
-            .filter_map(|(fd, inode)| {
-                let index = shown
-                    .sockets
-                    .binary_search_by_key(&fd, |socket| socket.fd)
-                    .ok();
-                let socket = index.and_then(|index| shown.sockets.get(index));
-                // The descriptor may be another socket since a call that the library did not see.
-                let socket = socket.filter(|s| s.inode.is_none_or(|noted| noted == inode));
-                join(fd, connections.get(&inode), socket)
-            })
-            .collect();
-        Ok(Self {
-            sockets,
-            ..Self::without_sockets(shown)
-        })
+        let parts = Parts::read(page)?;
+        let connections = sockets::connections_of(page.pid());
+        Ok(parts.join(&connections))
+    }
+
+    /// As [`read`](Self::read), for the processes behind `pages`. Processes that have ended are
+    /// left out. Each table of connections is read once, because the kernel lists all connections
+    /// of a network namespace for each process in it.
+    pub(crate) fn read_all(pages: &[Page]) -> Vec<Self> {
+        let parts = pages.iter().filter_map(|page| Parts::read(page).ok());
+        // Before the tables, which then have every connection of these descriptors.
+        let parts: Vec<Parts> = parts.collect();
+        let mut tables = HashMap::new();
+        let join = |parts: Parts| {
+            let pid = parts.shown.pid;
+            let namespace = fs::read_link(format!("/proc/{pid}/ns/net")).map_err(|_| pid);
+            let table: &mut HashMap<_, _> = tables.entry(namespace).or_default();
+            // Also empty if the process by which it was read had ended.
+            if table.is_empty() {
+                *table = sockets::connections_of(pid);
+            }
+            parts.join(table)
+        };
+        parts.into_iter().map(join).collect()
     }
 
     /// Reads only the page: cheaper than [`read`](Self::read), but without addresses and without
@@ -159,6 +161,46 @@ impl Process {
             .iter()
             .filter(|socket| socket.state != LISTENING)
             .count()
+    }
+}
+
+/// What is read of one process: its descriptors that are sockets, and its page.
+struct Parts {
+    descriptors: Vec<(u32, u64)>,
+    shown: Snapshot,
+}
+
+impl Parts {
+    fn read(page: &Page) -> anyhow::Result<Self> {
+        let pid = page.pid();
+        let descriptors = sockets::sockets_of(pid)
+            .with_context(|| format!("cannot read the descriptors of process {pid}"))?;
+        let last = descriptors.last().map_or(0, |(fd, _)| *fd);
+        let shown = page
+            .snapshot(last)
+            .with_context(|| format!("cannot read the status page of process {pid}"))?;
+        Ok(Self { descriptors, shown })
+    }
+
+    fn join(self, connections: &HashMap<u64, sockets::Connection>) -> Process {
+        let Self { descriptors, shown } = self;
+        let sockets = descriptors
+            .into_iter()
+            .filter_map(|(fd, inode)| {
+                let index = shown
+                    .sockets
+                    .binary_search_by_key(&fd, |socket| socket.fd)
+                    .ok();
+                let socket = index.and_then(|index| shown.sockets.get(index));
+                // The descriptor may be another socket since a call that the library did not see.
+                let socket = socket.filter(|s| s.inode.is_none_or(|noted| noted == inode));
+                join(fd, connections.get(&inode), socket)
+            })
+            .collect();
+        Process {
+            sockets,
+            ..Process::without_sockets(shown)
+        }
     }
 }
 

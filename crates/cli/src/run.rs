@@ -9,10 +9,12 @@ mod exec;
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::ensure;
+use anyhow::{bail, ensure};
 use saiga_program::{Command, library};
+use saiga_service::{Obstacle, Root};
 use saiga_settings::{Profile, Settings};
 
 use crate::config;
@@ -33,6 +35,9 @@ pub(crate) struct Args {
     /// CPU time that waiting may cost: latency (most), default or gentle (least)
     #[arg(long, value_name = "PROFILE")]
     profile: Option<Profile>,
+    /// Read the state of AppArmor and its profiles below this directory
+    #[arg(long, value_name = "DIR", default_value = "/", hide = true)]
+    root: PathBuf,
     /// The program and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "CMD")]
     command: Vec<OsString>,
@@ -49,7 +54,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     if let Some(profile) = args.profile {
         set(&mut environment, "SAIGA_PROFILE", profile.name().into());
     }
-    match accelerate(&command, &settings) {
+    match accelerate(&command, &settings, &args.root) {
         Ok(preload) => set(&mut environment, "LD_PRELOAD", preload),
         Err(obstacle) if args.require => {
             let name = name.to_string_lossy();
@@ -70,6 +75,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
 pub(crate) fn start(command: Vec<OsString>) -> anyhow::Result<ExitCode> {
     run(Args {
         require: false,
+        root: PathBuf::from("/"),
         profile: None,
         command,
     })
@@ -77,11 +83,15 @@ pub(crate) fn start(command: Vec<OsString>) -> anyhow::Result<ExitCode> {
 
 /// The value of LD_PRELOAD for `command`. The error is the reason why the command cannot be
 /// accelerated.
-fn accelerate(command: &Command, settings: &Settings) -> anyhow::Result<OsString> {
+fn accelerate(command: &Command, settings: &Settings, root: &Path) -> anyhow::Result<OsString> {
     let library = library::find()?;
     library::check(&library)?;
     let executed = saiga_program::check(&command.program, &library)?;
     check_settings(settings, executed.file_name().unwrap_or_default())?;
+    let root = Root::new(root)?;
+    if let Some(confinement) = saiga_service::confinement(&root, &executed, &library) {
+        bail!(Obstacle::AppArmor(confinement));
+    }
     let existing = std::env::var_os("LD_PRELOAD");
     Ok(library::ld_preload(&library, existing.as_deref()))
 }

@@ -7,10 +7,11 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use anyhow::Context;
 use saiga_program::library;
 use saiga_service::{
-    Change, Cluster, Disabled, Enabled, Enabling, Library, Manager, Obstacle, Root, Service,
-    UnitName,
+    Change, Cluster, Disabled, Enabled, Enabling, Library, Manager, Obstacle, Permissions, Root,
+    Service, UnitName, Unloaded, why_unloaded,
 };
 
 use crate::exit;
@@ -21,8 +22,9 @@ use crate::exit;
     after_help = "Writes /etc/systemd/system/UNIT.d/saiga.conf and edits no unit; restart the \
 service afterwards. For a PostgreSQL cluster of Debian (postgresql@15-main) it adds one marked \
 line to the cluster's file /etc/postgresql/15/main/environment instead, because pg_ctlcluster \
-passes no other variables to the server.\nExit status: 1 when the service cannot be accelerated \
-(nothing is written); 2 when the unit does not exist or this user may not enable it."
+passes no other variables to the server.\nFor a service that is enabled already, says whether \
+the library is in its main process.\nExit status: 1 when the service cannot be accelerated \
+(nothing is written) or runs without the library; 2 when the unit does not exist or this user may not enable it."
 )]
 pub(crate) struct Enable {
     #[command(flatten)]
@@ -31,6 +33,10 @@ pub(crate) struct Enable {
     /// they are only listed
     #[arg(long)]
     relax: bool,
+    /// Add the rules that the service's AppArmor profile lacks to the file in
+    /// /etc/apparmor.d/local that the profile includes
+    #[arg(long)]
+    apparmor_local: bool,
 }
 
 /// Options of `saiga disable`.
@@ -59,7 +65,11 @@ pub(crate) fn enable(args: Enable) -> anyhow::Result<ExitCode> {
     let root = Root::new(&args.target.root)?;
     let service = Service::new(root.clone(), &args.target.unit);
     let library = Library::new(library::find()?, &root);
-    match service.enable(&library, args.relax)? {
+    let permissions = Permissions {
+        sandbox: args.relax,
+        apparmor: args.apparmor_local,
+    };
+    match service.enable(&library, permissions)? {
         Enabling::Enabled(Enabled {
             changes,
             relaxed,
@@ -81,21 +91,55 @@ pub(crate) fn enable(args: Enable) -> anyhow::Result<ExitCode> {
                 .map(|file| file.display().to_string())
                 .collect();
             let files = files.join(", ");
-            print(&[format!("{} is already enabled ({files})", service.name())])
+            let mut lines = vec![format!("{} is already enabled ({files})", service.name())];
+            let state = main_process(&root, service.name())?;
+            if let Some((pid, Some(why))) = state {
+                print(&lines)?;
+                exit::say(&without_library(service.name(), pid, &why));
+                return Ok(ExitCode::from(exit::NO));
+            }
+            lines.extend(state.map(|(pid, _)| format!("its main process ({pid}) has the library")));
+            print(&lines)
         }
-        Enabling::Refused(obstacles) => Ok(refuse(service.name(), &obstacles, args.relax)),
+        Enabling::Refused(obstacles) => Ok(refuse(service.name(), &obstacles, permissions)),
     }
 }
 
-/// Prints the obstacles, and the lines that `--relax` would write, unless it was given. Returns the
-/// exit code for a refusal.
-fn refuse(name: &UnitName, obstacles: &[Obstacle], relax: bool) -> ExitCode {
+/// The PID of the service's main process, and why the library is not in it; `None` while systemd or
+/// the service does not run.
+pub(crate) fn main_process(
+    root: &Root,
+    name: &UnitName,
+) -> anyhow::Result<Option<(u32, Option<Unloaded>)>> {
+    let Some(manager) = Manager::of(root) else {
+        return Ok(None);
+    };
+    let Some(pid) = manager.main_process(name)? else {
+        return Ok(None);
+    };
+    let why = why_unloaded(root, pid, &library::find()?);
+    let why = why
+        .with_context(|| format!("cannot read the memory map of process {pid} (are you root?)"))?;
+    Ok(Some((pid, why)))
+}
+
+pub(crate) fn without_library(name: &UnitName, pid: u32, why: &Unloaded) -> String {
+    format!("the main process of {name} ({pid}) runs without the library: {why}")
+}
+
+/// Prints the obstacles, and the lines that the options `--relax` and `--apparmor-local` would
+/// write, unless they were given. Returns the exit code for a refusal.
+fn refuse(name: &UnitName, obstacles: &[Obstacle], permissions: Permissions) -> ExitCode {
+    let relax = permissions.sandbox;
     exit::say(&format!("{name} was not enabled:"));
     for obstacle in obstacles {
         match obstacle.relaxation().filter(|_| !relax) {
             Some(line) => exit::say(&format!("  {obstacle}; --relax adds {line}")),
             None => exit::say(&format!("  {obstacle}")),
         }
+    }
+    if !permissions.apparmor && obstacles.iter().any(Obstacle::has_local_file) {
+        exit::say("--apparmor-local adds these rules, and `saiga disable` removes them");
     }
     if !relax && obstacles.iter().all(|it| it.relaxation().is_some()) {
         exit::say(&format!(

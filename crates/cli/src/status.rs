@@ -4,27 +4,29 @@ use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::str::FromStr;
 
-use anyhow::Context;
-use saiga_service::Root;
+use anyhow::{Context, ensure};
+use saiga_service::{NameError, Root, Service, UnitName};
 use saiga_status::reader::{self, OpenError, Page};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::exit;
 use crate::process::{Failure, Process, TcpSocket};
+use crate::service;
 use saiga_document::number;
 use saiga_document::table::Table;
 
 /// Options of `saiga status`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Without PID, lists the accelerated processes of this user (for root, of all users), \
+Without an argument, lists the accelerated processes of this user (for root, of all users), \
 and the services that `saiga enable` has set up.\n\
-Exit status: 1 when PID is not accelerated.")]
+Exit status: 1 when the process is not accelerated or the service does not run.")]
 pub(crate) struct Args {
-    /// Show the sockets of this process
-    #[arg(value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
-    pid: Option<u32>,
+    /// Show the sockets of this process, or of the main process of this service
+    #[arg(value_name = "PID|UNIT")]
+    process: Option<Target>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -33,11 +35,37 @@ pub(crate) struct Args {
     root: PathBuf,
 }
 
+/// A process, by its PID or by the service whose main process it is.
+#[derive(Debug, Clone)]
+enum Target {
+    Pid(u32),
+    Unit(UnitName),
+}
+
+impl FromStr for Target {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Self, String> {
+        match word.parse() {
+            Ok(0) => Err("a PID is greater than zero".to_owned()),
+            Ok(pid) => Ok(Self::Pid(pid)),
+            Err(_) => word
+                .parse()
+                .map(Self::Unit)
+                .map_err(|error: NameError| error.to_string()),
+        }
+    }
+}
+
 /// Prints the list of processes, or the details of one.
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let (text, code) = match args.pid {
-        None => (list(args.json, &Root::new(&args.root)?)?, ExitCode::SUCCESS),
-        Some(pid) => one(pid, args.json)?,
+    let root = Root::new(&args.root)?;
+    let (text, code) = match args.process {
+        None => (list(args.json, &root)?, ExitCode::SUCCESS),
+        Some(Target::Pid(pid)) => one(pid, args.json)?,
+        Some(Target::Unit(name)) => {
+            of_service(&Service::new(root.clone(), &name), &root, args.json)?
+        }
     };
     std::io::stdout().write_all(text.as_bytes())?;
     Ok(code)
@@ -45,11 +73,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
 
 fn list(json: bool, root: &Root) -> anyhow::Result<String> {
     let pages = reader::accelerated().context("cannot list processes; is /proc mounted?")?;
-    // A process that ends during the scan is left out.
-    let processes: Vec<Process> = pages
-        .iter()
-        .filter_map(|page| Process::read(page).ok())
-        .collect();
+    let processes = Process::read_all(&pages);
     if json {
         return Ok(serde_json::to_string_pretty(&processes)? + "\n");
     }
@@ -107,18 +131,37 @@ fn services(root: &Root) -> String {
     format!("\nenabled services: {}\n", enabled.join(", "))
 }
 
+/// The main process of a service.
+fn of_service(service: &Service, root: &Root, json: bool) -> anyhow::Result<(String, ExitCode)> {
+    let name = service.name();
+    ensure!(
+        service.exists(),
+        "invalid value '{}': it is neither a PID nor an installed service",
+        name.stem()
+    );
+    let (pid, text, why) = match service::main_process(root, name)? {
+        Some((pid, None)) => return one(pid, json),
+        Some((pid, Some(why))) => {
+            let text = service::without_library(name, pid, &why);
+            (Some(pid), text, why.to_string())
+        }
+        None => {
+            let why = "it does not run, or systemd does not run here".to_owned();
+            (None, format!("{name} has no main process: {why}"), why)
+        }
+    };
+    let answer = json!({ "pid": pid, "accelerated": false, "why": why });
+    not_accelerated(&text, answer, json)
+}
+
 fn one(pid: u32, json: bool) -> anyhow::Result<(String, ExitCode)> {
     let page = match Page::open(pid) {
         Ok(page) => page,
         Err(OpenError::NotAccelerated { .. }) => {
             let why = why_not_accelerated(pid);
-            let text = if json {
-                let answer = json!({ "pid": pid, "accelerated": false, "why": why });
-                serde_json::to_string_pretty(&answer)? + "\n"
-            } else {
-                format!("process {pid} is not accelerated: {why}\n")
-            };
-            return Ok((text, ExitCode::from(exit::NO)));
+            let text = format!("process {pid} is not accelerated: {why}");
+            let answer = json!({ "pid": pid, "accelerated": false, "why": why });
+            return not_accelerated(&text, answer, json);
         }
         Err(error) => return Err(error.into()),
     };
@@ -133,10 +176,18 @@ fn one(pid: u32, json: bool) -> anyhow::Result<(String, ExitCode)> {
     Ok((text, ExitCode::SUCCESS))
 }
 
+fn not_accelerated(text: &str, answer: Value, json: bool) -> anyhow::Result<(String, ExitCode)> {
+    let text = if json {
+        serde_json::to_string_pretty(&answer)?
+    } else {
+        text.to_owned()
+    };
+    Ok((text + "\n", ExitCode::from(exit::NO)))
+}
+
 fn why_not_accelerated(pid: u32) -> &'static str {
     let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
-    let is_loaded = |line: &str| line.ends_with("libsaiga.so") || line.ends_with("liblstack.so");
-    if maps.lines().any(is_loaded) {
+    if saiga_service::is_loaded(&maps) {
         "the library is loaded, but has not made its status page yet, or could not make it"
     } else {
         "the library is not loaded; start the program with `saiga run`, which prints the reason \

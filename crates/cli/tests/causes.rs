@@ -1,16 +1,19 @@
 //! Each cause that ends a channel on a real connection is counted and named by `saiga status`.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use std::process::Command;
+
 use saiga_trials::{
     compile,
     parity::Arm,
     peer::Peer,
+    port,
     witness::{self, await_some, await_true},
 };
 use serde_json::{Value, json};
 
 mod support;
-use support::{Installation, said};
+use support::{Installation, program, said};
 
 /// Round trips between two checks whether the connection is upgraded.
 const STEP: u32 = 30;
@@ -328,4 +331,45 @@ fn lost_descriptors_of_the_library_are_replaced_and_counted() {
     );
     assert_eq!(row(&seen, pair.client.fd)["state"], "upgraded");
     assert_eq!(witness::upgrades_of(pair.server.peer.pid()), 1);
+}
+
+/// The addresses come from a table that is read once for all processes of a network namespace.
+#[test]
+fn processes_of_several_networks_are_listed_with_their_addresses() {
+    let saiga = Installation::with_real_library();
+    let listener = |arguments: &[&str]| {
+        let mut command = Command::new("unshare");
+        let words = [
+            "run",
+            "--require",
+            "--",
+            "redis-server",
+            "--save",
+            "",
+            "--port",
+        ];
+        let inner = saiga.saiga(&[&words[..], &arguments[1..]].concat());
+        command
+            .args(&arguments[..1])
+            .arg(inner.get_program())
+            .args(inner.get_args());
+        program::start(&mut command, "Ready to accept connections")
+    };
+    let (first, second) = (port::free(), port::free());
+    let servers = [("--uts", first), ("--net", first), ("--uts", second)].map(|(kind, port)| {
+        let server = listener(&[kind, &port.to_string()]);
+        (server, format!("0.0.0.0:{port}"))
+    });
+    let out = said(&mut saiga.saiga(&["status", "--json"]));
+    let list: Value = serde_json::from_str(&out.stdout).unwrap();
+    for (server, address) in &servers {
+        let processes = list.as_array().unwrap().iter();
+        let mut found = processes.filter(|it| it["pid"] == server.pid());
+        let sockets = found.next().unwrap()["sockets"].as_array().unwrap();
+        let mut local = sockets.iter().filter(|it| it["state"] == "listening");
+        assert!(
+            local.any(|it| it["local"] == **address),
+            "{address}: {list}"
+        );
+    }
 }

@@ -317,3 +317,42 @@ fn settings_that_switch_off_are_named() {
     fs::write(&file, "enabled = false\n").unwrap();
     cannot_be_accelerated(&saiga, text(&program), "Saiga is switched off");
 }
+
+#[test]
+fn a_profile_of_apparmor_that_denies_the_library_is_an_obstacle() {
+    let saiga = Installation::with_library();
+    let program = saiga.compile("int main(void){return 0;}", &[], "program");
+    let profile = "profile mine /program {\n  /lib/** r,\n}\n";
+    for (file, text) in [
+        ("sys/module/apparmor/parameters/enabled", "Y\n"),
+        ("etc/apparmor.d/mine", profile),
+    ] {
+        fs::create_dir_all(saiga.path(file).parent().unwrap()).unwrap();
+        fs::write(saiga.path(file), text).unwrap();
+    }
+    let run = |code: i32, more: &[&str]| {
+        let root = saiga.path("");
+        let words = [&["run", "--root", text(&root)], more, &[text(&program)]].concat();
+        let out = said(&mut saiga.saiga(&words));
+        assert_eq!(out.code, Some(code), "{out:?}");
+        out.stderr
+    };
+    let stderr = run(0, &[]);
+    assert!(
+        stderr.contains("stays on kernel TCP: AppArmor's profile mine"),
+        "{stderr}"
+    );
+    assert!(
+        stderr.contains("\n    /lib/saiga/libsaiga.so mr,\n"),
+        "{stderr}"
+    );
+    assert!(run(1, &["--require"]).contains("was not started: AppArmor's profile mine"));
+
+    // A user who cannot read which profiles are enforced relies on the flags in the file.
+    fs::write(
+        saiga.path("etc/apparmor.d/mine"),
+        profile.replace(" {", " flags=(complain) {"),
+    )
+    .unwrap();
+    assert_eq!(run(0, &["--require"]), "");
+}

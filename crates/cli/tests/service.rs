@@ -156,6 +156,7 @@ fn other_preloaded_libraries_and_drop_ins_stay() {
 #[test]
 fn each_obstacle_is_named() {
     let machine = Machine::with("");
+    machine.write("etc/default/db.2", "LD_PRELOAD=/usr/lib/x.so\n");
     for (service, words) in [
         ("PrivateTmp=yes", "PrivateTmp= hides /tmp"),
         ("NoExecPaths=/", "adds ExecPaths=-/tmp"),
@@ -170,6 +171,10 @@ fn each_obstacle_is_named() {
         ),
         ("PrivateNetwork=yes", "a network namespace of its own"),
         ("UnsetEnvironment=LD_PRELOAD", "UnsetEnvironment="),
+        (
+            "EnvironmentFile=-/etc/default/%p.*",
+            "/etc/default/db.2 (EnvironmentFile=) sets LD_PRELOAD",
+        ),
         (
             "ExecStart=\nExecStart=/usr/bin/nothing",
             "/usr/bin/nothing does not exist",
@@ -295,4 +300,62 @@ fn bad_input_ends_with_2() {
         assert_eq!(out.code, Some(2), "{unit}: {out:?}");
         assert!(out.stderr.contains(words), "{words}: {out:?}");
     }
+}
+
+#[test]
+fn a_profile_of_apparmor_gets_the_rules_that_it_lacks_on_request() {
+    let machine = Machine::with("User=db");
+    let library = machine.saiga.path("lib/saiga/libsaiga.so");
+    let rule = format!("{} mr,", library.display());
+    let loaded = "sys/kernel/security/apparmor/profiles";
+    let profile = |include: &str| {
+        let text = format!("profile db /usr/{{,s}}bin/d* {{\n  {include}\n}}\n");
+        machine.write("etc/apparmor.d/usr.bin.db", &text);
+    };
+    machine.write("sys/module/apparmor/parameters/enabled", "Y\n");
+    machine.write(loaded, "db (enforce)\n");
+
+    profile("");
+    let load = "/etc/apparmor.d/usr.bin.db and run `apparmor_parser -r /etc/apparmor.d/usr.bin.db`";
+    machine.refuses(load);
+    machine.refuses(&rule);
+    let out = machine.saiga(&["enable", "--apparmor-local", "db"]);
+    assert_eq!(out.code, Some(1), "the profile includes no file: {out:?}");
+
+    profile("include if exists <local/usr.bin.db>");
+    machine.refuses("--apparmor-local adds these rules");
+    let local = machine.path("etc/apparmor.d/local/usr.bin.db");
+    for before in [None, Some("/srv/x r,\n")] {
+        if let Some(text) = before {
+            fs::write(&local, text).unwrap();
+            fs::set_permissions(&local, PermissionsExt::from_mode(0o640)).unwrap();
+        }
+        let out = machine.saiga(&["enable", "--apparmor-local", "db"]);
+        assert_eq!((out.code, out.stderr.as_str()), (Some(0), ""), "{out:?}");
+        let load = "local/usr.bin.db; to load them: apparmor_parser -r /etc/apparmor.d/usr.bin.db";
+        assert!(out.stdout.contains(load), "{out:?}");
+        let text = fs::read_to_string(&local).unwrap();
+        assert!(text.starts_with(before.unwrap_or("# Written by")), "{text}");
+        assert!(text.contains(&rule), "{text}");
+        let mode = fs::metadata(&local).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode, if before.is_some() { 0o640 } else { 0o644 });
+        let out = machine.run("enable", "db");
+        assert!(out.stdout.contains("is already enabled"), "{out:?}");
+        assert_eq!(machine.run("disable", "db").code, Some(0));
+        assert_eq!(fs::read_to_string(&local).ok().as_deref(), before);
+    }
+
+    machine.write(loaded, "db (complain)\n");
+    assert_eq!(machine.run("enable", "db").code, Some(0));
+}
+
+#[test]
+fn the_status_of_a_service_is_that_of_its_main_process() {
+    let machine = Machine::with("");
+    let out = machine.saiga(&["status", "db"]);
+    assert_eq!((out.code, out.stderr.as_str()), (Some(1), ""), "{out:?}");
+    let expected = "db.service has no main process: it does not run";
+    assert!(out.stdout.starts_with(expected), "{out:?}");
+    let out = machine.saiga(&["status", "none"]);
+    assert_eq!(out.code, Some(2), "{out:?}");
 }

@@ -128,3 +128,36 @@ fn a_sandboxed_redis_is_enabled_and_disabled() {
     let maps = machine.run("cat /proc/$(systemctl show --value -p MainPID redis-server)/maps");
     assert!(!maps.contains("libsaiga"), "{maps}");
 }
+
+#[test]
+fn a_service_that_runs_without_the_library_is_told_from_one_with_it() {
+    let machine = Machine::boot();
+    let answers = |command: &str, code: u8, words: &str| {
+        let out = machine.run(&format!("saiga {command} 2>&1; echo = $?"));
+        assert!(out.contains(words), "{command}: {words}: {out}");
+        assert!(out.ends_with(&format!("= {code}")), "{command}: {out}");
+    };
+    machine.run("systemctl start redis-server && saiga enable --relax redis-server");
+    for command in ["enable --relax redis-server", "status redis-server"] {
+        answers(command, 1, "runs without the library: it was not restarted");
+    }
+    machine.run("systemctl restart redis-server");
+    answers("enable --relax redis-server", 0, "has the library");
+    answers("status redis-server", 0, "0 of 0 connections upgraded");
+
+    machine.run(
+        "printf '[Service]\\nExecStart=sleep infinity\\nEnvironmentFile=-/etc/default/%%n.*\\n' \
+         >/etc/systemd/system/plain.service && saiga enable plain",
+    );
+    answers("status plain", 1, "has no main process");
+    // `enable` would have refused a service with this file.
+    machine.run("echo LD_PRELOAD=x.so >/etc/default/plain.service.1; systemctl start plain");
+    answers("status plain", 1, "its LD_PRELOAD is \"x.so\"");
+    answers(
+        "enable plain",
+        1,
+        "/etc/default/plain.service.1 (EnvironmentFile=) sets LD_PRELOAD",
+    );
+    machine.run("rm /etc/default/plain.service.1; systemctl restart plain");
+    answers("enable plain", 0, "has the library");
+}

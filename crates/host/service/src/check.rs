@@ -1,11 +1,12 @@
 //! Looks for every reason not to enable a service: in its unit, its programs, its user and the
 //! library.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use saiga_program::{Credentials, check_for};
 
 use crate::account::Account;
+use crate::apparmor::Confinement;
 use crate::cluster::{self, Cluster};
 use crate::exec_start::{ExecStart, Target};
 use crate::isolation;
@@ -14,6 +15,7 @@ use crate::name::UnitName;
 use crate::obstacle::Obstacle;
 use crate::root::Root;
 use crate::sandbox;
+use crate::selinux;
 use crate::service::ServiceError;
 use crate::unit::{self, Unit};
 
@@ -60,7 +62,7 @@ impl Check<'_> {
                 } else {
                     Account::of_unit(self.root, self.unit)?
                 };
-                isolation::environment(self.root, self.unit)
+                isolation::environment(self.root, self.unit, self.name, &self.library.seen)
                     .or_else(|| self.of_program(path, &account))
             }
             Target::Cluster(wanted) => match Cluster::find(self.root, wanted) {
@@ -93,6 +95,8 @@ impl Check<'_> {
         check_for(&program, &library.file, &credentials, self.root.as_path())
             .err()
             .map(Obstacle::from)
+            .or_else(|| selinux::obstacle(self.root, library))
+            .or_else(|| confinement(self.root, &program, &library.file).map(Obstacle::AppArmor))
     }
 
     fn located(&self, program: &str) -> Option<PathBuf> {
@@ -117,6 +121,17 @@ impl Check<'_> {
             _ => Obstacle::NoServerButInstances(template),
         }
     }
+}
+
+/// What the AppArmor profile of `program` lacks to map `library`, both paths of this process.
+pub fn confinement(root: &Root, program: &Path, library: &Path) -> Option<Confinement> {
+    let seen = |file: &Path| {
+        Library::new(file.canonicalize().ok()?, root)
+            .seen
+            .to_str()
+            .map(str::to_owned)
+    };
+    Confinement::find(root, &seen(program)?, &seen(library)?)
 }
 
 /// The ExecStart= lines of a unit.

@@ -135,7 +135,8 @@ impl Cluster {
     }
 }
 
-fn names_in(folder: &Path) -> Vec<String> {
+/// The names in a folder, sorted; none if the folder cannot be read.
+pub(crate) fn names_in(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut names: Vec<String> = entries
         .filter_map(|entry| entry.file_name().into_string().ok())

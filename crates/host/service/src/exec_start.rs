@@ -4,6 +4,7 @@
 //! `exec` and the launchers of Debian's packages. Deliberately absent: variables.
 
 use crate::name::UnitName;
+use crate::specifier::expand;
 use crate::unit::split;
 
 #[derive(Debug, PartialEq, Eq)]
@@ -76,28 +77,6 @@ fn cluster(arguments: &[String]) -> String {
         .filter(|word| !word.starts_with('-') && *word != "start")
         .collect();
     names.join("-")
-}
-
-/// Replaces the specifiers that stand for the unit's name or a part of it.
-fn expand(word: &str, name: &UnitName) -> String {
-    let mut text = String::new();
-    let mut chars = word.chars();
-    while let Some(c) = chars.next() {
-        match (c, chars.clone().next()) {
-            ('%', Some('i')) => text.push_str(name.instance()),
-            ('%', Some('I')) => text.push_str(&name.instance().replace('-', "/")),
-            ('%', Some('p' | 'P')) => text.push_str(name.prefix()),
-            ('%', Some('n')) => text.push_str(name.as_str()),
-            ('%', Some('N')) => text.push_str(name.stem()),
-            ('%', Some('%')) => text.push('%'),
-            _ => {
-                text.push(c);
-                continue;
-            }
-        }
-        chars.next();
-    }
-    text
 }
 
 #[cfg(test)]

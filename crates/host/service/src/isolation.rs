@@ -6,8 +6,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::glob;
+use crate::name::UnitName;
 use crate::obstacle::Obstacle;
 use crate::root::Root;
+use crate::specifier::expand;
 use crate::unit::Unit;
 
 /// A setting that gives the service another view of the library's folder.
@@ -68,21 +71,39 @@ pub(crate) fn own_network(unit: &Unit) -> Option<Obstacle> {
     is_apart.then_some(Obstacle::OwnNetwork)
 }
 
-/// Settings that systemd applies after `Environment=`.
-pub(crate) fn environment(root: &Root, unit: &Unit) -> Option<Obstacle> {
+/// Settings that systemd applies after `Environment=`. Of several files, the last one counts.
+pub(crate) fn environment(
+    root: &Root,
+    unit: &Unit,
+    name: &UnitName,
+    library: &Path,
+) -> Option<Obstacle> {
     let removes = |word: &String| word == "LD_PRELOAD" || word.starts_with("LD_PRELOAD=");
     if unit.words("UnsetEnvironment").iter().any(removes) {
         return Some(Obstacle::Unset);
     }
-    let sets = |file: &&str| {
-        let text = fs::read_to_string(root.file(file)).unwrap_or_default();
-        text.lines()
-            .any(|line| line.trim_start().starts_with("LD_PRELOAD="))
+    let paths = unit.values("EnvironmentFile").into_iter();
+    let files = paths.flat_map(|path| {
+        let path = expand(path.strip_prefix('-').unwrap_or(path), name);
+        glob::files(root, &path)
+    });
+    let mut set = files.filter_map(|file| Some((preload_in(&root.file(&file))?, file)));
+    let (preload, file) = set.next_back()?;
+    let mut paths = preload.split([':', ' ']);
+    if paths.any(|path| Path::new(path) == library) {
+        return None;
+    }
+    Some(Obstacle::EnvironmentFile(file))
+}
+
+/// The value of LD_PRELOAD in a file of variables.
+fn preload_in(file: &Path) -> Option<String> {
+    let text = fs::read_to_string(file).ok()?.replace("\\\n", "");
+    let value = |line: &str| {
+        let (key, value) = line.split_once('=')?;
+        (key.trim() == "LD_PRELOAD").then(|| value.replace(['"', '\''], "").trim().to_owned())
     };
-    let words = unit.words("EnvironmentFile");
-    let mut files = words.iter().map(|word| word.trim_start_matches('-'));
-    let file = files.find(sets)?;
-    Some(Obstacle::EnvironmentFile(file.to_owned()))
+    text.lines().filter_map(value).next_back()
 }
 
 #[cfg(test)]
@@ -153,20 +174,47 @@ mod tests {
     fn settings_that_override_the_drop_in_are_named() {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::new(folder.path()).unwrap();
-        fs::write(root.file("/preloads"), "A=1\n LD_PRELOAD=/x.so\n").unwrap();
-        fs::write(root.file("/plain"), "A=LD_PRELOAD=\n").unwrap();
-        let file = Obstacle::EnvironmentFile("/preloads".to_owned());
+        for (file, text) in [
+            ("preloads", "A=1\n LD_PRELOAD=/x.so\n"),
+            (
+                "plain",
+                "A=LD_PRELOAD=\nB=1 \\\nLD_PRELOAD=/x.so\n# LD_PRELOAD=/x.so\n",
+            ),
+            ("d/.10", "LD_PRELOAD=/x.so"),
+            ("d/20 a", "LD_PRELOAD = '/x.so'"),
+            ("d/30", "LD_PRELOAD=\"/y.so /tmp/saiga/libsaiga.so\""),
+            ("e/db-1", "LD_PRELOAD=/x.so"),
+        ] {
+            fs::create_dir_all(root.file(file).parent().unwrap()).unwrap();
+            fs::write(root.file(file), text).unwrap();
+        }
+        let file = |file: &str| Some(Obstacle::EnvironmentFile(file.to_owned()));
         for (service, expected) in [
             ("UnsetEnvironment=A LD_PRELOAD", Some(Obstacle::Unset)),
             ("UnsetEnvironment=LD_PRELOAD=/x.so", Some(Obstacle::Unset)),
             ("UnsetEnvironment=LD_PRELOADS", None),
             (
                 "EnvironmentFile=/plain\nEnvironmentFile=-/preloads",
-                Some(file),
+                file("/preloads"),
             ),
             ("EnvironmentFile=/plain\nEnvironmentFile=-/missing", None),
+            ("EnvironmentFile=/d/20 a", file("/d/20 a")),
+            ("EnvironmentFile=-/d/[!3]*", file("/d/20 a")),
+            ("EnvironmentFile=-/?/*", file("/e/db-1")),
+            ("EnvironmentFile=/d/*", None),
+            (
+                "EnvironmentFile=/d/*\nEnvironmentFile=/preloads",
+                file("/preloads"),
+            ),
+            ("EnvironmentFile=/d/{20 a}", None),
+            ("EnvironmentFile=/d/?10", None),
+            ("EnvironmentFile=/e/%p-%i", file("/e/db-1")),
+            ("EnvironmentFile=/e/%j-*", file("/e/db-1")),
+            ("EnvironmentFile=/preloads\nEnvironmentFile=", None),
         ] {
-            assert_eq!(environment(&root, &unit(service)), expected, "{service}");
+            let name = "db@1".parse().unwrap();
+            let found = environment(&root, &unit(service), &name, Path::new(LIBRARY));
+            assert_eq!(found, expected, "{service}");
         }
     }
 }

@@ -8,10 +8,12 @@
 //! Deliberately absent: output, edits of units, restarts of services (ADR 9).
 
 mod account;
+mod apparmor;
 mod check;
 mod cluster;
 mod drop_in;
 mod exec_start;
+mod glob;
 mod isolation;
 mod library;
 mod manager;
@@ -21,21 +23,27 @@ mod own_unit;
 mod plan;
 mod replace;
 mod root;
+mod running;
 mod sandbox;
+mod selinux;
 mod service;
+mod specifier;
 mod unit;
 mod word;
 
 pub use account::AccountError;
+pub use apparmor::Confinement;
+pub use check::confinement;
 pub use cluster::{Cluster, ClusterError};
 pub use library::Library;
-pub use manager::{Manager, ReloadError};
+pub use manager::{Manager, ManagerError};
 pub use name::{NameError, UnitName};
 pub use obstacle::Obstacle;
 pub use own_unit::{OwnUnit, OwnUnitError};
 pub use plan::Change;
 pub use replace::FileError;
 pub use root::{Root, RootError};
-pub use service::{Disabled, Enabled, Enabling, Service, ServiceError, enabled};
+pub use running::{Unloaded, is_loaded, why_unloaded};
+pub use service::{Disabled, Enabled, Enabling, Permissions, Service, ServiceError, enabled};
 pub use unit::UnitError;
 pub use word::{WordError, absolute, command_word, word};

@@ -4,6 +4,7 @@ use std::io;
 use std::path::Path;
 use std::process::Command;
 
+use crate::name::UnitName;
 use crate::root::Root;
 
 #[derive(Debug)]
@@ -12,13 +13,13 @@ pub struct Manager {
     systemctl: Vec<String>,
 }
 
-/// The running systemd could not be made to reload its units.
+/// A request to the running systemd failed.
 #[derive(Debug, thiserror::Error)]
-pub enum ReloadError {
-    #[error("cannot start systemctl: {0}; run `systemctl daemon-reload` yourself")]
-    NotStarted(io::Error),
-    #[error("systemctl daemon-reload failed: {0}; run it yourself")]
-    Failed(String),
+pub enum ManagerError {
+    #[error("cannot start systemctl: {error}; run `systemctl {verb}` yourself")]
+    NotStarted { verb: String, error: io::Error },
+    #[error("systemctl {verb} failed: {message}; run it yourself")]
+    Failed { verb: String, message: String },
 }
 
 impl Manager {
@@ -32,17 +33,31 @@ impl Manager {
     }
 
     /// Makes systemd read all units again. It starts and stops nothing.
-    pub fn reload(&self) -> Result<(), ReloadError> {
+    pub fn reload(&self) -> Result<(), ManagerError> {
+        self.call(&["daemon-reload"]).map(|_| ())
+    }
+
+    /// The main process of a unit; `None` while the unit does not run.
+    pub fn main_process(&self, name: &UnitName) -> Result<Option<u32>, ManagerError> {
+        let pid = self.call(&["show", "--value", "-p", "MainPID", name.as_str()])?;
+        Ok(pid.trim().parse().ok().filter(|pid| *pid != 0))
+    }
+
+    /// Calls systemctl and returns its output.
+    fn call(&self, arguments: &[&str]) -> Result<String, ManagerError> {
+        let verb = arguments.first().copied().unwrap_or_default().to_owned();
         let words = self.systemctl.iter().map(String::as_str);
-        let mut words = words.chain(["daemon-reload"]);
+        let mut words = words.chain(arguments.iter().copied());
         let mut command = Command::new(words.next().unwrap_or_default());
-        let output = command.args(words).output();
-        let output = output.map_err(ReloadError::NotStarted)?;
+        let output = match command.args(words).output() {
+            Ok(output) => output,
+            Err(error) => return Err(ManagerError::NotStarted { verb, error }),
+        };
         if !output.status.success() {
-            let stderr = String::from_utf8_lossy(&output.stderr);
-            return Err(ReloadError::Failed(stderr.trim().to_owned()));
+            let message = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+            return Err(ManagerError::Failed { verb, message });
         }
-        Ok(())
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 }
 
@@ -65,6 +80,16 @@ mod tests {
         let manager = manager(&format!("echo \"$@\" >>{}", file.display()));
         manager.reload().unwrap();
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "daemon-reload\n");
+    }
+
+    #[test]
+    fn the_main_process_is_the_one_that_systemctl_shows() {
+        let name = "db".parse().unwrap();
+        for (pid, expected) in [("7", Some(7)), ("0", None)] {
+            let script =
+                format!("test \"$*\" = 'show --value -p MainPID db.service' && echo {pid}");
+            assert_eq!(manager(&script).main_process(&name).unwrap(), expected);
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use saiga_program::Obstacle as ProgramObstacle;
 
+use crate::apparmor::Confinement;
 use crate::drop_in;
 use crate::name::UnitName;
 
@@ -76,6 +77,19 @@ pub enum Obstacle {
         library.display()
     )]
     NotExecutable { library: PathBuf },
+    #[error(
+        "SELinux is enforcing, and services may not map {}, whose type is {kind}; run: semanage \
+         fcontext -a -t lib_t '{0}' && restorecon -v '{0}'",
+        library.display()
+    )]
+    Label { library: PathBuf, kind: String },
+    #[error(
+        "AppArmor's profile {} does not let it map the library; add these rules to {} and run \
+         `apparmor_parser -r {}`:\n    {}",
+        .0.profile, .0.local.as_ref().unwrap_or(&.0.file).display(), .0.file.display(),
+        .0.rules.join("\n    ")
+    )]
+    AppArmor(Confinement),
     #[error("{0}; a drop-in that systemd reads after Saiga's sets this: remove the line there")]
     Overridden(Box<Obstacle>),
 }
@@ -89,6 +103,11 @@ fn list(units: &[UnitName]) -> String {
 }
 
 impl Obstacle {
+    /// Whether rules in a file that its AppArmor profile includes remove the obstacle.
+    pub fn has_local_file(&self) -> bool {
+        matches!(self, Self::AppArmor(confinement) if confinement.local.is_some())
+    }
+
     /// The line of a drop-in that removes the obstacle and keeps the rest of the sandbox. `None`
     /// if only the user can remove it.
     pub fn relaxation(&self) -> Option<String> {
@@ -115,6 +134,8 @@ impl Obstacle {
             | Self::Unset
             | Self::EnvironmentFile(_)
             | Self::OtherPreload
+            | Self::Label { .. }
+            | Self::AppArmor(_)
             | Self::Overridden(_) => None,
         }
     }

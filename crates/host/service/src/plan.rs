@@ -24,6 +24,12 @@ pub enum Change {
     RemovedDropIn(PathBuf),
     AddedPreload(PathBuf),
     RemovedPreload(PathBuf),
+    /// The rules are in `local`, which the profile in `profile` includes.
+    AddedRules {
+        local: PathBuf,
+        profile: PathBuf,
+    },
+    RemovedRules(PathBuf),
 }
 
 impl fmt::Display for Change {
@@ -33,6 +39,18 @@ impl fmt::Display for Change {
             Self::RemovedDropIn(file) => write!(f, "removed {}", file.display()),
             Self::AddedPreload(file) => write!(f, "added LD_PRELOAD to {}", file.display()),
             Self::RemovedPreload(file) => write!(f, "removed LD_PRELOAD from {}", file.display()),
+            Self::AddedRules { local, profile } => write!(
+                f,
+                "added rules to {}; to load them: apparmor_parser -r {}",
+                local.display(),
+                profile.display()
+            ),
+            Self::RemovedRules(file) => write!(
+                f,
+                "removed rules from {}; to unload them: apparmor_parser -r /etc/apparmor.d/{}",
+                file.display(),
+                file.file_name().unwrap_or_default().display()
+            ),
         }
     }
 }
@@ -61,7 +79,7 @@ impl Plan {
         let cluster = cluster_of(check.root, check.name, check.unit);
         let existing = match &cluster {
             Some(cluster) => cluster.preload()?,
-            None => check.unit.environment("LD_PRELOAD"),
+            None => check.unit.environment("LD_PRELOAD", check.name),
         };
         let library = &check.library.seen;
         let preload = ld_preload(library, existing.as_deref().map(AsRef::as_ref));

@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 
 use crate::account::AccountError;
+use crate::apparmor;
 use crate::check::{Check, cluster_of};
 use crate::cluster::{self, Cluster, ClusterError};
 use crate::drop_in;
@@ -13,13 +14,22 @@ use crate::obstacle::Obstacle;
 use crate::plan::{Change, Plan};
 use crate::replace::FileError;
 use crate::root::Root;
-use crate::unit::{Unit, UnitError, real_name};
+use crate::unit::{self, Unit, UnitError, real_name};
 
 /// A service unit of the system below a root folder.
 #[derive(Debug)]
 pub struct Service {
     root: Root,
     name: UnitName,
+}
+
+/// What [`Service::enable`] may change besides LD_PRELOAD.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Permissions {
+    /// Options of the service's sandbox, in the drop-in.
+    pub sandbox: bool,
+    /// Rules of its AppArmor profile, in the profile's file for rules of this host.
+    pub apparmor: bool,
 }
 
 /// The outcome of [`Service::enable`].
@@ -77,36 +87,61 @@ impl Service {
         &self.name
     }
 
+    /// Whether a unit with this name is installed.
+    pub fn exists(&self) -> bool {
+        unit::exists(&self.root, &self.name)
+    }
+
     /// The path of Saiga's drop-in, which need not exist.
     pub fn drop_in(&self) -> PathBuf {
         drop_in::path(&self.root, &self.name)
     }
 
-    /// Makes the service start with `library` preloaded, unless there is an obstacle. Obstacles in
-    /// its sandbox are relaxed with `relax`.
-    pub fn enable(&self, library: &Library, relax: bool) -> Result<Enabling, ServiceError> {
+    /// Makes the service start with `library` preloaded, unless there is an obstacle that remains
+    /// with these permissions.
+    pub fn enable(
+        &self,
+        library: &Library,
+        permissions: Permissions,
+    ) -> Result<Enabling, ServiceError> {
         let unit = Unit::load(&self.root, &self.name, "")?;
         let check = self.check(&unit, library);
         let obstacles = check.obstacles()?;
-        if obstacles.iter().any(|it| it.relaxation().is_none()) {
+        let stays = |it: &Obstacle| {
+            it.relaxation().is_none() && !(permissions.apparmor && it.has_local_file())
+        };
+        if obstacles.iter().any(stays) {
             return Ok(Enabling::Refused(obstacles));
         }
+        let (confined, obstacles): (Vec<_>, Vec<_>) = obstacles.into_iter().partition(is_apparmor);
         let plan = Plan::new(&check, &obstacles)?;
         let overridden = self.overridden(&plan, library)?;
         if !overridden.is_empty() {
             return Ok(Enabling::Refused(overridden));
         }
-        if plan.is_done() {
+        if plan.is_done() && confined.is_empty() {
             return Ok(Enabling::AlreadyEnabled(plan.files()));
         }
-        if !obstacles.is_empty() && !relax {
+        if !obstacles.is_empty() && !permissions.sandbox {
             return Ok(Enabling::Refused(obstacles));
         }
+        let mut changes = self.add_rules(confined)?;
+        changes.extend(plan.carry_out()?);
         Ok(Enabling::Enabled(Enabled {
-            changes: plan.carry_out()?,
+            changes,
             relaxed: obstacles,
             cluster: plan.cluster,
         }))
+    }
+
+    fn add_rules(&self, confined: Vec<Obstacle>) -> Result<Vec<Change>, ServiceError> {
+        let mut changes = Vec::new();
+        for obstacle in confined {
+            if let Obstacle::AppArmor(confinement) = obstacle {
+                changes.extend(confinement.add(&self.root, &self.name)?);
+            }
+        }
+        Ok(changes)
     }
 
     fn check<'a>(&'a self, unit: &'a Unit, library: &'a Library) -> Check<'a> {
@@ -127,7 +162,8 @@ impl Service {
         }
         let unit = Unit::load(&self.root, &self.name, &plan.text)?;
         let mut found = self.check(&unit, library).obstacles()?;
-        let preload = unit.environment("LD_PRELOAD");
+        found.retain(|it| !is_apparmor(it));
+        let preload = unit.environment("LD_PRELOAD", &self.name);
         if plan.cluster.is_none() && preload.as_ref() != Some(&plan.preload) {
             found.push(Obstacle::OtherPreload);
         }
@@ -151,8 +187,14 @@ impl Service {
         {
             changes.push(Change::RemovedPreload(cluster.environment()));
         }
+        let rules = apparmor::remove(&self.root, &self.name)?;
+        changes.extend(rules.into_iter().map(Change::RemovedRules));
         Ok(Disabled { changes, cluster })
     }
+}
+
+fn is_apparmor(obstacle: &Obstacle) -> bool {
+    matches!(obstacle, Obstacle::AppArmor(_))
 }
 
 /// The services that are enabled below `root`, sorted.

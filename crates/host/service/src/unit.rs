@@ -6,6 +6,9 @@
 
 mod files;
 
+use crate::name::UnitName;
+use crate::specifier::expand;
+
 pub use files::UnitError;
 pub(crate) use files::{ADMIN_FOLDER, exists, real_name};
 
@@ -71,14 +74,14 @@ impl Unit {
         ["1", "yes", "y", "true", "t", "on"].contains(&value.as_str())
     }
 
-    /// The last value that `Environment=` gives a variable.
-    pub(crate) fn environment(&self, variable: &str) -> Option<String> {
+    /// The last value that `Environment=` gives a variable of the unit `name`.
+    pub(crate) fn environment(&self, variable: &str, name: &UnitName) -> Option<String> {
         let assignments = self.words("Environment");
         let value = assignments
             .iter()
             .rev()
             .find_map(|word| word.split_once('=').filter(|(name, _)| *name == variable))?;
-        Some(value.1.replace("%%", "%"))
+        Some(expand(value.1, name))
     }
 }
 
@@ -109,14 +112,18 @@ mod tests {
     #[test]
     fn later_values_override_and_empty_values_reset() {
         let mut unit = Unit::default();
-        unit.parse("[Unit]\nUser=no\n[Service]\nUser=a\n# User=c\nEnvironment=A=1 \"B=2 3\"\n");
+        let name = "db@1".parse().unwrap();
+        unit.parse("[Unit]\nUser=no\n[Service]\nUser=a\n# User=c\nEnvironment=A=1 \"B=2 %i\"\n");
         unit.parse("[Service]\nUser=b\nEnvironment=A=4\nLimit=1\nLimit=\nLimit=2 \\\n 3\n");
         assert_eq!(unit.value("User"), Some("b"));
-        assert_eq!(unit.environment("A").as_deref(), Some("4"));
-        assert_eq!(unit.environment("B").as_deref(), Some("2 3"));
+        assert_eq!(unit.environment("A", &name).as_deref(), Some("4"));
+        assert_eq!(unit.environment("B", &name).as_deref(), Some("2 1"));
         assert_eq!(unit.words("Limit"), ["2", "3"]);
         unit.parse("[Service]\nEnvironment=\nUser=");
-        assert_eq!((unit.environment("A"), unit.value("User")), (None, None));
+        assert_eq!(
+            (unit.environment("A", &name), unit.value("User")),
+            (None, None)
+        );
     }
 
     #[test]

@@ -128,7 +128,6 @@ impl Page {
     pub fn open(pid: u32) -> Result<Self, OpenError> {
         let folder = PathBuf::from(format!("/proc/{pid}/fd"));
         let list = fs::read_dir(&folder).map_err(|source| classify(pid, &folder, source))?;
-        let identity = Identity::of(pid);
         let mut result = Err(OpenError::NotAccelerated { pid });
         for entry in list {
             let path = match entry {
@@ -136,7 +135,8 @@ impl Page {
                 Err(source) => return Err(classify(pid, &folder, source)),
             };
             if fs::read_link(&path).is_ok_and(|link| link == Path::new(LINK)) {
-                match Self::open_file(pid, &path, identity) {
+                // Read here, because most processes have no page.
+                match Self::open_file(pid, &path, Identity::of(pid)) {
                     Ok(page) => return Ok(page),
                     // A forked child still holds its parent's page; its own may follow.
                     Err(OpenError::NotAccelerated { .. }) => {}
