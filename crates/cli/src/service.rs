@@ -24,7 +24,7 @@ service afterwards. For a PostgreSQL cluster of Debian (postgresql@15-main) it a
 line to the cluster's file /etc/postgresql/15/main/environment instead, because pg_ctlcluster \
 passes no other variables to the server.\nFor a service that is enabled already, says whether \
 the library is in its main process.\nExit status: 1 when the service cannot be accelerated \
-(nothing is written) or runs without the library; 2 when the unit does not exist or this user may not enable it."
+(nothing is written) or was restarted and runs without the library; 2 when the unit does not exist or this user may not enable it."
 )]
 pub(crate) struct Enable {
     #[command(flatten)]
@@ -96,7 +96,10 @@ pub(crate) fn enable(args: Enable) -> anyhow::Result<ExitCode> {
             if let Some((pid, Some(why))) = state {
                 print(&lines)?;
                 exit::say(&without_library(service.name(), pid, &why));
-                return Ok(ExitCode::from(exit::NO));
+                // Tools that configure hosts call `enable` again before the restart. Whether it
+                // was restarted cannot be told from all of them.
+                let is_pending = matches!(why, Unloaded::NoPreload | Unloaded::Unknown);
+                return Ok(ExitCode::from(if is_pending { 0 } else { exit::NO }));
             }
             lines.extend(state.map(|(pid, _)| format!("its main process ({pid}) has the library")));
             print(&lines)
