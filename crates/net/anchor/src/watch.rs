@@ -104,44 +104,41 @@ impl Watch {
     }
 
     fn concerns(&mut self, message: &[u8]) -> bool {
-        // `struct nlmsghdr`, and 8 of the bytes before the attributes.
-        let Some(
-            &[
-                _,
-                _,
-                _,
-                _,
-                k0,
-                k1,
-                _,
-                _,
-                _,
-                _,
-                _,
-                _,
-                p0,
-                p1,
-                p2,
-                p3,
-                ref fields @ ..,
-            ],
-        ) = message.first_chunk::<24>()
-        else {
+        let Some(news) = Announcement::read(message) else {
             return false;
         };
-        let kind = u16::from_ne_bytes([k0, k1]);
-        let [_, _, _, _, i0, i1, i2, i3] = *fields;
-        let is_concerned = match kind {
-            libc::RTM_NEWLINK | libc::RTM_DELLINK => {
-                u32::from_ne_bytes([i0, i1, i2, i3]) == self.device
-            }
-            libc::RTM_NEWROUTE | libc::RTM_DELROUTE => i0 == self.table,
+        let is_concerned = match news.kind {
+            libc::RTM_NEWLINK | libc::RTM_DELLINK => news.index == self.device,
+            libc::RTM_NEWROUTE | libc::RTM_DELROUTE => news.table == self.table,
             _ => true,
         };
-        if is_concerned && matches!(kind, libc::RTM_DELROUTE | libc::RTM_DELRULE) {
-            self.remover = Some(u32::from_ne_bytes([p0, p1, p2, p3])).filter(|port| *port != 0);
+        if is_concerned && matches!(news.kind, libc::RTM_DELROUTE | libc::RTM_DELRULE) {
+            self.remover = Some(news.port).filter(|port| *port != 0);
         }
         is_concerned
+    }
+}
+
+/// What counts of a message.
+struct Announcement {
+    kind: u16,
+    /// Netlink port of the program that has caused it; 0 for the kernel.
+    port: u32,
+    /// `rtm_table` of a route, and `ifi_index` of a link.
+    table: u8,
+    index: u32,
+}
+
+impl Announcement {
+    /// Reads a `struct nlmsghdr`, and the first fields behind it.
+    fn read(message: &[u8]) -> Option<Self> {
+        let word = |at: usize| message.get(at..)?.first_chunk().copied();
+        Some(Self {
+            kind: u16::from_ne_bytes(*message.get(4..)?.first_chunk()?),
+            port: u32::from_ne_bytes(word(12)?),
+            table: *message.get(20)?,
+            index: u32::from_ne_bytes(word(20)?),
+        })
     }
 }
 
