@@ -1,8 +1,10 @@
 //! The program over time: older connections, and what is left when the interface is closed.
 
-use std::io::{Read as _, Write as _};
+use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
+use std::time::Duration;
 
+use rustix::net::sockopt::set_socket_linger;
 use saiga_netdev::Device as _;
 use saiga_netdev::xdp::Options;
 
@@ -49,8 +51,12 @@ fn connections_from_before_live_on() {
     let (mut second, mut accepted) = connect(&world, &listener);
     converse(&mut second, &mut accepted);
     assert_eq!(queue.receive(64, &mut |_| ()).unwrap(), 0);
-    for stream in [client, server, second, accepted] {
-        drop(stream);
+    for (client, mut server) in [(client, server), (second, accepted)] {
+        // A reset is the last segment, and the kernel has it before the host is taken.
+        set_socket_linger(&client, Some(Duration::ZERO)).unwrap();
+        drop(client);
+        let error = server.read(&mut [0]).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::ConnectionReset);
     }
     interface.take("10.77.0.2".parse().unwrap()).unwrap();
     let client = world.syn("10.77.0.1:7");
