@@ -24,7 +24,8 @@ service afterwards. For a PostgreSQL cluster of Debian (postgresql@15-main) it a
 line to the cluster's file /etc/postgresql/15/main/environment instead, because pg_ctlcluster \
 passes no other variables to the server.\nFor a service that is enabled already, says whether \
 the library is in its main process.\nExit status: 1 when the service cannot be accelerated \
-(nothing is written) or was restarted and runs without the library; 2 when the unit does not exist or this user may not enable it."
+(nothing is written) or was restarted and runs without the library; 2 when the unit does not \
+exist or this user may not enable it."
 )]
 pub(crate) struct Enable {
     #[command(flatten)]

@@ -21,6 +21,7 @@ mod local_user;
 mod support;
 mod topologies;
 mod undo;
+mod urgent;
 mod world;
 
 use std::io::{BufRead as _, BufReader};

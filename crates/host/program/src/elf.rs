@@ -1,4 +1,5 @@
-//! What of an ELF file decides whether a library can be preloaded: machine, loader, sanitizer.
+//! The parts of an ELF file that decide whether a library can be preloaded: machine, loader,
+//! sanitizer.
 
 use std::ffi::OsStr;
 use std::fs::File;

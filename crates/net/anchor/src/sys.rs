@@ -10,12 +10,11 @@ use std::os::fd::{AsFd, AsRawFd};
 
 use libc::{c_int, c_void, socklen_t};
 
+use crate::urgent;
+
 /// Bytes of an option that is an int.
 const INT_BYTES: socklen_t = 4;
 const _: () = assert!(size_of::<c_int>() == INT_BYTES as usize);
-
-/// The same on x86-64 and Arm (asm-generic/sockios.h).
-const SIOCATMARK: libc::Ioctl = 0x8905;
 
 /// Makes `/dev/net/tun`, opened as `file`, the new device `name` for IP packets without a header
 /// before them. Room for `name` was checked.
@@ -60,7 +59,7 @@ pub(crate) fn is_at_mark(socket: &impl AsFd) -> io::Result<bool> {
     let mut is_there: c_int = 0;
     let fd = socket.as_fd().as_raw_fd();
     // SAFETY: SIOCATMARK writes one int, which lives until the call returns.
-    check(unsafe { libc::ioctl(fd, SIOCATMARK, &raw mut is_there) })?;
+    check(unsafe { libc::ioctl(fd, urgent::SIOCATMARK, &raw mut is_there) })?;
     Ok(is_there != 0)
 }
 

@@ -9,6 +9,10 @@ use rustix::net::sockopt::set_socket_oobinline;
 
 use crate::sys;
 
+/// The request of ioctl(2) by which [`is_next`] asks, the same on x86-64 and Arm
+/// (asm-generic/sockios.h).
+pub const SIOCATMARK: libc::Ioctl = 0x8905;
+
 /// Keeps urgent bytes in the stream. Without it, a read skips them.
 ///
 /// The library, under which a gateway may run, is not told: rustix makes the system call itself. It

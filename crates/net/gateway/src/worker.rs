@@ -534,6 +534,6 @@ const fn comment(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Taken => "taken by the gateway",
         Verdict::NotOurs => "left to the kernel",
-        Verdict::Shared => "read by the gateway: ARP or neighbour discovery",
+        Verdict::Shared => "read by the gateway, and passed on",
     }
 }

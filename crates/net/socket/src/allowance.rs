@@ -26,7 +26,7 @@ static BEYOND: AtomicU64 = AtomicU64::new(0);
 static ALL: AtomicU64 = AtomicU64::new(u64::MAX);
 /// Bytes that rings have now beyond 1 MiB each.
 static LENT_BEYOND: AtomicU64 = AtomicU64::new(0);
-/// Bytes that all rings have now, as far as they grew or were given memory again.
+/// Bytes that all rings have now, without those that never grew.
 static LENT: AtomicU64 = AtomicU64::new(0);
 
 /// Sets the limits from the memory that the process may use.

@@ -1,8 +1,8 @@
 //! The flows to which SYN cookies were sent lately.
 //!
-//! A segment that acknowledges no valid cookie can be one behind a lost acknowledgement: it gets no
-//! answer, because a reset would end what is only late. Every other segment without a connection
-//! is answered as ever, also while cookies are on their way.
+//! A segment without a valid cookie can follow a lost acknowledgement. It gets no answer, because a
+//! reset would end a connection whose cookie is only late. Segments of other flows without a
+//! connection are reset, also while cookies are under way.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -11,8 +11,8 @@ use saiga_tcp::{Instant, Micros};
 
 /// How long a cookie is valid, at most: two periods of a minute.
 const COOKIE_LIFETIME: Micros = Micros::from_secs(120);
-/// Bits of a generation, one for each of so many hashes. A flood that sets all of them makes the
-/// answers to strays late, not wrong.
+/// Bits of a generation: a hash sets one of them. While a flood has set all of them, no segment
+/// without a connection is reset.
 const BITS: u32 = 1 << 16;
 
 /// The flows, by their hashes.
@@ -28,6 +28,9 @@ pub(crate) struct Baked {
 impl Baked {
     /// A cookie is sent to a flow.
     pub(crate) fn note(&mut self, hash: u32, now: Instant) {
+        if now >= self.ends_at {
+            self.generations = Default::default();
+        }
         if now >= self.turns_at {
             self.generations.swap(0, 1);
             self.generations[0] = vec![0; (BITS / u64::BITS) as usize];
@@ -38,8 +41,8 @@ impl Baked {
         self.generations[0][word] |= bit;
     }
 
-    /// Whether a cookie of the flow can still come back. Flows with the same bits are taken for one
-    /// another.
+    /// Whether a cookie of the flow can still come back. It can also be that of another flow with
+    /// the same bit.
     pub(crate) fn may_have(&self, hash: u32, now: Instant) -> bool {
         let (word, bit) = place(hash);
         let has = |one: &Vec<u64>| one.get(word).is_some_and(|word| word & bit != 0);
@@ -69,8 +72,13 @@ mod tests {
         baked.note(9, at(130));
         assert!(baked.may_have(8, at(219)));
         assert!(!baked.may_have(9, at(250)));
-        baked.note(10, at(300));
-        assert!(baked.may_have(9, at(300)));
+        baked.note(10, at(249));
+        baked.note(11, at(300));
+        assert!(baked.may_have(10, at(300)));
         assert!(!baked.may_have(7, at(300)));
+        // After a pause, none of those before is left.
+        baked.note(12, at(420));
+        assert!(!baked.may_have(11, at(420)));
+        assert!(baked.may_have(12, at(420)));
     }
 }

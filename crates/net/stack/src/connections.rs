@@ -23,8 +23,9 @@ use crate::wheel::Wheel;
 pub(crate) const UNDECIDED: Micros = Micros::from_secs(120);
 
 /// Most segments of a connection that wait for the owner's decision: those of an initial window
-/// (RFC 6928). And bytes of those of all connections.
+/// (RFC 6928).
 const MOST_HELD: usize = 10;
+/// Bytes of these segments of all connections.
 const MOST_HELD_BYTES: usize = 4 << 20;
 
 /// Secrets of a stack: random bits from the operating system.
@@ -121,7 +122,7 @@ impl Connections {
         self.baked.may_have(self.flows.hash(flow), now)
     }
 
-    /// Keeps a segment until the owner has decided. What there is no room for is lost: the peer
+    /// Keeps a segment until the owner has decided. Without room, the segment is dropped: the peer
     /// sends it again.
     pub(crate) fn hold(&mut self, id: ConnectionId, arrival: &Arrival<'_>, payload: &[u8]) {
         let has_room = self.held_bytes + payload.len() <= MOST_HELD_BYTES;

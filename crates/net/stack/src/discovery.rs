@@ -46,8 +46,8 @@ impl Stack {
         }
     }
 
-    /// Learns from a frame of ARP or neighbour discovery that another stack with the same addresses
-    /// has got ([`Verdict::Shared`]), and that this stack must not answer.
+    /// Learns from a frame that another stack with the same addresses has got
+    /// ([`Verdict::Shared`]), and that this stack must not answer.
     pub fn overhear(&mut self, frame: &[u8], now: Instant, owner: &mut impl Owner) {
         let presence = core::mem::replace(&mut self.config.presence, Presence::BesideKernel);
         // The other stack has verified the checksum.

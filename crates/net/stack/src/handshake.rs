@@ -21,7 +21,7 @@ use crate::slab::ConnectionId;
 use crate::slot::{Proven, Slot, State};
 use crate::stack::Stack;
 
-/// A segment whose payload is not taken: there is no buffer yet.
+/// Takes no payload: the connection has no buffer yet.
 pub(crate) struct NoPlace;
 
 impl Place for NoPlace {
@@ -52,8 +52,9 @@ impl Stack {
                 let held = self.connections.take_held(id);
                 let size = self.paths.to(flow.remote().ip(), now);
                 let known = |context: &mut Context<'_>| {
-                    size.iter()
-                        .for_each(|size| connection.on_path_mtu(*size, context));
+                    if let Some(size) = size {
+                        connection.on_path_mtu(size, context);
+                    }
                     connection
                 };
                 self.begin(id, known, now);

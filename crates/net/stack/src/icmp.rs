@@ -144,12 +144,12 @@ impl Stack {
         let found = self.connections.find(&flow);
         let found = found.and_then(|index| self.connections.slots.id(index));
         let Some(id) = found else {
-            // On a device with several queues, errors come to any of them.
+            // On a device with several queues, an error comes to any of them.
             let is_size = matches!(error, IcmpError::TooBig { .. });
-            return match is_size && self.host.routing.is_own(flow.addresses.source()) {
-                true => Verdict::Shared,
-                false => Verdict::NotOurs,
-            };
+            if is_size && self.host.routing.is_own(flow.addresses.source()) {
+                return Verdict::Shared;
+            }
+            return Verdict::NotOurs;
         };
         let run = |connection: &mut Connection, context: &mut Context<'_>| {
             let size = |connection: &Connection, context: &Context<'_>| {
@@ -163,7 +163,7 @@ impl Stack {
             .connections
             .with_engine(id, &mut self.counters, now, run);
         if let Some((events, is_smaller)) = done {
-            // Other connections believe what this one could examine.
+            // This connection has checked the quoted number; the others rely on that.
             if let (IcmpError::TooBig { mss }, true) = (error, is_smaller) {
                 self.paths.learn(flow.remote().ip(), mss, now);
             }

@@ -1,9 +1,8 @@
-//! The MTUs of paths to other hosts, where a router or the kernel has told a smaller one than that
-//! of the interface.
+//! MTUs of paths to other hosts that are smaller than that of the interface, as routers or the
+//! kernel report them.
 //!
-//! Spec: RFC 1191 §6.3 and RFC 8201 §5.2: what one connection learns holds for all to the host, so
-//! that the next one does not wait for the same errors, or for time-outs where they come to the
-//! kernel instead.
+//! Spec: RFC 1191 §6.3 and RFC 8201 §5.2: an MTU that one connection learns holds for all
+//! connections to the host, so that the next ones do not wait for the same error.
 
 use alloc::collections::BTreeMap;
 use core::net::IpAddr;

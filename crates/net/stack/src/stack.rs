@@ -60,8 +60,8 @@ pub enum Verdict {
     Taken,
     /// The frame is not for this stack, which has not used it.
     NotOurs,
-    /// The stack has learnt from the frame, and the kernel or other stacks with the same addresses
-    /// should get it, too: ARP and neighbour discovery.
+    /// The kernel and other stacks with the same addresses should get the frame, too: ARP and
+    /// neighbour discovery, and errors about the size of a packet of another stack.
     Shared,
 }
 
@@ -105,8 +105,8 @@ impl Stack {
         self.host.configure(network, now)
     }
 
-    /// Packets of `mtu` bytes reach a host, and larger ones do not, as somebody knows who cannot be
-    /// deceived. It holds for connections that are established in the next ten minutes.
+    /// The largest packets that reach `host` have `mtu` bytes, by a source that cannot be forged.
+    /// This holds for connections that are established in the next ten minutes.
     pub fn learn_path_mtu(&mut self, host: IpAddr, mtu: u32, now: Instant) {
         let size = segment_size(mtu, host.is_ipv6());
         self.paths.learn(host, size, now);

@@ -232,6 +232,7 @@ fn checked(pid: u32, uses: Uses) -> Vec<Checked> {
         libc::FIONREAD,
         libc::TIOCOUTQ,
         libc::TCGETS,
+        saiga_anchor::urgent::SIOCATMARK,
     ] {
         let request = u32::try_from(request).unwrap_or(0);
         checked.push(Checked::int(libc::SYS_ioctl, 1, request));

@@ -42,14 +42,15 @@ pub(crate) struct Conversation {
     pub(crate) may_write: bool,
     /// Whether an event has told that the server's end has come: the next empty read is it.
     pub(crate) is_end_near: bool,
-    /// Whether an event has told of an urgent byte of the server, and the stack of one of the
-    /// client, which the other side does not have yet.
+    /// Whether the server has sent an urgent byte that the client's connection does not have yet.
     pub(crate) has_mark: bool,
+    /// Whether the client has sent an urgent byte that the server does not have yet.
     pub(crate) has_urgent: bool,
     /// Whether the client and the server will not send any more.
     pub(crate) has_client_ended: bool,
     has_server_ended: bool,
-    /// Whether somebody looks whether the server has closed.
+    /// Whether the conversation is among those of which the worker asks whether the server has
+    /// closed.
     is_half: bool,
     /// Whether the server was told that the client has ended.
     is_shut: bool,
@@ -144,14 +145,14 @@ impl Conversation {
         self.is_shut && self.has_server_ended && self.outbound.is_empty()
     }
 
-    /// Whether from now on only the client has something to send.
+    /// Whether the server has ended its half, and this was not reported before.
     pub(crate) const fn becomes_half(&mut self) -> bool {
         let becomes = !self.is_half && self.has_server_ended && !self.has_client_ended;
         self.is_half |= becomes;
         becomes
     }
 
-    /// Whether no process has the server's end any more, and the client has all of its bytes.
+    /// Whether no process has the server's end, and the client has acknowledged all of its bytes.
     pub(crate) fn is_orphaned(&self) -> bool {
         let ends = self.anchor.as_ref().map(|anchor| {
             let (own, peer) = (anchor.local_addr()?, anchor.peer_addr()?);

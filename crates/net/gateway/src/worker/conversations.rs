@@ -95,7 +95,7 @@ impl<D: Device, A: Anchors> Worker<D, A> {
             Next::Again => self.table.make_due(key),
             Next::End => {
                 if let Some(id) = connection {
-                    let _events = self.stack.close(id, now);
+                    self.close(id, now);
                 }
                 self.table.remove(key);
             }
@@ -105,6 +105,14 @@ impl<D: Device, A: Anchors> Worker<D, A> {
                 }
                 self.table.remove(key);
             }
+        }
+    }
+
+    /// Ends a connection of the stack in order, or with a reset if the server has not read all.
+    pub(super) fn close(&mut self, id: ConnectionId, now: Instant) {
+        let closed = self.stack.close(id, now).closed;
+        if closed.is_some() && self.table.tells_of_ends {
+            self.table.ended.push(id);
         }
     }
 

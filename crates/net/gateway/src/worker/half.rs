@@ -1,9 +1,10 @@
-//! Connections of which the server has ended its half, and the client has not.
+//! Connections whose server has ended its half, and whose client has not.
 //!
-//! The end of the stream does not tell whether the server has only shut down its half, and waits
-//! for the client, or has closed: then no process has the kernel's end of the anchor any more. A
-//! client that stays away must not hold a descriptor and two rings for ever. So the stack closes,
-//! too, and the connection has the time that Linux gives it (`tcp_fin_timeout`, `man 7 tcp`).
+//! The end of the stream does not tell whether the server has called shutdown(2) and waits for the
+//! client, or close(2): after close(2), no process has the kernel's end of the anchor. A client
+//! that sends nothing must not hold a descriptor and two rings for ever. So the stack closes as
+//! well, and the connection ends after the time that Linux gives it (`tcp_fin_timeout`, `man 7
+//! tcp`).
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -13,11 +14,12 @@ use saiga_stack::{ConnectionId, Instant, Micros};
 
 use super::{Anchors, Worker};
 
-/// When the kernel is asked first: most clients have ended by then. And how often afterwards.
+/// How long after the server's end the kernel is asked: most clients have ended by then.
 const FIRST: Micros = Micros::from_millis(1_000);
+/// How long after that it is asked again.
 const NEXT: Micros = Micros::from_millis(60_000);
 
-/// When to ask for the conversations: their keys, and the connections for which the keys stood.
+/// When to ask about a conversation: its key, and its connection, because keys are used again.
 pub(super) type Halves = BinaryHeap<Reverse<(Instant, u32, ConnectionId)>>;
 
 impl<D: Device, A: Anchors> Worker<D, A> {
@@ -44,7 +46,7 @@ impl<D: Device, A: Anchors> Worker<D, A> {
                 continue;
             }
             if conversation.is_orphaned() {
-                let _events = self.stack.close(id, now);
+                self.close(id, now);
                 self.table.remove(key);
             } else {
                 self.halves.push(Reverse((now + NEXT, key, id)));

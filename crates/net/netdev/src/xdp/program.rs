@@ -73,17 +73,6 @@ const HOST: i16 = -40;
 const FLOW: i16 = HOST;
 
 const TCP: u32 = 6;
-const ICMP: u32 = 1;
-const ICMP6: u32 = 58;
-/// Type and code of the errors: fragmentation needed, packet too big.
-const TOO_BIG_V4: u16 = 0x0304;
-const TOO_BIG_V6: u16 = 0x0200;
-/// Bytes of both headers before the packet that an error quotes: IP and ICMP.
-const V4_QUOTE: i32 = 28;
-const V6_QUOTE: i32 = 48;
-/// The end of the ports.
-const V4_ENDS: i32 = 38;
-const V6_ENDS: i32 = 58;
 
 /// Where a frame has the end that is served, or that of a connection of this host, and the other
 /// one: offsets of their addresses and ports.
@@ -93,24 +82,50 @@ struct Ends {
     other: (i16, i16),
 }
 
-impl Ends {
-    const V4: Self = Self {
+/// What differs between the versions of IP.
+struct Version {
+    ends: Ends,
+    /// Loads the protocol into R3, or jumps.
+    check: fn(&mut Assembler, Label),
+    /// Stores the addresses, or jumps.
+    load: fn(&mut Assembler, Ends, Label),
+    /// Words of the address in the key of the endpoint that are zero for an unspecified one.
+    unspecified: &'static [i16],
+    /// The protocol of errors; type and code of that about the size of a packet.
+    icmp: u32,
+    too_big: u16,
+    /// Bytes of the headers before the packet that an error quotes, and the end of its ports.
+    quote: i32,
+    quoted: i32,
+}
+
+const V4: Version = Version {
+    ends: Ends {
         own: (V4_DESTINATION, V4_PORTS + 2),
         other: (V4_SOURCE, V4_PORTS),
-    };
-    const V6: Self = Self {
+    },
+    check: check_v4,
+    load: load_v4,
+    unspecified: &[ENDPOINT + 12],
+    icmp: 1,
+    too_big: 0x0304,
+    quote: 28,
+    quoted: 38,
+};
+
+const V6: Version = Version {
+    ends: Ends {
         own: (V6_DESTINATION, V6_PORTS + 2),
         other: (V6_SOURCE, V6_PORTS),
-    };
-
-    /// Those of a packet that this host has sent.
-    const fn sent(self) -> Self {
-        Self {
-            own: self.other,
-            other: self.own,
-        }
-    }
-}
+    },
+    check: check_v6,
+    load: load_v6,
+    unspecified: &[ENDPOINT, ENDPOINT + 4, ENDPOINT + 8, ENDPOINT + 12],
+    icmp: 58,
+    too_big: 0x0200,
+    quote: 48,
+    quoted: 58,
+};
 /// The bits of a tag that are the number of the VLAN. 0 is none: the tag has a priority alone (IEEE
 /// 802.1Q §9.6).
 const VLAN_ID: u16 = 0x0fff;
@@ -181,9 +196,10 @@ pub(super) fn program(maps: Maps, vlan: Option<u16>) -> Option<Vec<Instruction>>
     code.jump(pass);
 
     code.bind(v4);
-    find_v4(&mut code, maps, [pass, served, redirect]);
+    find(&mut code, maps, &V4, [pass, served, redirect]);
     code.bind(v6);
-    find_v6(&mut code, maps, [pass, served, redirect]);
+    require(&mut code, V6_HEADERS, pass);
+    find(&mut code, maps, &V6, [pass, served, redirect]);
 
     code.bind(served);
     look_up(&mut code, maps.hosts, HOST);
@@ -202,48 +218,36 @@ pub(super) fn program(maps: Maps, vlan: Option<u16>) -> Option<Vec<Instruction>>
     code.finish()
 }
 
-/// Finds out whose a frame of IPv4 is.
-fn find_v4(code: &mut Assembler, maps: Maps, [pass, served, redirect]: [Label; 3]) {
-    let [tcp, known] = [(); 2].map(|()| code.label());
-    check_v4(code, pass);
+/// Jumps to `served` for a frame to a served endpoint, to `redirect` for one of a known connection,
+/// and to `pass` for others. An error about the size of a packet counts as an answer to it.
+fn find(code: &mut Assembler, maps: Maps, version: &Version, [pass, served, redirect]: [Label; 3]) {
+    let [tcp, stored] = [(); 2].map(|()| code.label());
+    let ends = version.ends;
+    (version.check)(code, pass);
     code.jump_if(Reg::R3, Condition::Equal, TCP, tcp);
-    code.jump_if(Reg::R3, Condition::NotEqual, ICMP, pass);
-    enter_quote(code, (V4_PORTS, TOO_BIG_V4), V4_QUOTE, pass);
-    require(code, V4_ENDS, pass);
-    check_v4(code, pass);
+    code.jump_if(Reg::R3, Condition::NotEqual, version.icmp, pass);
+    // The message begins where a segment has the port of the other end.
+    code.load(Width::Half, Reg::R3, Reg::R7, ends.other.1);
+    code.jump_if(Reg::R3, Condition::NotEqual, be(version.too_big), pass);
+    // From here on, R7 is where a frame with the quoted packet alone would begin.
+    code.add(Reg::R7, version.quote);
+    require(code, version.quoted, pass);
+    (version.check)(code, pass);
     code.jump_if(Reg::R3, Condition::NotEqual, TCP, pass);
-    load_v4(code, maps, Ends::V4.sent(), redirect);
-    code.jump(known);
+    let sent = Ends {
+        own: ends.other,
+        other: ends.own,
+    };
+    (version.load)(code, sent, pass);
+    copy_ports(code, maps, sent, redirect);
+    code.jump(stored);
     code.bind(tcp);
-    load_v4(code, maps, Ends::V4, redirect);
-    code.bind(known);
+    (version.load)(code, ends, pass);
+    copy_ports(code, maps, ends, redirect);
+    code.bind(stored);
     look_up(code, maps.endpoints, ENDPOINT);
     code.jump_if_null(Reg::R0, Condition::NotEqual, served);
-    zero(code, &[ENDPOINT + 12]);
-    look_up(code, maps.endpoints, ENDPOINT);
-    code.jump_if_null(Reg::R0, Condition::NotEqual, served);
-    code.jump(pass);
-}
-
-/// As [`find_v4`], of IPv6.
-fn find_v6(code: &mut Assembler, maps: Maps, [pass, served, redirect]: [Label; 3]) {
-    let [tcp, known] = [(); 2].map(|()| code.label());
-    require(code, V6_HEADERS, pass);
-    check_v6(code, pass);
-    code.jump_if(Reg::R3, Condition::Equal, TCP, tcp);
-    code.jump_if(Reg::R3, Condition::NotEqual, ICMP6, pass);
-    enter_quote(code, (V6_PORTS, TOO_BIG_V6), V6_QUOTE, pass);
-    require(code, V6_ENDS, pass);
-    check_v6(code, pass);
-    code.jump_if(Reg::R3, Condition::NotEqual, TCP, pass);
-    load_v6(code, maps, Ends::V6.sent(), (pass, redirect));
-    code.jump(known);
-    code.bind(tcp);
-    load_v6(code, maps, Ends::V6, (pass, redirect));
-    code.bind(known);
-    look_up(code, maps.endpoints, ENDPOINT);
-    code.jump_if_null(Reg::R0, Condition::NotEqual, served);
-    zero(code, &[0, 4, 8, 12].map(|at| ENDPOINT + at));
+    zero(code, version.unspecified);
     look_up(code, maps.endpoints, ENDPOINT);
     code.jump_if_null(Reg::R0, Condition::NotEqual, served);
     code.jump(pass);
@@ -274,28 +278,19 @@ fn check_v6(code: &mut Assembler, pass: Label) {
     code.load(Width::Byte, Reg::R3, Reg::R7, V6_NEXT_HEADER);
 }
 
-/// Moves R7 to where a frame with the quoted packet would begin; jumps to `pass` for messages of
-/// another type or code.
-fn enter_quote(code: &mut Assembler, (at, kind): (i16, u16), bytes: i32, pass: Label) {
-    code.load(Width::Half, Reg::R3, Reg::R7, at);
-    code.jump_if(Reg::R3, Condition::NotEqual, be(kind), pass);
-    code.add(Reg::R7, bytes);
-}
-
-/// Stores both keys of a TCP segment over IPv4; jumps to `redirect` if it is of a known connection.
-fn load_v4(code: &mut Assembler, maps: Maps, ends: Ends, redirect: Label) {
+/// Stores the addresses of a packet of IPv4.
+fn load_v4(code: &mut Assembler, ends: Ends, _pass: Label) {
     for (key, address) in [(ENDPOINT, ends.own.0), (HOST, ends.other.0)] {
         let mapped = i32::from_ne_bytes([0, 0, 0xff, 0xff]);
         code.store_number(Width::Double, Reg::Stack, key, 0);
         code.store_number(Width::Word, Reg::Stack, key + 8, mapped);
         copy_word(code, key + 12, address);
     }
-    copy_ports(code, maps, ends, redirect);
 }
 
-/// As [`load_v4`], over IPv6; jumps to `pass` if the other host has a link-local address: the
+/// As [`load_v4`], of IPv6; jumps to `pass` if the other host has a link-local address: the
 /// gateway's own connection to the server cannot have such a source.
-fn load_v6(code: &mut Assembler, maps: Maps, ends: Ends, (pass, redirect): (Label, Label)) {
+fn load_v6(code: &mut Assembler, ends: Ends, pass: Label) {
     code.load(Width::Half, Reg::R3, Reg::R7, ends.other.0);
     code.and(Reg::R3, be(0xffc0).cast_signed());
     code.jump_if(Reg::R3, Condition::Equal, be(0xfe80), pass);
@@ -304,7 +299,6 @@ fn load_v6(code: &mut Assembler, maps: Maps, ends: Ends, (pass, redirect): (Labe
         copy_word(code, ENDPOINT + word, ends.own.0 + word);
         copy_word(code, HOST + word, ends.other.0 + word);
     }
-    copy_ports(code, maps, ends, redirect);
 }
 
 /// Copies four bytes of the frame to the stack.

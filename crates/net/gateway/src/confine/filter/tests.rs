@@ -55,6 +55,7 @@ fn what_serving_needs_is_allowed() {
         ("the name of a thread", libc::SYS_prctl, [15, 0, 0]),
         ("memory", libc::SYS_mmap, [0, 4096, 3]),
         ("bytes that wait", libc::SYS_ioctl, [3, 0x541b, 0]),
+        ("an urgent byte", libc::SYS_ioctl, [3, 0x8905, 0]),
         ("abort", libc::SYS_tgkill, [u64::from(PID), 7, 6]),
         ("whether a peer lives", libc::SYS_kill, [1, 0, 0]),
         ("own limits", libc::SYS_prlimit64, [0, 7, 0]),
