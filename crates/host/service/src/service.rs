@@ -126,7 +126,11 @@ impl Service {
             return Ok(Enabling::Refused(obstacles));
         }
         let mut changes = self.add_rules(confined)?;
-        changes.extend(plan.carry_out()?);
+        let done = plan.carry_out().inspect_err(|_| {
+            // The first error is the one to report.
+            let _removed = apparmor::remove(&self.root, &self.name);
+        });
+        changes.extend(done?);
         Ok(Enabling::Enabled(Enabled {
             changes,
             relaxed: obstacles,
